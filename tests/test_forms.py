@@ -29,12 +29,9 @@ WITHOUT = frozenset(
         *(
             "array_equal",
             "array_equiv",
-            "laid_as",
             "quantile",
             "quantile_collect",
             "quantile_distribute",
-            "reduceat",
-            "sparse_product",
         ),
         "unravel_index",
     }
@@ -54,7 +51,8 @@ OWN_BATCH = {
     "quantile": "the axes of q stand in front of all others",
     "quantile_collect": "as in quantile",
     "quantile_distribute": "as in quantile",
-    "sparse_product": "lanes are further columns of the other factor",
+    "sampled_product": "matrices of lanes stand along the diagonal of one",
+    "sparse_product": "lanes are further columns of the other factor, or matrices along a diagonal",
     "solve": "a vector on the right is one only without lanes",
     "linear_solution": "right-hand sides of lanes that share a matrix are columns of one system",
     "unravel_index": "the rows of the result stand in front of all lanes",

@@ -193,7 +193,7 @@ ROUTINES = {
     ),
     *("solve_sylvester", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_banded", "solve_toeplitz"),
     *("matrix_rank", "scipy_qr", "fft", "ifft", "rfft", "irfft", "fft2", "ifft2"),
-    *("cofactors", "reduceat", "sparse_product"),
+    *("cofactors", "reduceat", "sampled_product", "sparse_product"),
     *("packbits", "unpackbits"),
     *("unravel_index", "array_equal", "array_equiv"),
     *("nonzero", "argwhere", "unique", "bincount", "occurrences"),

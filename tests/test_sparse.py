@@ -11,7 +11,7 @@ import scipy.sparse
 
 import wengert as wg
 from tests.cases import together
-from wengert.errors import GraphError, ShapeError
+from wengert.errors import DtypeError, GraphError, ShapeError
 
 RNG = np.random.default_rng(0)
 FULL = RNG.normal(size=(4, 5)) * (RNG.uniform(size=(4, 5)) < 0.5)
@@ -63,21 +63,45 @@ def test_refusals_of_products() -> None:
     )
     with pytest.raises(ShapeError, match="^" + re.escape(text) + "$"):
         matrix @ leaf
-    for operation in (lambda: matrix * leaf, lambda: leaf * matrix, lambda: scipy.sparse.csr_matrix(FULL.T) * leaf):
-        with pytest.raises(GraphError, match=re.escape("Write matrix @ x or x @ matrix, take the matrix in full")):
-            operation()
 
 
-def test_refusals_of_what_is_no_product() -> None:
+def test_operators_beside_constant_matrices() -> None:
+    """Each operand may be the one that is differentiated: SciPy leaves what it does not know to the other."""
+    full = np.abs(FULL) + 1.0
+    for name in FORMATS:
+        matrix, is_array = getattr(scipy.sparse, name)(FULL), name.endswith("array")
+        cases = [
+            (lambda x, a: a + x, full),
+            (lambda x, a: x - a, full),
+            (lambda x, a: a / x, full),
+            (lambda x, a: a * x[0, 0], full),
+            (lambda x, a: (x[0, 0] * a) / x[1, 1], full),
+        ]
+        cases += (
+            [(lambda x, a: a * x, full), (lambda x, a: x * a, full)] if is_array else [(lambda x, a: a * x, full.T)]
+        )
+        for operation, at in cases:
+            want = in_full(operation(at, matrix))
+            for run in (lambda f: f, wg.jit):
+                value, slope = wg.jvp(run(lambda x, f=operation, a=matrix: in_full(f(x, a))), (at,), (at,))
+                np.testing.assert_allclose(value, want, rtol=1e-12)
+                near = [in_full(operation(at + h * at, matrix)) for h in (1e-6, -1e-6)]
+                np.testing.assert_allclose(slope, (near[0] - near[1]) / 2e-6, rtol=1e-6, atol=1e-8)
+
+
+def in_full(x: Any) -> Any:
+    return x.toarray() if hasattr(x, "toarray") else np.asarray(x) if isinstance(x, np.matrix) else x
+
+
+def test_refusals_of_what_sparse_matrices_have_not() -> None:
     matrix, x = scipy.sparse.csr_array(FULL), FULL
     text = (
-        "add: a sparse matrix and a Tensor of shape (4, 5); two arrays are needed. Write matrix @ x or x @ matrix, "
-        "take the matrix in full with .toarray(), or declare a rule with wengert.extend."
+        "remainder: a sparse matrix and a Tensor of shape (4, 5); two arrays are needed. Write matrix @ x or x @ "
+        "matrix, take wengert.scipy.sparse.csr_array(matrix) in its place, or the matrix in full with .toarray()."
     )
-    for operation in (lambda x: np.sum(matrix + x), lambda x: np.sum(x + matrix)):
-        for run in (wg.grad, wg.jit):
-            with pytest.raises(GraphError, match="^" + re.escape(text)):
-                run(operation)(x)
-    for operation in (lambda x: x - matrix, lambda x: matrix - x, lambda x: x * matrix, lambda x: matrix * x[0, 0]):
-        with pytest.raises(GraphError, match=re.escape(".toarray()")):
+    for run in (wg.grad, wg.jit):
+        with pytest.raises(GraphError, match="^" + re.escape(text)):
+            run(lambda x: np.sum(x % matrix))(x)
+    for operation in (lambda x: x**matrix, lambda x: np.maximum(x, matrix), lambda x: x > matrix):
+        with pytest.raises((GraphError, DtypeError), match=re.escape(".toarray()")):
             wg.grad(lambda x, f=operation: np.sum(f(x)))(x)

@@ -128,6 +128,12 @@ def of_contraction(_shapes: Shapes, params: Params) -> int:
     return size(params["labels"].lengths)
 
 
+def of_sparse(shapes: Shapes, params: Params) -> int:
+    """Bound what is stored, or the rows and columns of a product."""
+    lengths: Shapes = params["pattern"].shape, params["pattern"].data_shape
+    return max(size(lengths[1]), max(lengths[0]) * size(shapes[1][1:]), *map(size, shapes))
+
+
 ESTIMATES: Mapping[str, Callable[[Shapes, Params], int]] = {
     "contract": of_contraction,
     "pad": of_pad,
@@ -139,6 +145,7 @@ ESTIMATES: Mapping[str, Callable[[Shapes, Params], int]] = {
     "sharing": lambda shapes, _params: size(shapes[0]) * abs(shapes[0][-1]),
     "unravel_index": lambda shapes, params: size(shapes[0]) * len(params["shape"]),
     **dict.fromkeys(("outer", "kron", "convolve", "correlate"), product),
+    **dict.fromkeys(("sampled_product", "sparse_product"), of_sparse),
 }
 
 

@@ -26,15 +26,24 @@ from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import NUMBERS, UNKNOWN, Aval
 from wengert.errors import FileFormatError, UsageError
 from wengert.primitives.indexing.index_layout import OPERAND
+from wengert.primitives.sparse.storage_pattern import StoragePattern
 
 JSON = Any
 DEEPEST = 32
 MOST_AXES = 64
 DTYPE = re.compile(r"[<>|=]?[biufc][0-9]{1,2}")
 NUMBER_TYPES = {kind.__name__: kind for kind in NUMBERS}
-WAITING = ("wengert.primitives.special", "wengert.primitives.signals.fourier", "wengert.numpy.linalg")
+WAITING = (
+    *("wengert.primitives.special", "wengert.primitives.signals.fourier", "wengert.primitives.sparse.products"),
+    "wengert.numpy.linalg",
+)
 """Modules with primitives that are imported when they are first asked for."""
-RECORDS: dict[str, type[Any]] = {"labels": Labels, "loopspec": LoopSpec, "relation": Relation}
+RECORDS: dict[str, type[Any]] = {
+    "labels": Labels,
+    "loopspec": LoopSpec,
+    "relation": Relation,
+    "storagepattern": StoragePattern,
+}
 """Classes of typed parameters by their tags; what they hold is written in the order of their fields."""
 UFUNCS = {name: value for name, value in vars(np).items() if isinstance(value, np.ufunc)}
 

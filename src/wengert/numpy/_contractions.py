@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
+from wengert.core.containers.container_classes import STAND_INS
 from wengert.core.diagnostics.argument_checks import as_dtype, as_items, as_whole, shown
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply, as_tensor, implements
@@ -20,7 +21,6 @@ from wengert.numpy._results import dtype_within, refuse_options, with_out
 from wengert.numpy._ufuncs import in_place, install, through_function
 from wengert.primitives import contractions
 from wengert.primitives import contractions as sums
-from wengert.primitives.contractions import sparse_product
 from wengert.primitives.indexing import elements
 from wengert.traces.eager import REAL, SEVERAL, eager
 from wengert.traces.operands import operand
@@ -46,13 +46,19 @@ def is_sparse(value: Any) -> bool:
 
 def product(matrix: Any, x: Tensor) -> Any:
     """Return `matrix @ x`."""
-    if matrix.ndim != 2 or x.ndim not in (1, 2) or x.shape[0] != matrix.shape[1]:
-        given = f"a sparse matrix of shape {matrix.shape} and a Tensor of shape {x.shape}"
-        needed = "a vector or a matrix with as many rows as the sparse matrix has columns is needed"
-        raise ShapeError("matmul", given, needed, "Reshape it")
-    rows = matrix if matrix.format in ("csr", "csc") else matrix.tocsr()
-    shape = (int(rows.shape[0]), int(rows.shape[1]))
-    return apply(sparse_product, x, rows.data, rows.indices, rows.indptr, shape=shape, format=rows.format)
+    from wengert.primitives.sparse.sparse_tensor import multiply_dense, sparse_tensor
+
+    return multiply_dense(sparse_tensor(matrix), x)
+
+
+def stand_in_for_sparse(matrix: Any) -> Any:
+    """Return the container of ours that stands for a matrix of `scipy.sparse`."""
+    from wengert.primitives.sparse.sparse_tensor import stand_in
+
+    return stand_in(matrix)
+
+
+STAND_INS["scipy.sparse"] = "tocsr", stand_in_for_sparse
 
 
 def transpose(x: Any) -> Any:

@@ -17,11 +17,10 @@ import numpy as np
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.labels import Labels, labelled
 from wengert.core.forms.routine import Routine
-from wengert.core.primitives.cotangent import match_dtype, unbroadcast
+from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import linear, multilinear
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.bounded_cache import MOST_KNOWN
-from wengert.core.values.dispatch import apply
 from wengert.core.values.interop import without_dispatch
 from wengert.errors import ShapeError
 
@@ -399,38 +398,3 @@ def einsum_labels(*shapes: tuple[int, ...], subscripts: Subscripts, optimize: An
 
 einsum_one = linear("einsum_one", evaluate_einsum, view=True, form=Contraction(einsum_labels))
 einsum = multilinear("einsum", evaluate_einsum, form=Contraction(einsum_labels, tangents=True))
-
-
-# Products of sparse matrices, in SciPy's compressed rows or columns, and arrays
-
-
-TRANSPOSED = {"csr": "csc", "csc": "csr"}
-"""The format in which the arrays of a matrix are its transpose."""
-
-
-def evaluate_sparse(x: Any, data: Any, indices: Any, starts: Any, *, shape: tuple[int, int], format: str) -> Any:
-    """Evaluate `matrix @ x` for a vector or a matrix."""
-    from scipy import sparse
-
-    kind = sparse.csr_array if format == "csr" else sparse.csc_array
-    return kind((data, indices, starts), shape=shape) @ x
-
-
-def transpose_sparse(
-    ct: Any, aval: Aval, data: Any, indices: Any, starts: Any, *, shape: tuple[int, int], format: str
-) -> Any:
-    """Multiply by the transposed matrix, whose columns are the rows of this one."""
-    params = {"shape": shape[::-1], "format": TRANSPOSED[format]}
-    return match_dtype(apply(sparse_product, ct, data, indices, starts, **params), aval.dtype)
-
-
-def batch_sparse(
-    primitive: Any, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
-) -> Any:
-    """Multiply a matrix with the lanes as further columns; the sparse matrix is the same in all."""
-    columns = np.moveaxis(operands[0], 0, -1)
-    found = apply(primitive, columns.reshape(columns.shape[0], -1), *operands[1:], **params)
-    return np.moveaxis(found.reshape(-1, *columns.shape[1:]), -1, 0)
-
-
-sparse_product = linear("sparse_product", evaluate_sparse, transpose=transpose_sparse, batch=batch_sparse)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from wengert.core.containers.container_classes import stand_in_maker
 from wengert.core.diagnostics.source_positions import caller, is_operator
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.memory.views import ALIAS, with_views_resolved
@@ -122,6 +123,8 @@ def of_operands(
             return dispatch(primitive, (a, b), {})
         if kind is ndarray and b.dtype.kind in NUMERIC:
             return apply(primitive, a, b)
+        if primitive.name in BESIDE_SPARSE and stand_in_maker(kind) is not None:
+            return BESIDE_SPARSE[primitive.name](a, sparse_operand(b))
         if foreign(kind):
             return defer(ufunc, kind, a, b)
         if repeats(primitive, a, b):
@@ -134,11 +137,29 @@ def of_operands(
     return eager(primitive, 2, compute, general, reflected=reflected)
 
 
+BESIDE_SPARSE: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+}
+"""The operators that sparse arrays have beside arrays and numbers."""
+
+
+def sparse_operand(matrix: Any) -> Any:
+    """Return a matrix of `scipy.sparse` as one of Tensors, whose operators say what it does beside a Tensor."""
+    from wengert.primitives.sparse.sparse_tensor import sparse_tensor
+
+    return sparse_tensor(matrix)
+
+
 def apply_reflected(primitive: Primitive, ufunc: np.ufunc, of_complex: Primitive | None, a: Any, b: Any) -> Any:
     """Return `b (op) a` for a Tensor `a` and whatever the door does not know beside it; see `of_operands`."""
     kind = type(b)
     if kind is ndarray and b.dtype.kind in NUMERIC and (b.ndim or a.ndim):
         return apply(primitive, b, a)
+    if primitive.name in BESIDE_SPARSE and stand_in_maker(kind) is not None:
+        return BESIDE_SPARSE[primitive.name](sparse_operand(b), a)
     if foreign(kind):
         return defer(ufunc, kind, b, a)
     if repeats(primitive, a, b):
@@ -299,8 +320,8 @@ def number_beside(name: str, tensor: Tensor, value: Any) -> Any:
                 name,
                 f"a sparse matrix and a Tensor of shape {tensor.shape}",
                 "two arrays are needed",
-                "Write matrix @ x or x @ matrix, take the matrix in full with .toarray(), or declare a rule with "
-                "wengert.extend",
+                "Write matrix @ x or x @ matrix, take wengert.scipy.sparse.csr_array(matrix) in its place, or the "
+                "matrix in full with .toarray()",
             )
         )
     if not isinstance(value, numbers.Rational):

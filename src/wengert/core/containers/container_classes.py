@@ -33,6 +33,9 @@ TAKEN_APART: set[type[Any]] = set()
 """Those among them that are taken apart by a function that does not say by what attributes or items."""
 OBJECTS: set[type[Any]] = set()
 """Classes whose instances are no containers, but were opened."""
+STAND_INS: dict[str, tuple[str, Callable[[Any], Any]]] = {}
+"""Packages with containers of arrays that cannot hold Tensors: what method their classes have, and what makes a
+container of ours of an instance, which stands for it wherever containers are taken apart."""
 
 
 @functools.cache
@@ -56,7 +59,25 @@ def is_container(kind: type[Any]) -> bool:
     """Tell whether instances of a class are containers."""
     if issubclass(kind, BUILT_IN):
         return not issubclass(kind, enum.Enum)
-    return is_dataclass(kind) or kind in REGISTERED
+    return is_dataclass(kind) or kind in REGISTERED or stand_in_maker(kind) is not None
+
+
+def stand_in_maker(kind: type[Any]) -> Callable[[Any], Any] | None:
+    """Return what makes the containers that stand for instances of a class; None if they stand for themselves."""
+    package = PACKAGES(kind)
+    return None if package is None else STAND_INS[package][1]
+
+
+def package_with_stand_ins(kind: type[Any]) -> str | None:
+    """Return the package of a class for instances of which others stand; None if it is none of them."""
+    for package, (method, _) in STAND_INS.items():
+        if str(kind.__module__).startswith(f"{package}.") and has_class_attribute(kind, method):
+            return package
+    return None
+
+
+PACKAGES: Any = functools.lru_cache(maxsize=1024)(package_with_stand_ins)
+"""The same, worked out once for each class (mypy takes classes for unhashable)."""
 
 
 def is_opened(kind: type[Any]) -> bool:

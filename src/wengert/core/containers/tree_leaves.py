@@ -5,7 +5,8 @@ Those of tuples and lists alone need no optree; see `Nested`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
 from types import NoneType
 from typing import Any
@@ -16,11 +17,13 @@ from wengert.core.containers.container_classes import (
     IN_ORDER,
     NAMESPACE,
     OPENED,
+    STAND_INS,
     is_container,
     is_opened,
     keep_order,
     load_optree,
     register_on_sight,
+    stand_in_maker,
 )
 from wengert.errors import UsageError
 from wengert.support.fork_safety import WALKING
@@ -157,7 +160,23 @@ def flatten(
         if not unknown:
             return leaves, structure
         for container in unknown:
-            register_on_sight(container)
+            if stand_in_maker(container) is None:
+                register_on_sight(container)
+        tree = with_stand_ins(tree, unknown, is_leaf)
+
+
+def with_stand_ins(tree: Any, kinds: Collection[type[Any]] | None = None, is_leaf: Any = None) -> Any:
+    """Return containers with stand-ins for those of other packages; `kinds` are all classes that may need one."""
+    if sys.modules.keys().isdisjoint(STAND_INS) or (kinds is not None and not any(map(stand_in_maker, kinds))):
+        return tree
+    optree = load_optree()
+
+    def replaced(leaf: Any) -> Any:
+        make = stand_in_maker(type(leaf))
+        return leaf if make is None or (is_leaf is not None and is_leaf(leaf)) else make(leaf)
+
+    with WALKING:
+        return optree.tree_map(replaced, tree, is_leaf=is_leaf, namespace=NAMESPACE)
 
 
 def nesting_error(name: str, tree: Any) -> UsageError:
@@ -225,7 +244,7 @@ def flatten_prefix(prefix: Any, structure: Any, tree: Any) -> list[Any]:
         return [prefix]
     if prefix is None or isinstance(prefix, int):
         return [prefix] * structure.num_leaves
-    optree = load_optree()
+    optree, tree = load_optree(), with_stand_ins(tree)
     with WALKING:
         found = optree.broadcast_prefix(
             prefix, tree, is_leaf=lambda x: x is None or isinstance(x, int), namespace=NAMESPACE
@@ -255,6 +274,7 @@ def leaves_up_to(structure: Any, tree: Any) -> list[Any]:
     """
     if structure is None:
         return [tree]
+    tree = with_stand_ins(tree)
     with WALKING:
         return list(full_structure(structure).flatten_up_to(tree))
 

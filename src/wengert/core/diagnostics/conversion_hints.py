@@ -144,13 +144,18 @@ def scipys_remedy(package: str, frame: FrameType, called: str) -> str | None:
     return None
 
 
+ASKING = frozenset({"_matmul_dispatch", "multiply", "_multiply_2d_with_broadcasting", "_divide"})
+OPERATORS = frozenset({"__matmul__", "__mul__", "__truediv__"})
+"""Functions of `scipy.sparse` that ask for an operand as an array, and the operators that call these."""
+
+
 def asked_for_product(frame: FrameType | None) -> bool:
-    """Tell whether it is a sparse matrix that asks in `matrix @ x`: given an object, it leaves the product to that."""
+    """Tell whether it is a sparse matrix that asks in an operator: given an object, it leaves the operation to that."""
     if frame is None or not str(frame.f_globals.get("__name__", "")).startswith("scipy.sparse."):
         return False
-    while frame is not None and frame.f_code.co_name == "_matmul_dispatch":
+    while frame is not None and frame.f_code.co_name in ASKING:
         frame = frame.f_back
-    return frame is not None and frame.f_code.co_name == "__matmul__"
+    return frame is not None and frame.f_code.co_name in OPERATORS
 
 
 def library_that_asks(frame: FrameType | None) -> str | None:

@@ -1,0 +1,524 @@
+"""Sparse arrays whose stored elements are Tensors: what SciPy's are while they are differentiated or traced."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from wengert.core.containers.container_classes import register
+from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.graph.identity import identity
+from wengert.core.values.aval import aval_of, shape_of
+from wengert.core.values.dispatch import apply, as_tensor
+from wengert.core.values.tensor import Tensor
+from wengert.errors import GraphError, ShapeError, UsageError
+from wengert.primitives.indexing.elements import gather
+from wengert.primitives.sparse import places
+from wengert.primitives.sparse.products import add_up, entries, sparse_product
+from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
+
+ELEMENTWISE = (
+    *("arcsin", "arcsinh", "arctan", "arctanh", "ceil", "deg2rad", "expm1", "floor", "log1p", "rad2deg", "rint"),
+    *("sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc"),
+)
+"""Methods of SciPy's that are functions with f(0) = 0 of each stored element."""
+
+
+class SparseTensor:
+    """Be a sparse array or matrix with SciPy's methods, whose stored elements are a Tensor.
+
+    What a transformation is given as a matrix of `scipy.sparse` is this to the function, and so is what
+    `wengert.scipy.sparse` makes. Where elements are stored is known, does not depend on values, and stays: elements
+    that become zero are stored as zeros. What the function returns with ndarrays in it is SciPy's again.
+
+    Attributes:
+        data: the stored elements, a Tensor of the shape that SciPy's `data` has; another one where a transformation
+            gives one, as `wengert.vmap` does with the lanes in front.
+
+    >>> import scipy.sparse
+    >>> import wengert as wg
+    >>> matrix = scipy.sparse.csr_array([[2.0, 0.0], [1.0, 3.0]])
+    >>> gradient = wg.grad(lambda a: np.sum((a @ np.array([1.0, 2.0])) ** 2))(matrix)
+    >>> type(gradient).__name__, gradient.toarray().tolist()
+    ('csr_array', [[4.0, 0.0], [14.0, 28.0]])
+    """
+
+    __slots__ = ("_pattern", "data")
+    __array_ufunc__ = None
+    __array_priority__ = 100.0
+
+    def __init__(self, pattern: StoragePattern, data: Any) -> None:
+        register_sparse()
+        self._pattern, self.data = pattern, data
+
+    # What it is
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the lengths of its axes."""
+        return self._pattern.shape
+
+    @property
+    def ndim(self) -> int:
+        """Return the number of axes."""
+        return len(self._pattern.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the type of its elements."""
+        return aval_of(self.data).dtype
+
+    @property
+    def format(self) -> str:
+        """Return SciPy's name of its format."""
+        return self._pattern.format
+
+    @property
+    def nnz(self) -> int:
+        """Return how many elements are stored."""
+        return len(self._pattern.coordinates[0])
+
+    size = nnz
+
+    def getnnz(self) -> int:
+        """Return how many elements are stored."""
+        return self.nnz
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("indices", "indptr", "offsets", "coords", "row", "col", "blocksize", "has_sorted_indices"):
+            return getattr(self._pattern.template, name)
+        raise AttributeError(
+            f"a sparse array of Tensors has no {name!r} (in format {self._pattern.format!r}); "
+            "take its elements with .data, or all of it with .toarray()"
+        )
+
+    def __repr__(self) -> str:
+        kind = "array" if self._pattern.is_array else "matrix"
+        return f"<sparse {self.format} {kind} of shape {self.shape} with {self.nnz} stored: {self.data!r}>"
+
+    def __len__(self) -> NoReturn:
+        raise TypeError("sparse array length is ambiguous; use getnnz() or shape[0]")
+
+    def __bool__(self) -> NoReturn:
+        raise ValueError("The truth value of a sparse array with more than one element is ambiguous.")
+
+    def __eq__(self, other: object) -> Any:
+        return refuse_comparison(other)
+
+    def __ne__(self, other: object) -> Any:
+        return refuse_comparison(other)
+
+    __hash__ = object.__hash__
+
+    # Other values at the same places
+
+    def with_data(self, data: Any) -> SparseTensor:
+        """Return a matrix with other stored elements, at the same places.
+
+        Raises:
+            ShapeError: there are more or fewer.
+        """
+        if shape_of(data) != self._pattern.data_shape:
+            given = f"elements of shape {shape_of(data)}"
+            needed = f"shape {self._pattern.data_shape} is needed, as that of .data"
+            raise ShapeError("with_data", given, needed, "Reshape them")
+        return SparseTensor(self._pattern, as_tensor(data))
+
+    def map_elements(self, function: Callable[[Any], Any]) -> SparseTensor:
+        """Return a matrix with what a function gives for the stored elements."""
+        return SparseTensor(self._pattern, function(self.data))
+
+    def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> SparseTensor:
+        """Return the matrix in another dtype."""
+        return self.map_elements(lambda x: x.astype(dtype, casting=casting, copy=copy))
+
+    def copy(self) -> SparseTensor:
+        """Return a copy."""
+        return self.map_elements(lambda x: x.copy())
+
+    def conj(self, copy: bool = True) -> SparseTensor:
+        """Return the matrix of complex conjugates."""
+        return self.map_elements(np.conj)
+
+    conjugate = conj
+
+    @property
+    def real(self) -> SparseTensor:
+        """Return the real parts."""
+        return self.map_elements(np.real)
+
+    @property
+    def imag(self) -> SparseTensor:
+        """Return the imaginary parts."""
+        return self.map_elements(np.imag)
+
+    def power(self, n: Any, dtype: Any = None) -> SparseTensor:
+        """Return each element to a power that is not 0, since 0**0 is 1."""
+        if np.ndim(n) or n == 0:
+            raise UsageError("power", f"the power {shown(n)}", "a number that is not 0 is needed", "Use .toarray()")
+        found = self.map_elements(lambda x: x**n)
+        return found if dtype is None else found.astype(dtype)
+
+    def __neg__(self) -> SparseTensor:
+        return self.map_elements(np.negative)
+
+    def __pos__(self) -> SparseTensor:
+        return self
+
+    def __abs__(self) -> SparseTensor:
+        return self.map_elements(np.abs)
+
+    # The same values elsewhere
+
+    def apply_selection(self, name: Any, operate: Callable[[Any], Any]) -> Any:
+        """Return what an operation of SciPy's that moves elements makes of the matrix; it is found out once."""
+        chosen: places.Selected = self._pattern.derive(name, lambda: places.selected_by(self._pattern, operate))
+        flat = np.reshape(self.data, (self._pattern.size,))
+        if chosen.source is not None:
+            flat = gather(flat, chosen.source)
+        if chosen.target is not None:
+            flat = add_up(flat, chosen.target, int(np.prod(chosen.shape)))
+        found = np.reshape(flat, chosen.shape)
+        return found if chosen.pattern is None else SparseTensor(chosen.pattern, found)
+
+    def sum_duplicates_of(self) -> SparseTensor:
+        """Return a matrix in which each place is stored once: itself, if that is so."""
+        if self._pattern.is_canonical:
+            return self
+        pattern, where = places.summed(self._pattern)
+        return SparseTensor(pattern, add_up(entries(self.data, self._pattern), where, pattern.size))
+
+    @property
+    def T(self) -> SparseTensor:  # noqa: N802 - SciPy's name
+        """Return the transpose."""
+        return self.transpose()
+
+    @property
+    def mT(self) -> SparseTensor:  # noqa: N802 - SciPy's name
+        """Return the transpose."""
+        return self.transpose()
+
+    def transpose(self, axes: Any = None, copy: bool = False) -> SparseTensor:
+        """Return the transpose; of one axis the array itself."""
+        if axes is not None and tuple(axes) != tuple(range(self.ndim))[::-1]:
+            needed = "all axes in the reverse order are needed"
+            raise UsageError("transpose", f"axes={axes!r:.40} of a sparse array", needed, "Leave axes out")
+        found: SparseTensor = self.apply_selection("transpose", lambda x: x.transpose())
+        return found
+
+    def asformat(self, format: str | None, copy: bool = False) -> SparseTensor:
+        """Return the matrix in another of SciPy's formats."""
+        if format is None or format == self.format:
+            return self
+        if format not in ("bsr", "coo", "csc", "csr", "dia"):
+            needed = "csr, csc, coo, bsr or dia is needed"
+            raise UsageError("asformat", f"format={format!r:.40}", needed, "Choose one of these")
+        keeps = format == "coo" or (self.format in ("csr", "csc") and format in ("csr", "csc"))
+        whole = self if keeps else self.sum_duplicates_of()
+        found: SparseTensor = whole.apply_selection(("asformat", format), lambda x: x.asformat(format))
+        return found
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool = False) -> SparseTensor:
+        """Return the elements in another shape, as a coo array."""
+        found: SparseTensor = self.sum_duplicates_of().apply_selection(
+            ("reshape", shape, order), lambda x: x.reshape(*shape, order=order)
+        )
+        return found
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if type(key) is tuple else (key,)
+        if any(type(part) is Tensor and part._trace is not None for part in parts):
+            given = "a place that is being traced or differentiated"
+            raise GraphError("getitem", given, "places that are known are needed", "Use .toarray()[i]")
+        known = tuple([np.asarray(part) if type(part) is Tensor else part for part in parts])
+        return self.sum_duplicates_of().apply_selection(("getitem", identity(known)), lambda x: x[known])
+
+    def getrow(self, i: int) -> SparseTensor:
+        """Return a row, of two axes."""
+        return self[[i], :] if self._pattern.is_array else self[i]  # type: ignore[no-any-return]  # one of these
+
+    def getcol(self, j: int) -> SparseTensor:
+        """Return a column, of two axes."""
+        return self[:, [j]]  # type: ignore[no-any-return]  # one of these
+
+    # Dense results
+
+    def toarray(self, order: Any = None, out: None = None) -> Any:
+        """Return all elements as a Tensor of the full shape."""
+        del order, out
+        values = entries(self.data, self._pattern)
+        return np.reshape(add_up(values, self._pattern.keys, int(np.prod(self.shape))), self.shape)
+
+    todense = toarray
+
+    def diagonal(self, k: int = 0) -> Any:
+        """Return a diagonal as a vector."""
+        chosen, where, length = self._pattern.derive(("diagonal", k), lambda: places.diagonal_of(self._pattern, k))
+        return add_up(gather(entries(self.data, self._pattern), chosen), where, length)
+
+    def trace(self, offset: int = 0) -> Any:
+        """Return the sum of a diagonal."""
+        return np.sum(self.diagonal(offset))
+
+    def sum(self, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+        """Return the sum of all elements, or those of columns (axis 0) or rows (axis 1)."""
+        del out
+        values = entries(self.data, self._pattern)
+        kind = np.sum(np.zeros(1, aval_of(values).dtype), dtype=dtype).dtype
+        values = values if aval_of(values).dtype == kind else values.astype(kind)
+        axes = tuple(axis) if isinstance(axis, tuple) else (axis,)
+        if axis is None or self.ndim == 1 or len(axes) == 2:
+            return np.sum(values)
+        if self.ndim != 2 or not -2 <= axes[0] < 2:
+            given = f"axis={axis!r:.40} of a sparse array of shape {self.shape}"
+            raise UsageError("sum", given, "None, 0 or 1 is needed", "Use .toarray()")
+        along = axes[0] % 2
+        found = add_up(values, self._pattern.coordinates[1 - along], self.shape[1 - along])
+        return found if self._pattern.is_array else np.expand_dims(found, along)
+
+    def mean(self, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+        """Return the mean of all elements, or those of columns (axis 0) or rows (axis 1)."""
+        count = int(np.prod(self.shape)) if axis is None else self.shape[axis]
+        return self.sum(axis, dtype) / count
+
+    # Operators
+
+    def dot(self, other: Any) -> Any:
+        """Return the product with a vector, a matrix, or a sparse matrix; a multiple for a number."""
+        return self * other if is_scalar(other) else self @ other
+
+    def __matmul__(self, other: Any) -> Any:
+        if is_scalar(other):
+            raise ValueError("Scalar operands are not allowed, use '*' instead")
+        beside = as_sparse(other)
+        if beside is not None:
+            return sparse_by_sparse(self, beside)
+        return multiply_dense(self, as_dense(other))
+
+    def __rmatmul__(self, other: Any) -> Any:
+        if is_scalar(other):
+            raise ValueError("Scalar operands are not allowed, use '*' instead")
+        beside = as_sparse(other)
+        if beside is not None:
+            return sparse_by_sparse(beside, self)
+        return np.transpose(multiply_dense(self.T, np.transpose(as_dense(other))))
+
+    def __mul__(self, other: Any) -> Any:
+        return self.multiply(other) if self._pattern.is_array or is_scalar(other) else self @ other
+
+    def __rmul__(self, other: Any) -> Any:
+        return self.multiply(other) if self._pattern.is_array or is_scalar(other) else other @ self
+
+    def multiply(self, other: Any) -> Any:
+        """Return the products of elements, with a number, an array of the shape or one that broadcasts, or a matrix."""
+        if is_scalar(other):
+            return self.map_elements(lambda x: x * other)
+        beside = as_sparse(other)
+        return at_places(self, as_dense(other), np.multiply) if beside is None else intersection(self, beside)
+
+    def __truediv__(self, other: Any) -> Any:
+        if is_scalar(other):
+            return self.map_elements(lambda x: x / other)
+        if as_sparse(other) is not None:
+            raise without_meaning("divide", "two sparse arrays", "an array below is needed, since 0 / 0 is no number")
+        return at_places(self, as_dense(other), np.true_divide)
+
+    def __pow__(self, n: Any) -> Any:
+        if self._pattern.is_array:
+            return self.power(n)
+        if type(n) is not int or n < 1:
+            raise UsageError("pow", f"the power {shown(n)} of a matrix", "an integer from 1 is needed", "Use .power(n)")
+        return functools.reduce(lambda found, _: found @ self, range(n - 1), self)
+
+    def __add__(self, other: Any) -> Any:
+        return sum_of(self, other, np.add)
+
+    def __radd__(self, other: Any) -> Any:
+        return sum_of(self, other, np.add)
+
+    def __sub__(self, other: Any) -> Any:
+        return sum_of(self, other, np.subtract)
+
+    def __rsub__(self, other: Any) -> Any:
+        return sum_of(-self, other, np.add)
+
+
+def conversion_to(format: str) -> Callable[..., SparseTensor]:
+    """Return the method that converts to a format."""
+
+    def convert(self: SparseTensor, copy: bool = False) -> SparseTensor:
+        return self.asformat(format)
+
+    convert.__doc__ = f"Return the matrix in the format {format}."
+    return convert
+
+
+def elementwise_method(name: str) -> Callable[[SparseTensor], SparseTensor]:
+    """Return the method that applies a function of NumPy's to the stored elements."""
+    function = getattr(np, name)
+
+    def method(self: SparseTensor) -> SparseTensor:
+        return self.map_elements(function)
+
+    method.__doc__ = f"Return numpy.{name} of each element."
+    return method
+
+
+for _format in ("bsr", "coo", "csc", "csr", "dia"):
+    setattr(SparseTensor, f"to{_format}", conversion_to(_format))
+for _name in ELEMENTWISE:
+    setattr(SparseTensor, _name, elementwise_method(_name))
+
+
+# Operands
+
+
+def is_scalar(value: Any) -> bool:
+    """Tell whether an operand is one number."""
+    return not isinstance(value, SparseTensor) and not hasattr(value, "tocsr") and np.ndim(value) == 0
+
+
+def as_sparse(value: Any) -> SparseTensor | None:
+    """Return a sparse operand as one of Tensors; None if it is none."""
+    if isinstance(value, SparseTensor):
+        return value
+    return sparse_tensor(value) if hasattr(value, "tocsr") else None
+
+
+def sparse_tensor(matrix: Any) -> SparseTensor:
+    """Return a matrix of SciPy's as one of Tensors, in a format with an array of stored elements."""
+    matrix = matrix if hasattr(matrix, "data") and matrix.format not in ("lil", "dok") else matrix.tocsr()
+    return SparseTensor(pattern_of(matrix), as_tensor(matrix.data))
+
+
+def as_dense(value: Any) -> Any:
+    """Return a dense operand as a Tensor or array."""
+    return value if type(value) is Tensor or type(value) is np.ndarray else as_tensor(value)
+
+
+def without_meaning(name: str, given: str, needed: str) -> UsageError:
+    """Return the error about an operation that would fill all places."""
+    return UsageError(name, given, needed, "Use .toarray()")
+
+
+def refuse_comparison(_other: object) -> NoReturn:
+    """Raise a GraphError: of comparisons there are no derivatives."""
+    needed = "numbers or arrays are needed"
+    raise GraphError("equal", "a sparse array of Tensors", needed, "Compare its .data, or .toarray()")
+
+
+def multiply_dense(matrix: SparseTensor, x: Any) -> Any:
+    """Return the product of a matrix and a vector or matrix."""
+    if len(matrix.shape) == 1:
+        values, (where,) = entries(matrix.data, matrix._pattern), matrix._pattern.coordinates
+        if not x.ndim or x.shape[0] != matrix.shape[0]:
+            raise unequal_lengths(matrix, x)
+        return values @ gather(x, where)
+    if matrix.ndim != 2 or x.ndim not in (1, 2) or x.shape[0] != matrix.shape[1]:
+        raise unequal_lengths(matrix, x)
+    return apply(sparse_product, matrix.data, x, pattern=matrix._pattern, transposed=False)
+
+
+def unequal_lengths(matrix: Any, x: Any) -> ShapeError:
+    """Return the error about factors that do not fit."""
+    given = f"a sparse matrix of shape {matrix.shape} and a Tensor of shape {x.shape}"
+    needed = "a vector or a matrix with as many rows as the sparse matrix has columns is needed"
+    return ShapeError("matmul", given, needed, "Reshape it")
+
+
+def sparse_by_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
+    """Return the product of two sparse matrices, which has an element where terms meet, zero or not."""
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+        given = f"sparse matrices of shapes {a.shape} and {b.shape}"
+        needed = "as many rows in the second as columns in the first are needed"
+        raise ShapeError("matmul", given, needed, "Transpose one")
+    pairs = places.multiplied(a._pattern, b._pattern)
+    terms = gather(entries(a.data, a._pattern), pairs.left) * gather(entries(b.data, b._pattern), pairs.right)
+    return SparseTensor(pairs.pattern, add_up(terms, pairs.places, pairs.pattern.size))
+
+
+def require_same_shape(name: str, a: SparseTensor, b: Any) -> None:
+    """Raise a ShapeError unless two operands have one shape."""
+    if a.shape != shape_of(b):
+        given = f"a sparse array of shape {a.shape} and one of shape {shape_of(b)}"
+        raise ShapeError(name, given, "one shape is needed", "Reshape one of them")
+
+
+def at_places(a: SparseTensor, x: Any, function: Callable[[Any, Any], Any]) -> SparseTensor:
+    """Return a function of elements and those of an array, where elements are stored; elsewhere it is zero."""
+    try:
+        fits = np.broadcast_shapes(a.shape, x.shape) == a.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        given = f"a sparse array of shape {a.shape} and an array of shape {x.shape}"
+        raise ShapeError(
+            "multiply", given, "a shape that broadcasts to that of the sparse array is needed", "Reshape it"
+        )
+    beside = np.broadcast_to(x, a.shape)
+    if a._pattern.inside is None:
+        where = tuple([at.reshape(a._pattern.data_shape) for at in a._pattern.coordinates])
+        return SparseTensor(a._pattern, function(a.data, beside[where]))
+    values = function(entries(a.data, a._pattern), beside[a._pattern.coordinates])
+    whole = add_up(values, a._pattern.inside, a._pattern.size)
+    return SparseTensor(a._pattern, np.reshape(whole, a._pattern.data_shape))
+
+
+def intersection(a: SparseTensor, b: SparseTensor) -> SparseTensor:
+    """Return the products of the elements that are stored in both of two matrices."""
+    require_same_shape("multiply", a, b)
+    a, b = a.sum_duplicates_of(), b.sum_duplicates_of()
+    if a._pattern == b._pattern:
+        return SparseTensor(a._pattern, a.data * b.data)
+    pairs = places.intersected(a._pattern, b._pattern)
+    left = gather(entries(a.data, a._pattern), pairs.left)
+    return SparseTensor(pairs.pattern, left * gather(entries(b.data, b._pattern), pairs.right))
+
+
+def sum_of(a: SparseTensor, other: Any, function: Callable[[Any, Any], Any]) -> Any:
+    """Return a sum or difference: sparse of two sparse matrices, else an array."""
+    beside = as_sparse(other)
+    if beside is None:
+        if is_scalar(other) and not (isinstance(other, int | float) and other == 0):
+            needed = "an array is needed, or 0: a number would fill all places"
+            raise without_meaning(function.__name__, f"a sparse array and the number {shown(other)}", needed)
+        return a if is_scalar(other) else function(a.toarray(), as_dense(other))
+    require_same_shape(function.__name__, a, beside)
+    if a._pattern == beside._pattern:
+        return SparseTensor(a._pattern, function(a.data, beside.data))
+    pairs = places.united(a._pattern, beside._pattern)
+    left, right = (
+        add_up(entries(x.data, x._pattern), where, pairs.pattern.size)
+        for x, where in zip((a, beside), pairs.places, strict=True)
+    )
+    return SparseTensor(pairs.pattern, function(left, right))
+
+
+# As a container
+
+
+def put_together(pattern: StoragePattern, children: Iterable[Any]) -> Any:
+    """Return a matrix around its stored elements: SciPy's if they are an ndarray."""
+    (data,) = children
+    if type(data) is np.ndarray and data.shape == pattern.data_shape and data.dtype.kind in "biufc":
+        return pattern.matrix(data)
+    return SparseTensor(pattern, data)
+
+
+def take_apart(matrix: SparseTensor) -> tuple[Sequence[Any], StoragePattern]:
+    """Return the stored elements of a matrix, and where they stand."""
+    return (matrix.data,), matrix._pattern
+
+
+@functools.cache
+def register_sparse() -> None:
+    """Let sparse arrays of Tensors be containers with the one leaf `data`."""
+    register(SparseTensor, take_apart, put_together, lambda _: ("data",), "GetAttrEntry")
+
+
+def stand_in(matrix: Any) -> SparseTensor:
+    """Return the container that stands for a matrix of SciPy's."""
+    return SparseTensor(pattern_of(matrix), matrix.data)
