@@ -8,7 +8,19 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks import compiled, eager, graphs, importing, operations, programs, routines, starting, tracing, transforms
+from benchmarks import (
+    compiled,
+    eager,
+    graphs,
+    importing,
+    operations,
+    programs,
+    routines,
+    sparse,
+    starting,
+    tracing,
+    transforms,
+)
 from benchmarks.libraries import PEERS, installed
 from benchmarks.measure import Case, measure
 from benchmarks.report import print_table, results_table, write_json
@@ -25,12 +37,14 @@ SUITES: dict[str, Callable[[int], Iterable[Case]]] = {
     "operations": operations.cases,
     "programs": programs.cases,
     "routines": routines.cases,
+    "sparse": sparse.cases,
 }
 COMPARED: dict[str, Sequence[str]] = {
     "import": ("numpy",),
     "transforms": ("jax-jit",),
     "operations": ("numpy",),
     "programs": ("jax-jit",),
+    "sparse": ("asdex", "scipy"),
     "jit": ("wengert-eager", "jax-jit", "torch-compile", "numba", "numpy"),
 }
 """What a suite compares with besides the peers."""
@@ -39,7 +53,7 @@ COUNTED: dict[str, Sequence[str]] = {"graphs": ("equations", "guards", "residual
 SUMMED_UP = ("operations",)
 """Suites of many cases: a summary is printed, and the cases themselves if they are few."""
 FEW = 40
-SINGLE = ("operations", "programs", "routines")
+SINGLE = ("operations", "programs", "routines", "sparse")
 """Suites in which every library has one thread, and processor time is measured."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 """What libraries look at when they are loaded, for suites in which each has one thread."""

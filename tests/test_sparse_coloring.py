@@ -95,6 +95,7 @@ def test_what_was_compressed_is_recovered_in_every_way(pattern):
         whole = (pattern + pattern.T + pattern @ pattern.T).tocsr()
         for order in ("auto", *vertex_orders.ORDERS):
             require_recovered(color(whole, "symmetric", order=order), whole)
+            require_recovered(color(whole, "symmetric", recovery="substitution", order=order), whole)
 
 
 def test_machine_code_gives_the_colours_that_python_gives(monkeypatch):
@@ -123,6 +124,13 @@ def test_machine_code_gives_the_colours_that_python_gives(monkeypatch):
             np.testing.assert_array_equal(x, y)
 
 
+def test_substitution_needs_fewer_colours():
+    for pattern, count in ((band(60, 1), 2), (band(60, 3), 4), (stencil((10, 20)), 3), (stencil((5, 6, 7)), 4)):
+        coloring = color(pattern, "symmetric", recovery="substitution")
+        assert coloring.count == count
+        require_recovered(coloring, pattern)
+
+
 def test_colours_beyond_a_word_of_bits_and_of_long_rows():
     pattern = sp.vstack([np.ones((1, 300)), sp.eye_array(300), scattered(40, 300, 30, 1)]).tocsr()
     pattern.sum_duplicates()
@@ -136,6 +144,8 @@ def test_bad_patterns_and_words_are_refused():
         color(np.eye(3), order="first")
     with pytest.raises(UsageError, match=r"sparse.color: partition='rows'; columns get colours where .*\. Leave"):
         color(np.eye(3), "symmetric", partition="rows")
+    with pytest.raises(UsageError, match=r"sparse.color: recovery='substitution'; a symmetric structure is needed"):
+        color(np.eye(3), recovery="substitution")
     with pytest.raises(ShapeError, match=r"sparse.color: a pattern of 1 axes; a matrix is needed\. Pass an array"):
         color(np.ones(3))
     with pytest.raises(ShapeError, match=r"a pattern with \(0, 2\) and without \(2, 0\); a symmetric one is needed"):

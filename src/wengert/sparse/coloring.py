@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,27 @@ from wengert.errors import ShapeError
 from wengert.sparse.pattern import Pattern
 
 Array = np.ndarray[Any, Any]
+
+
+class Substitution(NamedTuple):
+    """Hold how elements are told apart that do not stand alone in sums.
+
+    Attributes:
+        system: a triangular matrix with a row for each sum that is read: which of the elements it is the sum of.
+        number: for each element of the pattern which of those elements it is.
+    """
+
+    system: Any
+    number: Array
+
+    def elements(self, sums: Array) -> Array:
+        """Return the elements of the pattern from the sums that are read."""
+        from scipy.sparse.linalg import spsolve_triangular
+
+        if not len(sums):
+            return sums
+        found = spsolve_triangular(self.system, sums, lower=True, unit_diagonal=True)
+        return np.asarray(found)[self.number]
 
 
 class Coloring:
@@ -25,6 +46,7 @@ class Coloring:
         rows: the colour of each row, likewise.
         column_count: how many colours columns have.
         row_count: how many colours rows have.
+        substitution: how elements are told apart, if they do not stand alone in sums; else None.
 
     >>> from scipy.sparse import diags_array
     >>> from wengert.sparse import color
@@ -40,6 +62,7 @@ class Coloring:
         columns: tuple[Array, int] | None,
         rows: tuple[Array, int] | None,
         places: tuple[Array, Array, Array],
+        substitution: Substitution | None = None,
     ) -> None:
         self.sparsity, self.structure = pattern, structure
         self.columns: Array | None = None if columns is None else columns[0]
@@ -47,6 +70,7 @@ class Coloring:
         self.column_count = 0 if columns is None else columns[1]
         self.row_count = 0 if rows is None else rows[1]
         self.by_column, self.line, self.group = places
+        self.substitution = substitution
 
     @property
     def count(self) -> int:
@@ -119,14 +143,14 @@ class Coloring:
             given = f"compressed arrays of shapes {', '.join(str(np.shape(part)) for part in parts)}"
             needed = f"{', '.join(map(str, shapes))} is needed"
             raise ShapeError("Coloring.recover", given, needed, "Pass what compress gives")
-        data = np.empty(self.sparsity.count, np.result_type(*parts))
+        data = np.empty(len(self.line), np.result_type(*parts))
         if self.columns is not None:
             mine = self.by_column
             data[mine] = parts[0][self.line[mine], self.group[mine]]
         if self.rows is not None:
             mine = ~self.by_column
             data[mine] = parts[-1][self.group[mine], self.line[mine]]
-        return csr_of(self.sparsity, data)
+        return csr_of(self.sparsity, data if self.substitution is None else self.substitution.elements(data))
 
     def __repr__(self) -> str:
         m, n = self.sparsity.shape

@@ -12,11 +12,13 @@ from wengert.sparse.coloring import Coloring
 from wengert.sparse.greedy_coloring import color_apart, color_stars, mark_repeated
 from wengert.sparse.lattice_coloring import color_lattice
 from wengert.sparse.pattern import Pattern
+from wengert.sparse.substitution_coloring import lower_triangle, substitution_of
 from wengert.sparse.vertex_orders import DYNAMIC, ORDERS, order_columns
 
 Array = np.ndarray[Any, Any]
 
 STRUCTURES = ("general", "symmetric")
+RECOVERIES = ("direct", "substitution")
 PARTITIONS = ("auto", "columns", "rows", "both")
 
 FEW_PAIRS = 1_000_000
@@ -33,6 +35,7 @@ def color(
     pattern: Any,
     structure: Literal["general", "symmetric"] = "general",
     partition: Literal["auto", "columns", "rows", "both"] = "auto",
+    recovery: Literal["direct", "substitution"] = "direct",
     order: str = "auto",
 ) -> Coloring:
     """Give columns (or rows) of a pattern colours, so that those of one colour can be computed together.
@@ -48,6 +51,8 @@ def color(
         structure: "general", or "symmetric" for square matrices that equal their transpose.
         partition: "columns", "rows" or "both" get colours; "auto" for what needs fewest. Of a symmetric structure
             columns do.
+        recovery: "direct", so that each element stands alone in a sum, or of a symmetric structure "substitution", by
+            which elements are told apart one after the other, with fewer colours and more rounding.
         order: in which columns are coloured: "natural", "largest_first" (by the number of neighbours), or by numbers
             that change meanwhile: "smallest_last", "incidence" (of coloured neighbours) or "dynamic" (the largest
             among those without a colour). "auto" takes the best of several, and knows the colours of stencils.
@@ -59,7 +64,9 @@ def color(
         UsageError: a structure, partition or order is unknown.
         ShapeError: the pattern is no matrix, or not symmetric where it must be.
 
-    Source: A. H. Gebremedhin, F. Manne, A. Pothen, What color is your Jacobian?, SIAM Review 47 (2005).
+    Source: A. H. Gebremedhin, F. Manne, A. Pothen, What color is your Jacobian?, SIAM Review 47 (2005); for
+    substitution M. J. D. Powell, Ph. L. Toint, On the estimation of sparse Hessian matrices, SIAM J. Numer. Anal. 16
+    (1979).
 
     >>> arrow = np.eye(6, dtype=bool)
     >>> arrow[0] = arrow[:, 0] = True
@@ -68,6 +75,7 @@ def color(
     """
     require_choice("structure", structure, STRUCTURES)
     require_choice("partition", partition, PARTITIONS)
+    require_choice("recovery", recovery, RECOVERIES)
     require_choice("order", order, ("auto", *ORDERS))
     given = as_pattern("sparse.color", pattern)
     if structure == "symmetric":
@@ -76,7 +84,10 @@ def color(
             action = "Leave partition out"
             needed = "columns get colours where the structure is symmetric"
             raise UsageError("sparse.color", f"partition={partition!r}", needed, action)
-        return color_symmetric(given, order)
+        return color_symmetric(given, order) if recovery == "direct" else color_by_substitution(given, order)
+    if recovery == "substitution":
+        action = "Pass structure='symmetric', or leave recovery out"
+        raise UsageError("sparse.color", "recovery='substitution'", "a symmetric structure is needed", action)
     return color_general(given, partition, order)
 
 
@@ -224,7 +235,7 @@ def is_bordered(pattern: Pattern, other: Pattern, bound: int) -> bool:
     """Tell whether few rows and columns have so many elements that both sides may need fewer colours than one."""
     degrees = np.concatenate([np.diff(pattern.indptr), np.diff(other.indptr)])
     own = hubs_of(degrees)
-    return bool(own.sum() + degrees[~own].max(initial=0) < MUCH_BETTER * bound)
+    return bool(own.any() and own.sum() + degrees[~own].max(initial=0) < MUCH_BETTER * bound)
 
 
 def color_columns(pattern: Pattern, other: Pattern, order: str) -> Coloring:
@@ -242,12 +253,16 @@ def color_rows(pattern: Pattern, other: Pattern, order: str) -> Coloring:
 
 
 def hubs_of(degrees: Array) -> Array:
-    """Tell which vertices get colours of their own: their number and the largest other degree are least."""
+    """Tell which vertices get colours of their own: their number and the largest other degree are least.
+
+    None do unless that is much less than the largest degree: of vertices of similar degrees, hubs share colours, too.
+    """
     if not len(degrees):
         return np.zeros(0, bool)
     values, counts = np.unique(degrees, return_counts=True)
-    above = counts[::-1].cumsum()[::-1] - counts
-    return np.asarray(degrees > values[np.argmin(above + values)])
+    sums = counts[::-1].cumsum()[::-1] - counts + values
+    is_worth_it = sums.min() < MUCH_BETTER * values[-1]
+    return np.asarray(degrees > (values[np.argmin(sums)] if is_worth_it else values[-1]))
 
 
 def color_graph(starts: Array, neighbours: Array, order: str, stencil: Pattern) -> tuple[Array, int]:
@@ -284,6 +299,22 @@ def color_symmetric(pattern: Pattern, order: str) -> Coloring:
     repeated = mark_repeated(pattern.indptr, pattern.indices, colours, count)
     line, group = np.where(repeated, pattern.indices, rows), colours[np.where(repeated, rows, pattern.indices)]
     return Coloring(pattern, "symmetric", (colours, count), None, (np.ones(pattern.count, bool), line, group))
+
+
+def color_by_substitution(pattern: Pattern, order: str) -> Coloring:
+    """Return the colouring of a symmetric matrix whose elements are told apart one after the other."""
+    other, mirror = transpose(pattern)
+    arrays = Hypergraph(pattern, other).arrays
+    names = ("natural", "smallest_last") if order == "auto" else (order,)
+    best: tuple[Array, int, Array] | None = None
+    for name in names:
+        ranked = order_columns(name, *arrays)
+        triangle = lower_triangle(pattern, ranked)[0]
+        colours, count = color_one_side(triangle, transpose(triangle)[0], order)
+        if best is None or count < best[1]:
+            best = colours, count, ranked
+    assert best is not None
+    return substitution_of(pattern, mirror, *best)
 
 
 def color_both(pattern: Pattern, other: Pattern, back: Array, order: str) -> Coloring:
