@@ -61,6 +61,17 @@ def matrix_of(dense, output, leaf):
     return np.reshape(np.asarray(dense), (np.size(output), np.size(leaf)))
 
 
+def matrices_in(found, dense):
+    """The matrices in containers, in the order of leaves; these are the containers of others."""
+    if sp.issparse(found):
+        assert not isinstance(dense, dict | list | tuple)
+        return [found]
+    assert type(found) is type(dense)
+    keys = sorted(found) if isinstance(found, dict) else range(len(found))
+    assert len(found) == len(dense)
+    return [matrix for key in keys for matrix in matrices_in(found[key], dense[key])]
+
+
 @together("case", JACOBIANS)
 def test_jacobians_are_the_dense_ones_at_each_leaf(case):
     fun, args, argnums = case
@@ -69,9 +80,8 @@ def test_jacobians_are_the_dense_ones_at_each_leaf(case):
     outputs, leaves = flatten(fun(*args))[0], flatten(chosen)[0]
     for format in ("csr", "csc"):
         found = sparse.jacobian(fun, argnums, format=format)(*args)
-        expected, structure = flatten(dense)
-        matrices, same = flatten(found, is_leaf=sp.issparse)
-        assert same == structure
+        expected = flatten(dense)[0]
+        matrices = matrices_in(found, dense)
         pairs = [(output, leaf) for output in outputs for leaf in leaves]
         for matrix, block, (output, leaf) in zip(matrices, expected, pairs, strict=True):
             assert matrix.format == format
@@ -226,3 +236,38 @@ def test_what_cannot_be_used_is_refused():
         sparse.jacobian(differences, format="coo")
     with pytest.raises(UsageError, match=r"sparse.jacobian: plan='best'; a plan or one of 'auto', .* is needed"):
         sparse.jacobian(differences, plan="best")
+
+
+def test_sparse_derivatives_in_every_mode():
+    def dense(x):
+        return wg.jacobian(differences)(x)
+
+    batch = np.stack([POINT, 2 * POINT, POINT - 1.0])
+    for jacobian in (sparse.jacobian(differences),):
+
+        def loss(x, jacobian=jacobian):
+            return np.sum((jacobian(x) @ x) ** 2)
+
+        def other(x):
+            return np.sum((dense(x) @ x) ** 2)
+
+        for transform in (wg.grad, wg.hessian, lambda f: wg.jit(wg.grad(f)), lambda f: wg.jacfwd(wg.grad(f))):
+            np.testing.assert_allclose(transform(loss)(POINT), transform(other)(POINT), rtol=1e-12, atol=1e-12)
+        traced = wg.jit(lambda x, jacobian=jacobian: jacobian(x))(POINT)
+        assert traced.format == "csr"
+        np.testing.assert_allclose(traced.toarray(), dense(POINT))
+        lanes = wg.vmap(lambda x, jacobian=jacobian: jacobian(x) @ x)(batch)
+        np.testing.assert_allclose(lanes, [dense(x) @ x for x in batch])
+
+        def descend(x, derivative=jacobian):
+            return wg.fori_loop(0, 3, lambda _, y: y - 0.01 * (derivative(y).T @ differences(y)), x)
+
+        def descend_densely(x):
+            return wg.fori_loop(0, 3, lambda _, y: y - 0.01 * (dense(y).T @ differences(y)), x)
+
+        for transform in (lambda f: f, wg.jit, wg.jacobian):
+            np.testing.assert_allclose(transform(descend)(POINT), transform(descend_densely)(POINT), rtol=1e-12)
+        t = wg.tensor(POINT, requires_grad=True)
+        loss(t).backward()
+        np.testing.assert_allclose(t.grad.numpy(), wg.grad(other)(POINT))
+        assert jacobian(wg.tensor(POINT)).format == "csr"

@@ -10,6 +10,8 @@ import numpy as np
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError
+from wengert.primitives.sparse.sparse_tensor import SparseTensor
+from wengert.primitives.sparse.storage_pattern import pattern_of
 from wengert.sparse.block_layout import Block
 from wengert.sparse.derivative_arguments import Call, describe_inputs, kind_of_leaf
 from wengert.sparse.derivative_program import Program, make_program
@@ -137,4 +139,8 @@ def holds_tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 def filled(block: Block, data: Any) -> Any:
     """Return a matrix with its elements, which are Tensors where they are differentiated, batched or traced."""
-    return block.filled(data.numpy() if isinstance(data, Tensor) else data)
+    if not isinstance(data, Tensor):
+        return block.filled(data)
+    if data._trace is None:
+        return block.filled(data.numpy())
+    return SparseTensor(pattern_of(block.matrix), data[block.start : block.stop])
