@@ -27,6 +27,7 @@ MODULES = (
     *("wengert.scipy.ndimage", "wengert.scipy.signal", "wengert.scipy.spatial.distance"),
     *("wengert.scipy.special", "wengert.scipy.stats", "wengert.sparse"),
     *("wengert.nn", "wengert.nn.functional"),
+    "wengert.distributed",
 )
 NAMES = Path(wengert.__file__).with_name("support") / "public_names.toml"
 LIKELY = (

@@ -26,6 +26,7 @@ with CollectorPause():
 
 if TYPE_CHECKING:
     from wengert import autograd as autograd
+    from wengert import distributed as distributed
     from wengert import implicit as implicit
     from wengert import optim as optim
     from wengert import tree as tree
@@ -113,6 +114,7 @@ _ON_FIRST_USE = {
 }
 _MODULES = (
     "autograd",
+    "distributed",
     "extend",
     "functional",
     "graph",

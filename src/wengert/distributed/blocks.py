@@ -1,0 +1,229 @@
+"""Call a function on blocks of rows and add up what it gives: which blocks there are, and when code is compiled.
+
+Jitted code is for one number of rows. All of it is compiled before it is first called, since NumPy's and native code
+differ in last bits, and a process that is started later has called less often. And which blocks a partition is cut
+into depends on its number of rows alone, and on what `BlockPlan` says, which all processes share.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.containers.tree_leaves import flatten, map_leaves, place_of
+from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.values.aval import is_number
+from wengert.core.values.tensor import Tensor, unwrap_plain
+from wengert.distributed.sources import Rows, row_count
+from wengert.distributed.sums import Leaves, require_alike
+from wengert.errors import DtypeError, GraphError, UsageError
+from wengert.transforms.jit import Jitted, jit
+
+FEW = 256
+"""Rows of a block that is not worth machine code of its own."""
+MOST_SHIFT = 17
+"""The largest power of two among the numbers of rows of blocks."""
+MANY_LENGTHS = 4
+"""More numbers of rows of partitions are not all worth machine code of their own."""
+LOOKED_AT = 64
+"""Rows on which it is tried out whether a function is a sum over rows."""
+SHARE = 8
+"""Of a budget, the part that one block may take: several threads have one each, beside rows that are kept."""
+
+
+class BlockPlan(NamedTuple):
+    """Hold what decides how partitions are cut into blocks; the same in all processes.
+
+    Attributes:
+        lengths: numbers of rows of partitions that are not cut, in descending order.
+        most: how many rows a block may have.
+    """
+
+    lengths: tuple[int, ...]
+    most: int
+
+    def cut(self, rows: int) -> list[int]:
+        """Return the numbers of rows of the blocks of a partition.
+
+        >>> BlockPlan((1000,), 1000).cut(2700)
+        [1000, 1000, 512, 188]
+        """
+        if rows in self.lengths or not rows:
+            return [rows]
+        powers = [1 << k for k in range(MOST_SHIFT, FEW.bit_length() - 2, -1) if 1 << k <= self.most]
+        found = []
+        for size in sorted({*powers, *[n for n in self.lengths if n >= FEW]}, reverse=True):
+            found += [size] * (rows // size)
+            rows %= size
+        few = min(FEW, self.most)
+        return found + [few] * (rows // few) + ([rows % few] if rows % few else [])
+
+
+def plan_blocks(
+    fun: Callable[..., Any], args: Sequence[Any], rows: Rows, lengths: Sequence[int] | None, budget: int | None
+) -> BlockPlan:
+    """Return how partitions are cut: not at all if few numbers of rows occur and their blocks fit the budget."""
+    most = UNLIMITED if budget is None else rows_within(fun, args, rows, budget // SHARE)
+    known = {row_count(rows)} if lengths is None else set(lengths)
+    if len(known) > MANY_LENGTHS:
+        known = {row_count(rows)}
+    return BlockPlan(tuple(sorted((n for n in known if n <= most), reverse=True)), most)
+
+
+UNLIMITED = 1 << 62
+
+
+def rows_within(fun: Callable[..., Any], args: Sequence[Any], rows: Rows, budget: int) -> int:
+    """Return for how many rows a block's values, those kept for the reverse among them, fit into so many bytes."""
+    small, large = (memory_for(fun, args, rows, count) for count in (FEW, 2 * FEW))
+    each = max((large - small) / FEW, 1e-9)
+    return max(int((budget - max(small - FEW * each, 0)) / each), 1)
+
+
+def memory_for(fun: Callable[..., Any], args: Sequence[Any], rows: Rows, count: int) -> int:
+    """Return how many bytes a call for a block of so many rows takes."""
+    blocks = [SimpleNamespace(shape=(count, *x.shape[1:]), dtype=x.dtype) for x in rows]
+    return jit(fun, native=False).lower(*args, *blocks).memory
+
+
+class BlockRunner:
+    """Call a function on the blocks of partitions, and add up what it gives for them.
+
+    Args:
+        fun: of the arguments and a block of rows.
+        compiled: whether it is traced and compiled.
+        plan: how partitions are cut.
+    """
+
+    def __init__(self, fun: Callable[..., Any], compiled: bool, plan: BlockPlan) -> None:
+        self.fun, self.plan = fun, plan
+        self.jitted: Jitted[..., Any] | None = jit(fun) if compiled else None
+        self.ready: set[Any] = set()
+        self.lock = threading.Lock()
+        self.structure: Any = None
+        self.flat = -1  # how many arrays and numbers a plain tuple of them has that is the result
+
+    def __call__(self, args: Sequence[Any], kind: Any, rows: Rows) -> Leaves:
+        """Return for the rows of a partition how many they are, 0 left out, and the leaves of the sum.
+
+        Args:
+            args: the arguments.
+            kind: what `kind_of_arguments` says of them.
+            rows: the arrays.
+        """
+        count, start, total = row_count(rows), 0, None
+        for size in self.plan.cut(count):
+            block = rows if size == count else tuple([x[start : start + size] for x in rows])
+            leaves = self.block(args, kind, block, size)
+            if total is not None:
+                require_alike(total, leaves, 0)
+                leaves = [x + y for x, y in zip(total, leaves, strict=True)]
+            total = leaves
+            start += size
+        assert total is not None
+        return [count, 0, *total]
+
+    def block(self, args: Sequence[Any], kind: Any, block: Rows, size: int) -> Leaves:
+        """Return the leaves of what the function gives for a block."""
+        if self.jitted is None or (size < FEW and size not in self.plan.lengths):
+            found = self.fun(*args, *block)
+        else:
+            key = (kind, *[(x.shape, x.dtype, x.strides) for x in block])
+            if key not in self.ready:
+                with self.lock:
+                    self.jitted.compile(*args, *block)
+                    self.ready.add(key)
+            found = self.jitted(*args, *block)
+        return self.leaves_of(found)
+
+    def leaves_of(self, found: Any) -> Leaves:
+        """Return the leaves of a result, and note what contains them."""
+        is_flat = type(found) is tuple and all(map(is_summand, found))  # 5 us less
+        if is_flat and len(found) == self.flat:
+            return list(found)
+        leaves, self.structure = flatten(found, in_order=True)
+        self.flat = len(found) if is_flat else -1
+        return [x if is_summand(x) else as_summand(x, found, i) for i, x in enumerate(leaves)]
+
+
+SUMMANDS = frozenset({float, complex, np.float64, np.float32})
+"""Types of numbers that can be added up as they are."""
+
+
+def is_summand(value: Any) -> bool:
+    """Tell whether a value is a float, or an array of them."""
+    return type(value) in SUMMANDS or (type(value) is np.ndarray and value.dtype.kind in "fc")
+
+
+def as_summand(leaf: Any, tree: Any, index: int) -> Any:
+    """Return a leaf of a result as what can be added up; truths are counted.
+
+    Raises:
+        DtypeError: it is no number or array of numbers.
+    """
+    value = leaf.numpy() if type(leaf) is Tensor and leaf._trace is None else leaf
+    if is_number(value) and not isinstance(value, bool):
+        return value
+    array = value if isinstance(value, np.ndarray | np.generic) else np.asarray(None)
+    if array.dtype.kind not in "biufc":
+        given = f"a function that returned {shown(leaf)} {place_of(tree, index, 'as part of its result')}"
+        raise DtypeError("distributed", given, "numbers and arrays of them are needed", "Return what can be added up")
+    return np.asarray(array).astype(np.int64)[()] if array.dtype.kind == "b" else value
+
+
+def kind_of_arguments(args: Sequence[Any]) -> Any:
+    """Return what of arguments code is compiled for: containers, shapes and dtypes."""
+    if len(args) == 1 and type(args[0]) is np.ndarray:
+        return args[0].shape, args[0].dtype, args[0].strides
+    leaves, structure = flatten(tuple(args), in_order=True)
+    kinds = [(x.shape, x.dtype, x.strides) if isinstance(x, np.ndarray) else type(x) for x in leaves]
+    return structure, tuple(kinds)
+
+
+ARRAYS = frozenset({np.ndarray, np.float64, float, int})
+"""Types of arguments that are no containers."""
+
+
+def as_plain_arguments(name: str, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
+    """Return arguments with arrays for Tensors, and a Tensor if there is one.
+
+    Raises:
+        GraphError: an argument is being differentiated, batched or traced.
+    """
+    if ARRAYS.issuperset(map(type, args)):
+        return args, None
+    example = None
+    for leaf in flatten(args)[0]:
+        if type(leaf) is not Tensor:
+            continue
+        if leaf._trace is not None:
+            given = "an argument that is being differentiated, batched or traced"
+            action = "Call wengert.distributed.value_and_grad, or hvp, outside of other transformations"
+            raise GraphError(name, given, "plain arrays are needed, since partitions are read elsewhere", action)
+        example = leaf
+    return (args if example is None else map_leaves(unwrap_plain, args)), example
+
+
+def require_sum(name: str, fun: Callable[..., Any], args: Sequence[Any], rows: Rows) -> None:
+    """Raise a UsageError unless a function of a block of rows is a sum over them, as some rows tell.
+
+    Partitions are cut differently on other days, and what is no sum would then be another number.
+    """
+    count = min(row_count(rows), LOOKED_AT)
+    if count < 2:
+        return
+    cuts = [tuple([x[a:b] for x in rows]) for a, b in ((0, count), (0, count // 2), (count // 2, count))]
+    whole, first, second = ([np.asarray(x) for x in flatten(fun(*args, *block))[0]] for block in cuts)
+    for x, y, z in zip(whole, first, second, strict=True):
+        if x.dtype.kind not in "fc" or not x.shape == y.shape == z.shape:
+            continue
+        scale = max(np.max(np.abs(part), initial=0.0) for part in (x, y, z))
+        tolerance = 1e-6 if x.dtype.itemsize >= 8 else 1e-2
+        if np.isfinite(scale) and np.max(np.abs(x - y - z), initial=0.0) > tolerance * scale:
+            given = f"a function that gives for {count} rows something else than for {count // 2} and the rest together"
+            action = "Write np.sum for np.mean (reduce='mean' divides by the rows), and add regularisers outside"
+            raise UsageError(name, given, "a sum over rows is needed", action)

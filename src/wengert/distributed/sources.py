@@ -1,0 +1,247 @@
+"""Where partitions come from: a source reads any of them at any time, in any process that it is sent to."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.values.tensor import Tensor, raw
+from wengert.errors import DtypeError, ShapeError, UsageError
+
+NAME = "distributed.partitions"
+Array = np.ndarray[Any, Any]
+Rows = tuple[Array, ...]
+
+
+class PartitionSource(Protocol):
+    """Read numbered partitions of rows.
+
+    Attributes:
+        count: how many there are.
+        lengths: how many rows each has; None if that is not known before they are read.
+        is_resident: whether reading costs nothing, as of arrays that are in this process's memory.
+    """
+
+    count: int
+    lengths: Sequence[int] | None
+    is_resident: bool
+
+    def read(self, number: int) -> Any:
+        """Return the arrays of a partition."""
+
+    def name(self, number: int) -> str:
+        """Return what errors call a partition."""
+
+
+class ArraySource:
+    """Cut arrays of this process into runs of rows.
+
+    Args:
+        arrays: of as many rows each; memory maps of files are read anew for each partition, elsewhere, too.
+        bounds: where runs begin and, at the end, where the last one ends.
+    """
+
+    def __init__(self, arrays: Sequence[Array], bounds: Sequence[int]) -> None:
+        self.arrays: tuple[Any, ...] = tuple(MappedFile(x) if is_mapped_file(x) else x for x in arrays)
+        self.bounds = tuple(bounds)
+        self.count = len(self.bounds) - 1
+        self.lengths: Sequence[int] | None = tuple(b - a for a, b in zip(self.bounds, self.bounds[1:], strict=False))
+        self.is_resident = not any(type(x) is MappedFile for x in self.arrays)
+
+    def read(self, number: int) -> Rows:
+        """Return views of the arrays, or what is read from their files."""
+        start, stop = self.bounds[number], self.bounds[number + 1]
+        return tuple([x[start:stop] for x in self.arrays])
+
+    def name(self, number: int) -> str:
+        """Return which rows they are, and the names of files."""
+        files = ", ".join(x.path for x in self.arrays if type(x) is MappedFile)
+        return f"rows {self.bounds[number]} to {self.bounds[number + 1]}" + (f" of {files}" if files else "")
+
+    def part(self, start: int, stop: int) -> ArraySource:
+        """Return a source of some partitions, which are numbered from 0 on, with their rows alone."""
+        low, high = self.bounds[start], self.bounds[stop]
+        mapped = any(type(x) is MappedFile for x in self.arrays)
+        part = ArraySource((), [bound - (0 if mapped else low) for bound in self.bounds[start : stop + 1]])
+        part.arrays = self.arrays if mapped else tuple(x[low:high] for x in self.arrays)
+        part.is_resident = self.is_resident
+        return part
+
+
+class MappedFile:
+    """Read rows of an array that lies in a file, of which NumPy made a memory map.
+
+    The file is opened and mapped for each read: what was read is no part of the process's memory any more then, and the
+    object can be sent to other processes that see the file.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.path, self.offset = str(array.filename), offset_in_file(array)
+        self.shape, self.dtype = array.shape, array.dtype
+        self.size = array.dtype.itemsize * int(np.prod(array.shape[1:]))
+
+    def __getitem__(self, rows: slice) -> Array:
+        """Return some rows, read into memory of their own."""
+        found = np.empty((rows.stop - rows.start, *self.shape[1:]), self.dtype)
+        view: Any = found.reshape(-1).view(np.uint8) if found.size else b""
+        done = 0
+        with open(self.path, "rb", buffering=0) as file:
+            file.seek(self.offset + rows.start * self.size)
+            while done < found.nbytes:
+                count = file.readinto(view[done:])
+                if not count:
+                    raise EOFError(f"{self.path}: {found.nbytes - done} bytes are missing at its end")
+                done += count
+        return found
+
+
+def is_mapped_file(array: Any) -> bool:
+    """Tell whether an array is a map of a file, or a part of one whose rows lie there one after the other."""
+    return isinstance(array, np.memmap) and array.filename is not None and array.flags.c_contiguous and array.ndim > 0
+
+
+def offset_in_file(array: Any) -> int:
+    """Return at which byte of its file a map begins; views have the offset of the map that they are of."""
+    root: Any = array
+    while isinstance(root.base, np.memmap):
+        root = root.base
+    return int(root.offset) + address(array) - address(root)
+
+
+def address(array: Any) -> int:
+    """Return where in memory an array begins."""
+    return int(array.__array_interface__["data"][0])
+
+
+class ReadSource:
+    """Have partitions read by a function.
+
+    Args:
+        count: how many there are.
+        read: of the number of a partition; returns an array, or a tuple of arrays.
+        place: of the number of a partition; returns what errors call it.
+    """
+
+    is_resident = False
+    lengths: Sequence[int] | None = None
+
+    def __init__(self, count: int, read: Callable[[int], Any], place: Callable[[int], str] | None = None) -> None:
+        self.count, self.function, self.place = count, read, place
+
+    def read(self, number: int) -> Any:
+        """Return what the function gives."""
+        return self.function(number)
+
+    def name(self, number: int) -> str:
+        """Return what the user calls it, or the function and the number."""
+        if self.place is not None:
+            return str(self.place(number))
+        return f"{getattr(self.function, '__qualname__', type(self.function).__qualname__)}({number})"
+
+
+class ListSource:
+    """Have partitions in a list: arrays, or tuples of arrays."""
+
+    is_resident = True
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        self.items = [as_rows(item, f"item {i} of the list") for i, item in enumerate(items)]
+        self.count = len(self.items)
+        self.lengths: Sequence[int] | None = tuple(row_count(rows) for rows in self.items)
+
+    def read(self, number: int) -> Rows:
+        """Return the arrays of an item."""
+        return self.items[number]
+
+    def name(self, number: int) -> str:
+        """Return which item it is."""
+        return f"item {number} of the list"
+
+
+class SplitSource:
+    """Cut each partition of another source into as many runs of rows."""
+
+    def __init__(self, source: PartitionSource, pieces: int) -> None:
+        self.source, self.pieces = source, pieces
+        self.count = source.count * pieces
+        self.is_resident = source.is_resident
+        self.lengths: Sequence[int] | None = None
+        if source.lengths is not None:
+            self.lengths = tuple(b - a for n in source.lengths for a, b in (self.run(n, k) for k in range(pieces)))
+
+    def run(self, rows: int, piece: int) -> tuple[int, int]:
+        """Return where a run of a partition of so many rows begins and ends."""
+        return rows * piece // self.pieces, rows * (piece + 1) // self.pieces
+
+    def read(self, number: int) -> Rows:
+        """Return a run of rows of a partition."""
+        whole = as_rows(self.source.read(number // self.pieces), self.source.name(number // self.pieces))
+        start, stop = self.run(row_count(whole), number % self.pieces)
+        return tuple([x[start:stop] for x in whole])
+
+    def name(self, number: int) -> str:
+        """Return which run of which partition it is."""
+        return f"run {number % self.pieces} of {self.pieces} of {self.source.name(number // self.pieces)}"
+
+
+# What is read
+
+
+def as_rows(value: Any, place: str) -> Rows:
+    """Return what a source gave for a partition as a tuple of arrays with as many rows each.
+
+    Raises:
+        DtypeError: something is no array of numbers.
+        ShapeError: arrays have other numbers of rows.
+    """
+    items = value if isinstance(value, tuple) else (value,)
+    arrays = tuple([as_array_of_rows(x, place) for x in items])
+    counts = {len(x) for x in arrays}
+    if len(counts) > 1:
+        shapes = ", ".join(str(x.shape) for x in arrays)
+        given = f"arrays of shapes {shapes} in {place}"
+        raise ShapeError(NAME, given, "as many rows in each are needed", "Leave out what has no partner")
+    if not arrays:
+        raise UsageError(NAME, f"no arrays in {place}", "one or more are needed", "Return a tuple of arrays")
+    return arrays
+
+
+def as_array_of_rows(value: Any, place: str) -> Any:
+    """Return an array, or a column or table of another library, as an ndarray of numbers."""
+    if type(value) is not np.ndarray:
+        value = raw(value) if type(value) is Tensor else value
+        if hasattr(value, "to_numpy"):
+            value = value.to_numpy()
+        try:
+            value = np.asarray(value)
+        except (TypeError, ValueError):
+            value = np.asarray(None)
+    if value.dtype.kind not in "biufcmM" or not value.ndim:
+        what = "objects" if value.dtype.kind == "O" and value.ndim else f"dtype {value.dtype}"
+        given = f"an array of {what} in {place}" if value.ndim else f"{shown(value.item())} in {place}"
+        action = "Convert columns with .astype(float), and texts to the numbers of their categories"
+        raise DtypeError(NAME, given, "arrays of numbers, with rows along their first axis, are needed", action)
+    return value
+
+
+def row_count(rows: Sequence[Any]) -> int:
+    """Return how many rows arrays have."""
+    return len(rows[0])
+
+
+def even_bounds(rows: int, count: int) -> list[int]:
+    """Return where runs begin, and the last one ends, of which each has as many rows as the others, or one more."""
+    return [rows * k // count for k in range(count + 1)]
+
+
+def as_count(value: Any) -> int | None:
+    """Return a number of partitions, which is a whole number from 1 on; None for anything else."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        return None
+    return found if found > 0 and not isinstance(value, bool) else None

@@ -1,0 +1,115 @@
+"""Sums in one fixed order: a binary tree over the numbers of partitions, whoever adds up what, and when.
+
+Floating-point addition is not associative, so the last bits of a sum tell in which order it was taken. Here that is
+always the one of a full binary tree: node (level, k) is the sum over partitions k * 2**level up to (k + 1) * 2**level,
+its left half plus its right half; a half beyond the last partition is left out. A worker adds up the nodes that its
+partitions fill and sends these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.errors import ShapeError
+
+Leaves = list[Any]
+
+
+class TreeNode(NamedTuple):
+    """Hold a sum over partitions number * 2**level up to (number + 1) * 2**level.
+
+    Attributes:
+        level: how often halves were put together.
+        number: which of the nodes of that level it is.
+        leaves: the sums: arrays and numbers.
+        is_own: whether nobody else has these arrays, so that others may be added to them in place.
+    """
+
+    level: int
+    number: int
+    leaves: Leaves
+    is_own: bool
+
+
+class SumTree:
+    """Add up the leaves of containers over partitions 0 to count - 1, which may come in any order.
+
+    >>> tree = SumTree(3)
+    >>> for number in (2, 0, 1):
+    ...     tree.add(TreeNode(0, number, [0.1 * (number + 1)], False))
+    >>> tree.root
+    [0.6000000000000001]
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.top = max(count - 1, 0).bit_length()
+        self.open: dict[tuple[int, int], TreeNode] = {}
+
+    def add(self, node: TreeNode) -> None:
+        """Put a node in its place, and together with the others what it completes."""
+        while node.level < self.top:
+            level, number = node.level, node.number
+            if ((number ^ 1) << level) < self.count:
+                other = self.open.pop((level, number ^ 1), None)
+                if other is None:
+                    break
+                first, second = (other, node) if number & 1 else (node, other)
+                leaves, is_own = add_leaves(first, second)
+                node = TreeNode(level + 1, number >> 1, leaves, is_own)
+            else:
+                node = node._replace(level=level + 1, number=number >> 1)
+        self.open[node.level, node.number] = node
+
+    def add_all(self, nodes: Iterable[TreeNode]) -> None:
+        """Put several nodes in their places."""
+        for node in nodes:
+            self.add(node)
+
+    @property
+    def root(self) -> Leaves:
+        """The sums over all partitions."""
+        return self.open[self.top, 0].leaves
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all partitions are there."""
+        return (self.top, 0) in self.open
+
+
+def add_leaves(first: TreeNode, second: TreeNode) -> tuple[Leaves, bool]:
+    """Return the sums of the leaves of two nodes, and whether these are nobody else's: in memory of one, if it may."""
+    require_alike(first.leaves, second.leaves, COUNTS)
+    if first.is_own:
+        return [add_to(x, y) for x, y in zip(first.leaves, second.leaves, strict=True)], True
+    if second.is_own:  # the same bits: addition is commutative
+        return [add_to(y, x) for x, y in zip(first.leaves, second.leaves, strict=True)], True
+    return [x + y for x, y in zip(first.leaves, second.leaves, strict=True)], True
+
+
+def add_to(x: Any, y: Any) -> Any:
+    """Return the sum of two leaves, in the memory of the first if it is an array that holds it."""
+    if type(x) is np.ndarray and type(y) is np.ndarray and x.flags.writeable and x.dtype == y.dtype:
+        x += y
+        return x
+    return x + y
+
+
+def require_alike(first: Leaves, second: Leaves, counts: int) -> None:
+    """Raise a ShapeError unless leaves that follow so many counts have the same shapes, and there are as many."""
+    same = len(first) == len(second) and all(
+        (x.shape if type(x) is np.ndarray else ()) == (y.shape if type(y) is np.ndarray else ())
+        for x, y in zip(first, second, strict=True)
+    )
+    if not same:
+        shapes = [", ".join(str(np.shape(x)) for x in leaves[counts:]) for leaves in (first, second)]
+        given = f"a function that returned shapes {shapes[0]} for one block of rows and {shapes[1]} for another"
+        action = "Return sums over rows, whose shapes do not depend on how many rows there are"
+        raise ShapeError("distributed", given, "results that can be added up are needed", action)
+
+
+COUNTS = 2
+"""Leaves in front of those of the function: how many rows were summed up, and how many were left out."""
