@@ -828,9 +828,28 @@ def test_what_was_recorded_cannot_be_pickled_apart_from_its_graph() -> None:
     with pytest.raises(GraphError) as error:
         pickle.dumps(leaf(1.0) * 2)
     assert str(error.value) == (
-        "pickle: a Tensor that multiply recorded; a leaf or a plain Tensor is needed, because the graph is not "
-        "pickled. Call .detach() first."
+        "pickle: a Tensor that is being differentiated (multiply recorded it); a plain Tensor is needed, because "
+        "derivatives do not follow a value out of the process. Call .detach() first, or differentiate inside of the "
+        "task that gets it."
     )
+
+
+@pytest.mark.parametrize(
+    ("transform", "given"),
+    [
+        (wg.grad, r"a Tensor that is being differentiated \(an argument of a gradient\); a plain"),
+        (wg.vmap, r"a Tensor of vmap\(.*; a plain Tensor .* Return it first, or differentiate inside of the task"),
+        (lambda f: lambda x: wg.jvp(f, (x,), (x,)), r"a Tensor of jvp\(.*; a plain Tensor is needed"),
+    ],
+)
+def test_what_is_transformed_cannot_go_to_another_process(transform: Any, given: str) -> None:
+    def f(x: Any) -> Any:
+        copy.deepcopy(x)
+        pickle.dumps({"x": [x]})
+        return np.sum(x)
+
+    with pytest.raises(GraphError, match=f"^pickle: {given}"):
+        transform(f)(np.ones(2))
 
 
 def test_deep_copies_of_what_is_computed_carry_the_gradient_in_every_mode() -> None:

@@ -38,7 +38,7 @@ from wengert.primitives.indexing.index_forms import PartUpdate
 from wengert.primitives.indexing.index_layout import WHOLE, are_together, static_index
 from wengert.support.deferred_warnings import require_warning
 from wengert.support.weak_identity_map import WeakIdentityMap
-from wengert.traces.transient import Transient
+from wengert.traces.transient import Transient, pickling_error
 
 _warned: WeakIdentityMap[Any, None] = WeakIdentityMap()
 """The primitives, and functions of users, of which it has been said that they run lane by lane."""
@@ -121,7 +121,7 @@ class Batch(Transient):
 
     def state(self, tensor: Tensor) -> Any:
         """Refuse: a lane cannot be pickled on its own."""
-        raise GraphError("pickle", f"a Tensor of {self.owner_name}", "a plain Tensor is needed", "Return it first")
+        raise pickling_error(f"a Tensor of {self.owner_name}", "Return it first")
 
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value in a buffer of its own."""

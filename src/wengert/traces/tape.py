@@ -25,7 +25,7 @@ from wengert.errors import GraphError
 from wengert.traces.grad_modes import recording
 from wengert.traces.hooks import hand_on
 from wengert.traces.nodes import NOTHING, GeneralResiduals, Leaf, Node, new_leaf, new_node, new_result, pack
-from wengert.traces.transient import Transient
+from wengert.traces.transient import Transient, pickling_error
 
 
 def make_leaf(value: Any, tape: Tape, place: tuple[CodeType, int] | None = None) -> Tensor:
@@ -95,8 +95,8 @@ class Tape(Transient):
         """Return True for a leaf of the base tape; other recorded values are nothing apart from their graph."""
         if self.is_leaf(tensor):
             return True
-        needed = "a leaf or a plain Tensor is needed, because the graph is not pickled"
-        raise GraphError("pickle", f"a Tensor that {tensor._node.name} recorded", needed, "Call .detach() first")
+        origin = "an argument of a gradient" if type(tensor._node) is Leaf else f"{tensor._node.name} recorded it"
+        raise pickling_error(f"a Tensor that is being differentiated ({origin})", "Call .detach() first")
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Evaluate one level below, and record."""

@@ -69,5 +69,10 @@ class Transient(Trace):
 
     def state(self, tensor: Tensor) -> Any:
         """Refuse: what the trace knows of a Tensor means nothing outside its transformation."""
-        given = f"a Tensor of {self.owner_name}"
-        raise GraphError("pickle", given, "a plain Tensor is needed", "Use wengert.stop_gradient first")
+        raise pickling_error(f"a Tensor of {self.owner_name}", "Use wengert.stop_gradient first")
+
+
+def pickling_error(given: str, instead: str) -> GraphError:
+    """Return the error about a Tensor that cannot go to another process, where no transformation waits for it."""
+    needed = "a plain Tensor is needed, because derivatives do not follow a value out of the process"
+    return GraphError("pickle", given, needed, f"{instead}, or differentiate inside of the task that gets it")

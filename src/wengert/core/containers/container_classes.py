@@ -98,11 +98,15 @@ def open_class(kind: type[Any]) -> bool:
 
 
 FIELDS = "__dataclass_fields__"
+OF_ARRAYS = ("__array__", "shape", "dtype")
 
 
 def is_dataclass(kind: type[Any]) -> bool:
-    """Tell whether a class is a dataclass, as `dataclasses` does, which takes a millisecond to import."""
-    return has_class_attribute(kind, FIELDS)
+    """Tell whether a class is a dataclass, as `dataclasses` does, which takes a millisecond to import.
+
+    One that NumPy makes arrays of, with a shape and a dtype, is an array, whatever its fields are.
+    """
+    return has_class_attribute(kind, FIELDS) and not all(has_class_attribute(kind, name) for name in OF_ARRAYS)
 
 
 def register_on_sight(kind: type[Any]) -> None:

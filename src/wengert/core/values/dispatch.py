@@ -16,6 +16,7 @@ from wengert.core.memory.views import Derivation, apply_view
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import MOST_AXES, NUMBERS, Aval, strong
 from wengert.core.values.evaluation import evaluate_primitive
+from wengert.core.values.interop import is_lazy, lazy_error
 from wengert.core.values.numpy_overrides import DIFFERENTIABLE_BY, DIRECT, FUNCTIONS
 from wengert.core.values.object_arrays import array_of_lists, holds_objects, read_objects
 from wengert.core.values.recording import has_budget
@@ -161,6 +162,8 @@ def plain_array(name: str, value: Any) -> np.ndarray[Any, Any]:
         needed = "an ndarray is needed, because other classes calculate in their own way, which derivatives would miss"
         action = "Convert it with numpy.asarray, and take masks or units into account yourself"
         raise refusal(DtypeError(name, f"an array of type {kind.__name__}", needed, action))
+    if kind is not np.ndarray and is_lazy(value):
+        raise refusal(lazy_error(name, value))
     return array_of_any(value)
 
 
@@ -182,9 +185,9 @@ def array_of_any(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
 
 
 def require_plain(name: str, leaves: Sequence[Any]) -> None:
-    """Refuse arrays of classes that calculate in their own way, as `plain_array` does."""
+    """Refuse arrays of classes that calculate in their own way, or have no elements yet, as `plain_array` does."""
     for leaf in leaves:
-        if isinstance(leaf, np.ndarray):
+        if isinstance(leaf, np.ndarray) or is_lazy(leaf):
             plain_array(name, leaf)
 
 

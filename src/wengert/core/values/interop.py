@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from wengert.errors import DtypeError
 from wengert.support.attributes import class_attribute, has_class_attribute
+from wengert.support.hints import hints
 
 PLAIN_UFUNC = np.ndarray.__array_ufunc__
 PLAIN_FUNCTION = np.ndarray.__array_function__
@@ -129,6 +131,33 @@ def is_foreign_array(kind: type) -> bool:
     return has_class_attribute(kind, "__array__") and not issubclass(kind, np.ndarray | np.generic)
 
 
+@cache_by_type
+def may_be_lazy(kind: type) -> bool:
+    """Tell whether values of a type may be tasks instead of elements: collections of Dask, or what is made of them."""
+    return kind not in ORDINARY and has_class_attribute(kind, "__dask_graph__")
+
+
+def is_lazy(value: Any) -> bool:
+    """Tell whether the elements of a value are still to be computed, as those of Dask's arrays are."""
+    return may_be_lazy(type(value)) and value.__dask_graph__() is not None
+
+
+def lazy_error(name: str, value: Any) -> DtypeError:
+    """Return the error about a value whose elements are still to be computed, which may be more than memory holds."""
+    given = f"a {type_shown(value)}, whose elements are not computed yet"
+    return DtypeError(name, given, "arrays that are in memory, Tensors or numbers are needed", remedy_for(value, ""))
+
+
+def find_lazy(values: Iterable[Any]) -> Any:
+    """Return the first lazy value among some, and those in lists and tuples of them; None if there is none."""
+    for value in values:
+        if isinstance(value, list | tuple):
+            value = find_lazy(value)
+        if value is not None and is_lazy(value):
+            return value
+    return None
+
+
 def type_shown(value: Any) -> str:
     """Return what errors call the type of a value; if it is an array of another library, with the name of that.
 
@@ -141,4 +170,6 @@ def type_shown(value: Any) -> str:
 
 def remedy_for(value: Any, otherwise: str) -> str:
     """Return what to do with a value that is no array of ours: to convert it, if it is one of another library."""
+    if is_lazy(value):
+        return str(hints("libraries")["dask"])
     return "Convert it first, by numpy.asarray(x)" if is_foreign_array(type(value)) else otherwise

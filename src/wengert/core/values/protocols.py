@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from wengert.core.primitives.signatures import MISSING
-from wengert.core.values.interop import ORDINARY, any_decides, decides, decides_functions
+from wengert.core.values.interop import (
+    ORDINARY,
+    any_decides,
+    decides,
+    decides_functions,
+    find_lazy,
+    is_lazy,
+    lazy_error,
+    may_be_lazy,
+)
 from wengert.core.values.numpy_overrides import AT_ONCE, DIRECT, FUNCTIONS, RAISED, carry_out
 from wengert.core.values.plain_calls import call_plainly
 from wengert.core.values.tensor import WATCHES, Tensor, new_tensor
@@ -66,7 +75,7 @@ def array_ufunc(
     inputs = () if x is MISSING else (x,) if y is MISSING else (x, y, *others)
     for x in inputs:
         if type(x) not in ORDINARY and decides(type(x)):
-            return left_to(type(x), ufunc, self)
+            return left_to(x, ufunc, self)
     if kwargs and any_decides(kwargs.get("out") or ()):
         return NotImplemented
     function = FUNCTIONS.get(ufunc if method == "__call__" else (ufunc, method))
@@ -87,6 +96,8 @@ def array_ufunc(
 def array_function(self: Tensor, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Return what a function of NumPy's gives for arguments with a Tensor among them."""
     if len(types) > 1 and any(map(decides_functions, types)):
+        if any(map(may_be_lazy, types)) and (lazy := find_lazy((*args, *kwargs.values()))) is not None:
+            raise lazy_error(func.__name__, lazy)
         return NotImplemented
     if self._trace is None and (direct := DIRECT.get(func)) is not None:
         result = direct(*args, **kwargs)
@@ -105,12 +116,16 @@ def array_function(self: Tensor, func: Any, types: Any, args: Any, kwargs: Any) 
         raise
 
 
-def left_to(kind: type, ufunc: np.ufunc, x: Tensor) -> Any:
-    """Return NotImplemented, so that a type decides; of one of pandas', which asks for elements, say what to write.
+def left_to(other: Any, ufunc: np.ufunc, x: Tensor) -> Any:
+    """Return NotImplemented, so that an operand decides; of one that asks for elements, or has none, say what to write.
 
     Raises:
-        GraphError: there are none to be had.
+        GraphError: it is one of pandas', and there are no elements to be had.
+        DtypeError: it is one of Dask's.
     """
+    kind = type(other)
+    if is_lazy(other):
+        raise lazy_error(ufunc.__name__, other)
     if x._trace is None or kind.__module__.partition(".")[0] != "pandas":
         return NotImplemented
     needed = "an ndarray is needed beside a Tensor that is being differentiated or traced"
