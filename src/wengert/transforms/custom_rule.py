@@ -21,7 +21,8 @@ from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, constant_tensor, unwrap_plain
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.support.attributes import function_name, resemble, signature
-from wengert.support.function_protocol import LikeFunction, global_name
+from wengert.support.function_protocol import LikeFunction
+from wengert.support.functions_by_value import reduce_function
 from wengert.support.hints import hint_attributes, hint_parameters
 from wengert.support.refusals import REFUSALS
 from wengert.traces.batch import Batch
@@ -75,7 +76,7 @@ class CustomRule(LikeFunction, OfFunctions, Generic[P, R]):
 
     def __reduce__(self) -> Any:
         """Return the name under which a module has it, as functions do, or what it is made of."""
-        return global_name(self) or (with_rules, tuple(self.functions))
+        return reduce_function(self, with_rules, tuple(self.functions))
 
     def defvjp(self, forward: Function, backward: Function) -> None:
         """Give the reverse rule.

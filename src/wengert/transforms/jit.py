@@ -38,7 +38,8 @@ from wengert.passes.output_aliasing import merged_results
 from wengert.passes.pipeline import simplify_graph
 from wengert.primitives.masked import is_selection
 from wengert.support.attributes import attribute, function_name, resemble
-from wengert.support.function_protocol import global_name, is_method_of, named_alike
+from wengert.support.function_protocol import is_method_of, named_alike
+from wengert.support.functions_by_value import reduce_function
 from wengert.support.hints import hint_attributes, hint_parameters
 from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.traces.grad_modes import byte_count, without_hooks
@@ -135,7 +136,7 @@ class Jitted(Entry, Generic[P, R]):
         """Return the name under which a module has it, as functions do, or what it is made of; graphs stay here."""
         options = (self.static_argnums, self.static_argnames, self.donate_argnums, self.native, self.memory_budget)
         if not self.is_method:
-            return global_name(self) or (Jitted, (self.fun, *options))
+            return reduce_function(self, Jitted, (self.fun, *options))
         original = named_alike(self)
         return of_one_instance, (original if type(original) is Jitted else self.fun, options)
 

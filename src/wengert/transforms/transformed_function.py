@@ -16,7 +16,8 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag
 from wengert.support.attributes import function_name, resemble
-from wengert.support.function_protocol import LikeFunction, global_name
+from wengert.support.function_protocol import LikeFunction
+from wengert.support.functions_by_value import reduce_function
 from wengert.transforms.boundary import require_positions
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class Transformed(LikeFunction, functools.partial[Any]):
 
     def __reduce__(self) -> Any:
         """Return the name under which a module has it, as functions do, or what it is made of."""
-        return global_name(self) or (make_transformed, (self.transformation, self.func, *self.args))
+        return reduce_function(self, make_transformed, (self.transformation, self.func, *self.args))
 
 
 def make_transformed(name: str, run: Callable[..., Any], fun: Callable[..., Any], *options: Any) -> Derived[..., Any]:
