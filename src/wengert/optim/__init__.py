@@ -42,6 +42,7 @@ from wengert.optim.rules import (
     sgd,
     warmed_up,
 )
+from wengert.optim.training import train
 from wengert.support.hints import names_on_demand
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "root",
     "save",
     "sgd",
+    "train",
     "warmed_up",
 ]
 

@@ -177,6 +177,11 @@ def load(file: str | os.PathLike[str] | BinaryIO, like: Any = None) -> Any:
     >>> load(path)
     (1.5, [array([0, 1])])
     """
+    return load_leaves(file, like)
+
+
+def load_leaves(file: str | os.PathLike[str] | BinaryIO, like: Any = None, *, same_dtypes: bool = True) -> Any:
+    """Return what `load` does; dtypes need not agree with those in `like` if that is said."""
     require_file("load", file, "read")
     try:
         with zipfile.ZipFile(file) as archive:
@@ -186,7 +191,7 @@ def load(file: str | os.PathLike[str] | BinaryIO, like: Any = None) -> Any:
             if str(read_entry(archive, DIGEST)) != fingerprint(text, arrays):
                 raise ValueError("the digest is another")
         leaves = [decode_leaf(entry, arrays) for entry in content["leaves"]]
-        return build_containers(content["layout"], leaves) if like is None else fit_leaves(leaves, like)
+        return build_containers(content["layout"], leaves) if like is None else fit_leaves(leaves, like, same_dtypes)
     except UsageError:
         raise
     except OSError as error:
@@ -253,7 +258,7 @@ def build_containers(layout: Any, leaves: list[Any]) -> Any:
     return items if kind == "list" else tuple(items)
 
 
-def fit_leaves(given: list[Any], like: Any) -> Any:
+def fit_leaves(given: list[Any], like: Any, same_dtypes: bool) -> Any:
     """Return the leaves of a file in the containers of `like`."""
     wanted, structure = flatten(like)
     if len(given) != len(wanted):
@@ -261,7 +266,8 @@ def fit_leaves(given: list[Any], like: Any) -> Any:
         action = "Pass containers of the structure that was saved"
         raise UsageError("optim.load", f"a file with {len(given)} leaves", needed, action)
     for index, (one, other) in enumerate(zip(given, wanted, strict=True)):
-        if np.shape(one) != np.shape(other) or np.asarray(raw(one)).dtype != np.asarray(raw(other)).dtype:
+        has_dtype = not same_dtypes or np.asarray(raw(one)).dtype == np.asarray(raw(other)).dtype
+        if np.shape(one) != np.shape(other) or not has_dtype:
             error = UsageError(
                 "optim.load",
                 f"an array of shape {np.shape(one)} and dtype {np.asarray(raw(one)).dtype}",
