@@ -23,6 +23,7 @@ from examples import (
     hmc,
     inverse_kinematics,
     kalman_filter,
+    kernel_ridge,
     logistic_regression,
     neural_ode,
     optimal_control,
@@ -202,6 +203,12 @@ def test_spikes_are_a_minimum():
     assert found.largest_slope == pytest.approx(1.0, abs=1e-3)
     assert found.spike_error < 1e-3
     assert np.count_nonzero(found.found) < 20
+
+
+def test_hyperparameters_of_a_kernel_ridge_are_better_than_the_first():
+    found = kernel_ridge.main(data=30, outliers=4)
+    assert found.errors[1] < found.errors[0]
+    assert found.gradient_error < 1e-6
 
 
 def test_logistic_regression_finds_what_scikit_learn_does():

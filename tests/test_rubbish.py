@@ -32,7 +32,10 @@ X = np.array([0.5, 0.6])
 FLOAT = np.dtype(float)
 SGD = optim.sgd(0.1)
 STATE = SGD.init(X)
-DRIVERS = ("optim.curve_fit", "optim.least_squares", "optim.minimize", "optim.root")
+DRIVERS = tuple(
+    f"optim.{name}"
+    for name in ("anderson", "curve_fit", "fixed_point", "least_squares", "minimize", "root", "root_scalar")
+)
 
 
 def escaped() -> Any:

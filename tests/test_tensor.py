@@ -461,9 +461,8 @@ POLYNOMIAL = (
         ),
         (
             lambda x: scipy.optimize.rosen(x[0]),
-            "Write what is minimised with NumPy's functions, or let it solve with wengert.stop_gradient(x) and take "
-            "steps of Newton's method from what it finds, which have the derivatives; under wengert.jit or "
-            "vmap write it as a loop",
+            "Use wengert.scipy.optimize, where it has the function, whose results have derivatives, or "
+            "wengert.implicit.custom_root for other solvers, and write what is minimised with NumPy's functions",
         ),
     ],
 )
@@ -563,9 +562,7 @@ C_CODE = {
 
 @pytest.mark.parametrize("name", C_CODE)
 def test_what_scipys_c_code_would_refuse_in_its_own_words_is_refused_in_ours(name: str) -> None:
-    written = (
-        "Use wengert.scipy.signal.lfilter" if name == "lfilter" else "Write what is minimised with NumPy's functions"
-    )
+    written = "Use wengert.scipy.signal.lfilter" if name == "lfilter" else "Use wengert.scipy.optimize, where it has"
     with pytest.raises(GraphError, match=f"^asarray: a Tensor of shape .* {written}"):
         C_CODE[name](leaf(0.5)[0])
     with pytest.raises(GraphError, match=f"asarray: a Tensor of shape .* {written}"):

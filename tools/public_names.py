@@ -24,7 +24,7 @@ MODULES = (
     *("wengert.random", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
     *("wengert.scipy", "wengert.scipy.integrate", "wengert.scipy.interpolate"),
     "wengert.scipy.linalg",
-    *("wengert.scipy.ndimage", "wengert.scipy.signal", "wengert.scipy.spatial.distance"),
+    *("wengert.scipy.ndimage", "wengert.scipy.optimize", "wengert.scipy.signal", "wengert.scipy.spatial.distance"),
     *("wengert.scipy.special", "wengert.scipy.stats", "wengert.sparse"),
     *("wengert.nn", "wengert.nn.functional"),
     "wengert.distributed",

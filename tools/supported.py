@@ -35,8 +35,8 @@ __all__ = ["CALLS", "MODULES", "WITHOUT", "Row", "functions", "main", "page", "r
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "supported.md"
-APART = ("wengert.scipy", "wengert.scipy.stats", "wengert.nn")
-"""Modules of modules, and of distributions, which are objects with methods."""
+APART = ("wengert.scipy", "wengert.scipy.stats", "wengert.scipy.optimize", "wengert.nn")
+"""Modules of modules, of distributions, which are objects with methods, and of solvers, which take functions."""
 MODULES = tuple(
     module
     for module in public_names.MODULES

@@ -23,6 +23,7 @@ array([2., 2.])
 from typing import TYPE_CHECKING
 
 from wengert.optim.drivers import curve_fit, least_squares, minimize, root
+from wengert.optim.equations import anderson, fixed_point
 from wengert.optim.files import load, save
 from wengert.optim.optimizer import Optimizer
 from wengert.optim.rules import (
@@ -42,6 +43,7 @@ from wengert.optim.rules import (
     sgd,
     warmed_up,
 )
+from wengert.optim.scalar_roots import root_scalar
 from wengert.optim.training import train
 from wengert.support.hints import names_on_demand
 
@@ -51,10 +53,12 @@ __all__ = [
     "adagrad",
     "adam",
     "adamw",
+    "anderson",
     "clipped",
     "cosine",
     "curve_fit",
     "exponential",
+    "fixed_point",
     "least_squares",
     "linear",
     "lion",
@@ -65,6 +69,7 @@ __all__ = [
     "piecewise",
     "rmsprop",
     "root",
+    "root_scalar",
     "save",
     "sgd",
     "train",

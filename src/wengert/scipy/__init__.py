@@ -2,7 +2,18 @@
 
 from wengert.support.hints import names_on_demand
 
-__all__ = ["integrate", "interpolate", "linalg", "ndimage", "signal", "sparse", "spatial", "special", "stats"]
+__all__ = [
+    "integrate",
+    "interpolate",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "spatial",
+    "special",
+    "stats",
+]
 
 __getattr__ = names_on_demand("wengert.scipy", __all__)
 

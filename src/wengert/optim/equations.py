@@ -1,0 +1,212 @@
+"""Roots and fixed points of functions of containers, by iterations of ours that are traced and compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.containers.tree_leaves import flatten, structure_text
+from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_one_number
+from wengert.core.values.aval import aval_of
+from wengert.core.values.tensor import is_concrete, raw
+from wengert.errors import ShapeError, UsageError
+from wengert.implicit.attaching import implicit_solution
+from wengert.implicit.solver_call import solve_without_derivatives
+from wengert.optim import iterations
+from wengert.optim.iterations import Limits, Solution
+from wengert.scipy.optimize._vector_problem import FlatProblem, as_example
+from wengert.support.hints import hint_parameters
+
+Function = Callable[..., Any]
+Iteration = Callable[[Callable[[Any], Any], Any, Limits], Solution]
+CONVERGED = "The solution converged."
+STOPPED = "The iterations ended before they converged: after maxiter steps, or where none brings them nearer."
+
+
+class Method(NamedTuple):
+    """Say how equations are solved.
+
+    Attributes:
+        name: of the method, with its options.
+        iteration: what it does.
+        repeats: whether the function gives a further value, which is the same at the solution, or what is zero there.
+        most: the most steps unless the user says so.
+    """
+
+    name: Any
+    iteration: Iteration
+    repeats: bool
+    most: int
+
+
+NEWTON = Method("newton", iterations.newton, False, 100)
+ITERATION = Method("iteration", iterations.iterate, True, 10_000)
+
+
+def solve(
+    name: str, method: Method, function: Function, x0: Any, args: Any, tol: Any, maxiter: Any, compiled: bool
+) -> Any:
+    """Return SciPy's result of a method, whose `x` has the derivatives that the equations give it."""
+    limits = limits_of(name, x0, tol, method.most if maxiter is None else maxiter)
+    problem = FlatProblem(name, function, x0, args, compiled, (method.name, limits))
+    return solution_of(problem, method, limits, problem.vector)
+
+
+def solution_of(problem: FlatProblem, method: Method, limits: Limits, start: Any) -> Any:
+    """Return SciPy's result of a method.
+
+    `start` is where the method starts, the problem's own vector or, for methods that need several, several of them.
+    """
+    from scipy.optimize import OptimizeResult
+
+    name, values, size = problem.name, problem.residuals, problem.vector.size
+
+    def iterate(start: Any, *args: Any) -> Solution:
+        return method.iteration(lambda x: values(x, *args), start, limits)
+
+    def residual(x: Any, *args: Any) -> Any:
+        value = values(x, *args)
+        if value.size != size:
+            given = f"{value.size} equations for {size} unknowns"
+            raise ShapeError(name, given, "as many are needed", "Use wengert.optim.least_squares otherwise")
+        return value - x if method.repeats else value
+
+    def solution(start: Any, *args: Any) -> tuple[Any, ...]:
+        residual(np.ravel(start)[:size], *args)
+        found = solve_without_derivatives(iterate, (start, *args), {}, None)
+        x = implicit_solution(residual, found.x, args, name=name)
+        return x, residual(x, *args), found.converged, found.steps
+
+    try:
+        x, value, converged, steps = problem.run("solution", lambda: solution)(start, *problem.args)
+    except np.linalg.LinAlgError as error:
+        error.add_note(f"{name}: the Jacobian became singular on the way; another x0, or method='lm', may help.")
+        raise
+    message = None
+    if is_concrete(converged):  # and of no lanes
+        converged, steps = bool(raw(converged)), int(raw(steps))
+        message = CONVERGED if converged else STOPPED
+    return OptimizeResult(x=problem.back(x), fun=value, success=converged, nit=steps, message=message)
+
+
+def limits_of(name: str, x0: Any, tol: Any, most: Any) -> Limits:
+    """Return when an iteration ends; without a tolerance where about half of the digits do not change any more."""
+    if tol is None:
+        kinds = [aval_of(leaf).dtype for leaf in flatten(as_example(x0))[0]]
+        floats = [kind for kind in kinds if kind.kind == "f"]
+        tol = np.sqrt(np.finfo(np.result_type(*floats) if floats else float).eps)
+    else:
+        require_one_number(name, "tol", tol)
+    return Limits(float(tol), as_whole(name, "maxiter", most, least=1))
+
+
+def with_containers_of(name: str, function: Function, x0: Any) -> Function:
+    """Return a function of containers, which must return the same containers, as one that does."""
+    structure = flatten(as_example(x0))[1]
+
+    def step(x: Any, *args: Any) -> Any:
+        found = as_example(function(x, *args))
+        other = flatten(found)[1]
+        if other != structure:
+            given = f"a function that returned {structure_text(other)}"
+            raise UsageError(name, given, "the containers of x0 are needed", "Return the next value of x")
+        return found
+
+    return step
+
+
+@hint_parameters("drivers")
+def fixed_point(
+    fun: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    *,
+    tol: float | None = None,
+    maxiter: int = 10_000,
+    jit: bool = True,
+) -> Any:
+    """Find a fixed point of a function of containers by applying it again and again.
+
+    The loop is traced and compiled as one. Its result has the derivatives of a fixed point, which depend neither on
+    where it began nor on the way: of x = f(x, a) it is dx = (I - df/dx)^-1 df/da da.
+
+    Args:
+        fun: the function: of a container like `x0`, and of `args`; returns such a container.
+        x0: where to start: an array, a number, or containers of floats.
+        args: further arguments, of any kind.
+        tol: the change of a step that is small, relative to the largest element; by default the square root of the
+            precision of numbers.
+        maxiter: the most steps.
+        jit: whether the function is traced and compiled; with False it is called as it is.
+
+    Returns:
+        SciPy's result: `x` in the containers of `x0`; `fun`, by how much the function changes it; `success`, `nit` and
+        `message`, which is None where they are not known yet.
+
+    Raises:
+        UsageError: `fun` returns other containers.
+        NumericalError: a derivative is asked for where the iteration has not converged.
+
+    >>> import wengert as wg
+    >>> found = fixed_point(lambda x, a: np.cos(a * x), 1.0, (1.0,), tol=1e-12)
+    >>> round(found.x, 6)
+    0.739085
+    >>> round(wg.grad(lambda a: fixed_point(lambda x: np.cos(a * x), 1.0, tol=1e-12).x)(1.0), 6)
+    -0.297474
+    """
+    name = "optim.fixed_point"
+    require_callable(name, fun)
+    return solve(name, ITERATION, with_containers_of(name, fun, x0), x0, args, tol, maxiter, jit)
+
+
+@hint_parameters("drivers")
+def anderson(
+    fun: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    *,
+    memory: int = 5,
+    mixing: float = 1.0,
+    tol: float | None = None,
+    maxiter: int = 1000,
+    jit: bool = True,
+) -> Any:
+    """Find a fixed point of a function of containers by Anderson's acceleration.
+
+    Walker and Ni, *Anderson acceleration for fixed-point iterations*, SIAM Journal on Numerical Analysis 49, 2011.
+    Derivatives are those of `fixed_point`.
+
+    Args:
+        fun: the function: of a container like `x0`, and of `args`; returns such a container.
+        x0: where to start: an array, a number, or containers of floats.
+        args: further arguments, of any kind.
+        memory: how many steps before the last one are looked at.
+        mixing: the part of the residual that is added; less than 1 for functions that change a lot.
+        tol: the change of a step that is small, relative to the largest element; by default the square root of the
+            precision of numbers.
+        maxiter: the most steps.
+        jit: whether the function is traced and compiled; with False it is called as it is.
+
+    Returns:
+        SciPy's result, as `fixed_point` gives it.
+
+    Raises:
+        UsageError: `fun` returns other containers, or `memory` is none.
+        NumericalError: a derivative is asked for where the iteration has not converged.
+
+    >>> found = anderson(lambda x: np.cos(x), np.array([1.0, 2.0]), tol=1e-12)
+    >>> np.round(found.x, 6), found.nit < 20
+    (array([0.739085, 0.739085]), True)
+    """
+    name = "optim.anderson"
+    require_callable(name, fun)
+    count = as_whole(name, "memory", memory, least=1)
+    require_one_number(name, "mixing", mixing)
+
+    def iteration(function: Callable[[Any], Any], start: Any, limits: Limits) -> Solution:
+        return iterations.accelerate(function, start, limits, count, float(mixing))
+
+    method = Method(("anderson", count, float(mixing)), iteration, True, 1000)
+    return solve(name, method, with_containers_of(name, fun, x0), x0, args, tol, maxiter, jit)

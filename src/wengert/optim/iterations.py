@@ -1,0 +1,249 @@
+"""Iterations that solve equations, as loops that can be traced, compiled and run in lanes.
+
+Each takes a function of one vector and where to start, and gives a `Solution`. Nothing here is differentiated: a
+solution has the derivatives that its equations give it, whichever way it was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.control.while_loop import while_loop
+from wengert.transforms.forward import jvp
+from wengert.transforms.jacobian import jacfwd
+
+Function = Callable[[Any], Any]
+
+
+class Solution(NamedTuple):
+    """Be what an iteration ended with: the solution, whether it is one, and the number of steps."""
+
+    x: Any
+    converged: Any
+    steps: Any
+
+
+class Limits(NamedTuple):
+    """Be when an iteration ends: the relative change that is small, and the most steps."""
+
+    tol: float
+    most: int
+
+
+SUFFICIENT = 1e-4
+"""The part of the decrease that the slope promises which a step of Newton's method has to bring (Armijo's rule)."""
+SHORTEST = 1e-9
+"""The part of a step of Newton's method below which no shorter one is tried."""
+ALMOST = 1e-10
+"""What is added to the squares of changes of residuals that are parallel but for rounding."""
+
+
+def is_small(change: Any, x: Any, tol: float) -> Any:
+    """Tell whether a change is small beside a value, or beside one."""
+    return np.max(np.abs(change)) <= tol * (1.0 + np.max(np.abs(x)))
+
+
+def solve_system(matrix: Any, right: Any) -> Any:
+    """Return the solution of linear equations; one is a quotient, infinite where the matrix is zero."""
+    return right / matrix[0] if right.shape == (1,) else np.linalg.solve(matrix, right)
+
+
+def newton(function: Function, start: Any, limits: Limits) -> Solution:
+    """Find a root by Newton's method; steps are halved until the residual decreases.
+
+    Nocedal and Wright, *Numerical Optimization*, 2006, algorithm 11.4. The last step is taken where it is small, so
+    that the error is of the order of its square.
+    """
+
+    def look(x: Any) -> tuple[Any, Any]:
+        """Return the residual, and the step from here."""
+
+        def twice(v: Any) -> tuple[Any, Any]:
+            value = function(v)
+            return value, value
+
+        slope, value = jacfwd(twice, has_aux=True)(x)
+        return value, solve_system(slope, -value)
+
+    def go_on(state: Any) -> Any:
+        x, _, step, part, count = state
+        return ~is_small(step, x, limits.tol) & np.isfinite(np.sum(step)) & (part > SHORTEST) & (count < limits.most)
+
+    def advance(state: Any) -> Any:
+        x, value, step, part, count = state
+        other = x + part * step
+        found, next_step = look(other)
+        better = np.sum(found * found) <= (1.0 - 2.0 * SUFFICIENT * part) * np.sum(value * value)
+        pairs = (other, x), (found, value), (next_step, step), (1.0, 0.5 * part)
+        return (*(np.where(better, *pair) for pair in pairs), count + 1)
+
+    x, _, step, _, count = while_loop(go_on, advance, (start, *look(start), start.dtype.type(1.0), 0))
+    converged = is_small(step, x, limits.tol)
+    return Solution(np.where(converged, x + step, x), converged, count)
+
+
+def iterate(function: Function, start: Any, limits: Limits) -> Solution:
+    """Find a fixed point by applying a function until it changes little."""
+
+    def go_on(state: Any) -> Any:
+        x, change, count = state
+        return ~is_small(change, x, limits.tol) & np.isfinite(np.sum(change)) & (count < limits.most)
+
+    def advance(state: Any) -> Any:
+        x, _, count = state
+        found = function(x)
+        return found, found - x, count + 1
+
+    x, change, count = while_loop(go_on, advance, advance((start, start, 0)))
+    return Solution(x, is_small(change, x, limits.tol), count)
+
+
+def accelerate(function: Function, start: Any, limits: Limits, memory: int, mixing: float) -> Solution:
+    """Find a fixed point by Anderson's acceleration of its iteration.
+
+    Walker and Ni, *Anderson acceleration for fixed-point iterations*, SIAM Journal on Numerical Analysis 49, 2011,
+    section 2: with changes F of the last residuals f and changes G of the last values g, the next point is
+    g - G y for the y that makes the norm of f - F y least. Changes are scaled to norm 1.
+    """
+    size, kind = start.size, start.dtype.type
+    eye = np.eye(memory, dtype=start.dtype)
+
+    def go_on(state: Any) -> Any:
+        x, residual, *_, count = state
+        return ~is_small(residual, x, limits.tol) & np.isfinite(np.sum(residual)) & (count < limits.most)
+
+    def advance(state: Any) -> Any:
+        x, residual, changes, moves, count = state
+        norms = np.sqrt(np.sum(changes * changes, axis=1))
+        scale = 1.0 / np.where(norms > 0.0, norms, 1.0)
+        unit = changes * scale[:, None]
+        weights = np.linalg.solve(unit @ unit.T + kind(ALMOST) * eye, unit @ residual) * scale
+        other = x + kind(mixing) * residual - weights @ (moves + kind(mixing) * changes)
+        found = function(other) - other
+        row = (np.arange(memory) == count % memory)[:, None]
+        changes = np.where(row, found - residual, changes)
+        moves = np.where(row, other - x, moves)
+        return other, found, changes, moves, count + 1
+
+    rows = np.zeros((memory, size), start.dtype)
+    x, residual, _, _, count = while_loop(go_on, advance, (start, function(start) - start, rows, rows, 0))
+    converged = is_small(residual, x, limits.tol)
+    return Solution(np.where(converged, x + residual, x), converged, count + 1)
+
+
+def newton_scalar(function: Function, start: Any, limits: Limits) -> Solution:
+    """Find a root of a function of one number by Newton's method, without halving steps, as SciPy's `newton`."""
+
+    def step_at(x: Any) -> Any:
+        value, slope = jvp(function, (x,), (np.ones_like(x),))
+        return -value / slope
+
+    def go_on(state: Any) -> Any:
+        x, step, count = state
+        return ~is_small(step, x, limits.tol) & np.isfinite(step) & (count < limits.most)
+
+    def advance(state: Any) -> Any:
+        x, step, count = state
+        return x + step, step_at(x + step), count + 1
+
+    x, step, count = while_loop(go_on, advance, (start, step_at(start), 0))
+    converged = is_small(step, x, limits.tol)
+    return Solution(np.where(converged, x + step, x), converged, count)
+
+
+def secant(function: Function, start: Any, other: Any, limits: Limits) -> Solution:
+    """Find a root of a function of one number by the secant method."""
+
+    def go_on(state: Any) -> Any:
+        _, _, x, value, step, count = state
+        return ~is_small(step, x, limits.tol) & (value != 0.0) & np.isfinite(step) & (count < limits.most)
+
+    def advance(state: Any) -> Any:
+        last, last_value, x, value, _, count = state
+        step = -value * (x - last) / (value - last_value)
+        return x, value, x + step, function(x + step), step, count + 1
+
+    begin = start, function(start), other, function(other), other - start, 0
+    _, _, x, value, step, count = while_loop(go_on, advance, begin)
+    return Solution(x, is_small(step, x, limits.tol) | (value == 0.0), count)
+
+
+def bisect(function: Function, low: Any, high: Any, limits: Limits) -> Solution:
+    """Find a root of a function of one number between two places of different signs by bisection."""
+
+    def go_on(state: Any) -> Any:
+        a, b, _, count = state
+        return ~is_small(b - a, a, limits.tol) & (count < limits.most)
+
+    def advance(state: Any) -> Any:
+        a, b, value, count = state
+        middle = a + 0.5 * (b - a)
+        found = function(middle)
+        left = (found > 0.0) == (value > 0.0)  # the root is on the other side
+        zero = found == 0.0
+        return (
+            np.where(left | zero, middle, a),
+            np.where(left & ~zero, b, middle),
+            np.where(left & ~zero, found, value),
+            count + 1,
+        )
+
+    first, last = function(low), function(high)
+    a, b, _, count = while_loop(go_on, advance, (low, high, first, 0))
+    x = np.where(first == 0.0, low, np.where(last == 0.0, high, a + 0.5 * (b - a)))
+    return Solution(x, is_small(b - a, a, limits.tol) & (first * last <= 0.0), count)
+
+
+def brent(function: Function, low: Any, high: Any, limits: Limits) -> Solution:
+    """Find a root of a function of one number between two places of different signs by Brent's method.
+
+    Brent, *Algorithms for Minimization without Derivatives*, 1973, chapter 4, procedure zero: b is the best place, a
+    the one before, c one of the other sign; inverse quadratic or linear interpolation, and bisection where these
+    are slow.
+    """
+    eps = 2.0 * np.finfo(low.dtype).eps
+
+    def margin(b: Any) -> Any:
+        return eps * np.abs(b) + 0.5 * limits.tol * (1.0 + np.abs(b))
+
+    def go_on(state: Any) -> Any:
+        _, b, c, _, fb, *_, count = state
+        return (np.abs(0.5 * (c - b)) > margin(b)) & (fb != 0.0) & (count < limits.most)
+
+    def advance(state: Any) -> Any:
+        a, b, c, fa, fb, fc, d, e, count = state
+        tol, m = margin(b), 0.5 * (c - b)
+        s = fb / fa
+        linear = a == c
+        q, r = fa / np.where(linear, 1.0, fc), fb / np.where(linear, 1.0, fc)
+        p = np.where(linear, 2.0 * m * s, s * (2.0 * m * q * (q - r) - (b - a) * (r - 1.0)))
+        q = np.where(linear, 1.0 - s, (q - 1.0) * (r - 1.0) * (s - 1.0))
+        q = np.where(p > 0.0, -q, q)
+        p = np.abs(p)
+        fast = (np.abs(e) >= tol) & (np.abs(fa) > np.abs(fb))
+        fast &= (2.0 * p < 3.0 * m * q - np.abs(tol * q)) & (p < np.abs(0.5 * e * q))
+        e = np.where(fast, d, m)
+        d = np.where(fast, p / np.where(fast, q, 1.0), m)
+        other = b + np.where(np.abs(d) > tol, d, np.where(m > 0.0, tol, -tol))
+        return (*ordered(b, other, c, fb, function(other), fc, d, e), count + 1)
+
+    first, last = function(low), function(high)
+    begin = ordered(low, high, low, first, last, first, high - low, high - low)
+    _, b, c, _, fb, *_, count = while_loop(go_on, advance, (*begin, 0))
+    converged = (np.abs(0.5 * (c - b)) <= margin(b)) | (fb == 0.0)
+    return Solution(b, converged & (first * last <= 0.0), count)
+
+
+def ordered(a: Any, b: Any, c: Any, fa: Any, fb: Any, fc: Any, d: Any, e: Any) -> tuple[Any, ...]:
+    """Return the state of Brent's method with a root between b and c, and b the better place of the two."""
+    same = (fb > 0.0) == (fc > 0.0)
+    c, fc = np.where(same, a, c), np.where(same, fa, fc)
+    d = np.where(same, b - a, d)
+    e = np.where(same, d, e)
+    worse = np.abs(fc) < np.abs(fb)
+    a, b, c = np.where(worse, b, a), np.where(worse, c, b), np.where(worse, b, c)
+    fa, fb, fc = np.where(worse, fb, fa), np.where(worse, fc, fb), np.where(worse, fb, fc)
+    return a, b, c, fa, fb, fc, d, e

@@ -1,0 +1,175 @@
+"""Conditions of optimality: which bounds and constraints are active at a minimum, and the equations that it solves.
+
+Of f(x) with lower <= c(x) <= upper and bounds on x these are Karush's, Kuhn's and Tucker's: the gradient of the
+Lagrangian f - y c is zero for each x that is at no bound, each active constraint holds with equality, and multipliers y
+of the others are zero. See Nocedal and Wright, *Numerical Optimization*, 2006, theorem 12.1, and, for their
+derivatives, Fiacco, *Introduction to Sensitivity and Stability Analysis*, 1983, theorem 3.2.2.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.diagnostics.source_positions import user_stacklevel
+from wengert.errors import NumericalError
+
+NEAR = 1e-4
+"""How near to a limit, relative to it, solvers that approach it from inside leave what is active."""
+AT = 1e-7
+"""How near what is at a limit beyond doubt."""
+STRICT = 1e-6
+"""The part of the largest gradient below which a multiplier is as good as zero."""
+
+
+class Sides(NamedTuple):
+    """Be the lowest and highest values of numbers, infinite where there are none."""
+
+    lower: Any
+    upper: Any
+
+    def near(self, values: Any, margin: float = NEAR) -> tuple[Any, Any]:
+        """Tell which numbers are near their lowest, and which near their highest values."""
+        low, high = (np.where(np.isfinite(side), side, 0.0) for side in self)
+        return (
+            np.isfinite(self.lower) & (np.abs(values - low) <= margin * (1.0 + np.abs(low))),
+            np.isfinite(self.upper) & (np.abs(values - high) <= margin * (1.0 + np.abs(high))),
+        )
+
+    def gap(self, values: Any, active: Any, otherwise: Any) -> Any:
+        """Return what is zero: how far active numbers are from their limit, or something else of the others.
+
+        `active` is -1 at the lowest, 1 at the highest value, and 0 elsewhere.
+        """
+        low, high = (np.where(np.isfinite(side), side, 0.0) for side in self)
+        return np.where(active < 0, values - low, np.where(active > 0, values - high, otherwise))
+
+
+class Active(NamedTuple):
+    """Be what is active at a solution, as `Sides.gap` takes it, and the multipliers.
+
+    Attributes:
+        bounds: of each unknown.
+        constraints: of each constraint.
+        multipliers: of each constraint: positive at its lowest value.
+    """
+
+    bounds: Any
+    constraints: Any
+    multipliers: Any
+
+
+class Normal(NamedTuple):
+    """Be one limit that a solution may lie at: its gradient, and the sign that its multiplier has, 0 for either."""
+
+    gradient: Any
+    sign: int
+    place: tuple[str, int, int]
+    certain: bool
+
+    @property
+    def text(self) -> str:
+        """How one writes it."""
+        what, index, side = self.place
+        if what == "x":
+            return f"x[{index}] at its {'lower' if side < 0 else 'upper'} bound"
+        return f"constraint {index}"
+
+
+def active_set(
+    name: str, x: Any, gradient: Any, bounds: Sides, values: Any, slopes: Any, limits: Sides, differentiated: bool
+) -> Active:
+    """Return what is active at a solution.
+
+    Args:
+        name: what the user called.
+        x: the solution, of shape (n,).
+        gradient: of the function.
+        bounds: of x.
+        values: of the constraints, of shape (m,).
+        slopes: their Jacobian, of shape (m, n).
+        limits: of the constraints.
+        differentiated: whether derivatives of the solution are going to be taken.
+    """
+    normals = [*normals_of("x", x, np.eye(x.size), bounds), *normals_of("c", values, slopes, limits)]
+    found = multipliers_of(normals, gradient)
+    scale = STRICT * max(1.0, float(np.max(np.abs(gradient), initial=0.0)))
+    is_strict = np.abs(found) > scale
+    strict = [n for n, large in zip(normals, is_strict, strict=True) if large or n.sign == 0]
+    weak = [n for n, large in zip(normals, is_strict, strict=True) if n.certain and not large and n.sign != 0]
+    if weak and differentiated:
+        warn_of_weak(name, weak)
+    if differentiated:
+        require_independent(name, strict)
+    marks = {"x": np.zeros(x.size), "c": np.zeros(values.size)}
+    multipliers = np.zeros(values.size)
+    for normal, number in zip(strict, multipliers_of(strict, gradient), strict=True):
+        what, index, side = normal.place
+        marks[what][index] = side
+        if what == "c":
+            multipliers[index] = number
+    return Active(marks["x"], marks["c"], multipliers)
+
+
+def normals_of(what: str, values: Any, slopes: Any, sides: Sides) -> list[Normal]:
+    """Return the limits that numbers may lie at."""
+    fixed = np.broadcast_to(np.equal(sides.lower, sides.upper), values.shape)
+    (low, high), (at_low, at_high) = sides.near(values), sides.near(values, AT)
+    found = []
+    for i, slope in enumerate(slopes):
+        if fixed[i]:
+            found.append(Normal(slope, 0, (what, i, -1), True))
+            continue
+        found += [Normal(slope, 1, (what, i, -1), bool(at_low[i]))] if low[i] else []
+        found += [Normal(slope, -1, (what, i, 1), bool(at_high[i]))] if high[i] else []
+    return found
+
+
+def multipliers_of(normals: Sequence[Normal], gradient: Any) -> Any:
+    """Return the multipliers, of the signs they have, with which normals add up to the gradient as nearly as can be."""
+    from scipy.optimize import lsq_linear
+
+    if not normals:
+        return np.zeros(0)
+    columns = np.stack([n.gradient for n in normals], axis=1)
+    lower = np.array([0.0 if n.sign > 0 else -np.inf for n in normals])
+    upper = np.array([0.0 if n.sign < 0 else np.inf for n in normals])
+    if columns.shape[1] <= columns.shape[0]:
+        found = np.linalg.lstsq(columns, gradient)[0]
+        if np.all((found >= lower) & (found <= upper)):
+            return found
+    return lsq_linear(columns, gradient, (lower, upper), method="bvls").x
+
+
+def warn_of_weak(name: str, weak: Sequence[Normal]) -> None:
+    """Warn of limits that solutions lie at without being held there: on one side they are active, on the other not."""
+    places = ", ".join(n.text for n in weak[:5]) + (", ..." if len(weak) > 5 else "")
+    warnings.warn(
+        f"{name}: weakly active at the solution: {places}. Its derivatives are those of the side on which these are "
+        "inactive.",
+        UserWarning,
+        stacklevel=user_stacklevel(),
+    )
+
+
+def require_independent(name: str, normals: Sequence[Normal]) -> None:
+    """Raise a NumericalError of active limits of which some follow from others: their multipliers are not unique."""
+    if not normals:
+        return
+    columns = np.stack([n.gradient for n in normals], axis=1)
+    norms = np.linalg.norm(columns, axis=0)
+    columns = columns / np.where(norms > 0.0, norms, 1.0)
+    _, sizes, rows = np.linalg.svd(columns, full_matrices=True)
+    rank = int(np.sum(sizes > 1e-10))
+    if rank == len(normals):
+        return
+    places = [n.text for n, part in zip(normals, rows[-1], strict=True) if abs(part) > 1e-6]
+    raise NumericalError(
+        name,
+        f"active limits that depend on each other: {', '.join(places)}",
+        "independent ones are needed to differentiate the solution",
+        "Leave out those that follow from others",
+    )

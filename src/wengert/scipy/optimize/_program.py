@@ -1,0 +1,150 @@
+"""Minimisations of functions within bounds and constraints, whoever solves them, with the derivatives of solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.implicit.attaching import implicit_solution
+from wengert.scipy.optimize._constraints import Constraint
+from wengert.scipy.optimize._optimality import Active, Sides, active_set
+from wengert.scipy.optimize._solving import COUNTS, Answer, asking, call_scipy, holder_of, is_traced_now
+from wengert.scipy.optimize._vector_problem import VectorProblem
+from wengert.transforms.reverse import grad
+
+Function = Callable[..., Any]
+
+
+class Optimum(NamedTuple):
+    """Be what was found.
+
+    Attributes:
+        answer: SciPy's.
+        x: the solution, with its derivatives.
+        multipliers: of the constraints, with their derivatives.
+        marks: which of the unknowns, and of the constraints, are at a limit, as `Sides.gap` takes it.
+    """
+
+    answer: Answer
+    x: Any
+    multipliers: Any
+    marks: Any
+
+
+class Program:
+    """Be a minimisation.
+
+    Args:
+        name: what the user called.
+        value: the function: of a vector of `size` numbers, and of `args`.
+        args: further arguments.
+        size: the number of unknowns.
+        sides: their bounds, or None.
+        many: the constraints.
+    """
+
+    def __init__(
+        self, name: str, value: Function, args: Any, size: int, sides: Sides | None, many: Sequence[Constraint] = ()
+    ) -> None:
+        self.name = name
+        self.value = value
+        self.args = args
+        self.size = size
+        self.sides = sides
+        self.many = many
+        self.count = sum(c.size for c in many)
+        self.functions = [value, *(c.value for c in many)]
+        self.limits = [c.args for c in many]
+        self.asked = asking(name, (args, sides, self.limits), self.functions)
+
+    def solution(self, solve: Function, start: Any, counted: Sequence[str] = COUNTS) -> Optimum:
+        """Return what SciPy finds, with the derivatives of a solution.
+
+        Args:
+            solve: calls SciPy, with `start`, `args`, bounds and what constraints read, all of them numbers.
+            start: where it begins.
+            counted: the numbers of its result, as `call_scipy` takes them.
+        """
+        reached = holder_of(self.functions)
+        program = self
+
+        def run(start: Any, args: Any, sides: Any, limits: Any) -> Any:
+            assert reached is not None
+            found = solve(start, args, sides, limits)
+            x = np.reshape(found.x, (program.size,))
+            active = program.active(x, args, sides, limits)
+            return found, [x, active.bounds, active.constraints, active.multipliers]
+
+        shapes = [(self.size,), (self.size,), (self.count,), (self.count,)]
+        traced = self.asked.traced or is_traced_now(start)
+        given = (self.args, self.sides, self.limits)
+        answer = call_scipy(self.name, run, (start, *given), shapes, counted, traced)
+        x, *marks, multipliers = answer.arrays
+        if not traced:
+            return Optimum(answer, x, multipliers, marks)
+        own = self.sides or everywhere(self.size)
+        conditions = self.conditions
+
+        def residual(solution: Any, *given: Any) -> Any:
+            assert reached is not None
+            return conditions(solution, *given)
+
+        free = self.sides is None and not self.many
+        x, multipliers = implicit_solution(
+            residual, (x, multipliers), (self.args, own, self.limits, marks), name=self.name, symmetric=free
+        )
+        return Optimum(answer, x, multipliers, marks)
+
+    def active(self, x: Any, args: Any, sides: Any, limits: Any) -> Active:
+        """Return what is active at a solution, all of numbers; nothing is computed where there are no limits."""
+        none = np.zeros(0)
+        unlimited = not self.many and (sides is None or not self.asked.traced)  # nobody asks which bounds are active
+        if unlimited or not x.size or not np.all(np.isfinite(x)):
+            return Active(np.zeros(x.size), np.zeros(self.count), np.zeros(self.count))
+        gradient = VectorProblem(self.name, self.value, x, args, True, keep=False).value_and_gradient(x)[1]
+        parts = [
+            VectorProblem(self.name, c.value, x, (own,), True, keep=False).residuals_and_jacobian()
+            for c, own in zip(self.many, limits, strict=True)
+        ]
+        values = np.concatenate([value(x) for value, _ in parts]) if parts else none
+        slopes = np.concatenate([slope(x) for _, slope in parts]) if parts else np.zeros((0, x.size))
+        bounds = sides or everywhere(self.size)
+        return active_set(
+            self.name, x, gradient, bounds, values, slopes, self.limits_of(limits), self.asked.differentiated
+        )
+
+    def limits_of(self, limits: Any) -> Sides:
+        """Return the limits of all constraints."""
+        own = [c.sides(args) for c, args in zip(self.many, limits, strict=True)]
+        if not own:
+            return everywhere(0)
+        return Sides(*(np.concatenate(sides) for sides in zip(*own, strict=True)))
+
+    def values_of(self, x: Any, limits: Any) -> Any:
+        """Return the values of all constraints as one vector."""
+        return np.concatenate([np.reshape(c.value(x, own), (-1,)) for c, own in zip(self.many, limits, strict=True)])
+
+    def lagrangian(self, x: Any, multipliers: Any, args: Any, limits: Any) -> Any:
+        """Return f - y c."""
+        value = self.value(x, *args)
+        value = np.sum(value) if np.ndim(value) else value
+        return value - np.sum(multipliers * self.values_of(x, limits)) if self.many else value
+
+    def slope(self, x: Any, multipliers: Any, args: Any, limits: Any) -> Any:
+        """Return the gradient of the Lagrangian by x."""
+        return grad(lambda v: self.lagrangian(v, multipliers, args, limits))(x)
+
+    def conditions(self, solution: Any, args: Any, bounds: Sides, limits: Any, marks: Sequence[Any]) -> Any:
+        """Return what is zero at a solution, a pair of x and multipliers, where the marked limits are active."""
+        x, multipliers = solution
+        inside = bounds.gap(x, marks[0], self.slope(x, multipliers, args, limits))
+        if not self.many:
+            return inside, multipliers
+        return inside, self.limits_of(limits).gap(self.values_of(x, limits), marks[1], multipliers)
+
+
+def everywhere(size: int) -> Sides:
+    """Return the bounds of numbers that have none."""
+    return Sides(np.full(size, -np.inf), np.full(size, np.inf))

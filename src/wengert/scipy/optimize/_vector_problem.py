@@ -1,0 +1,397 @@
+"""A user's function of containers as SciPy's drivers see it: of one vector, with derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert import tree
+from wengert.core.containers.tree_leaves import flatten, unflatten
+from wengert.core.diagnostics.argument_checks import require_callable, require_flag, shown
+from wengert.core.values.aval import aval_of
+from wengert.core.values.tensor import Tensor
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
+from wengert.scipy.optimize._function_contents import Traces, holds_little, traces_of_function
+from wengert.scipy.optimize._solving import asking
+from wengert.support.attributes import resemble
+from wengert.support.cached import cached
+from wengert.traces.nodes import CREATED
+from wengert.transforms.jacobian import hessian, jacobian
+from wengert.transforms.jacobian_products import hvp
+from wengert.transforms.jit import jit as jitted
+from wengert.transforms.reverse import value_and_grad
+
+Vector = np.ndarray[Any, np.dtype[np.float64]]
+
+
+FEW_UNKNOWNS = 100
+FEW_OPERATIONS = 300
+"""Of a small problem: the numbers looked for, the operations of an evaluation."""
+EAGER_VALUES, EAGER_GRADIENTS, EAGER_JACOBIANS = 100, 6, 14
+
+
+class FlatProblem:
+    """Be a user's function of containers as a function of one vector, with what was traced of it before.
+
+    Attributes:
+        args: further arguments that are traced; the others are part of the function.
+        example: where to start, in the user's containers.
+        vector: the same as one vector.
+        back: from such vectors to the containers.
+        traces: what was made of the function before; what is not to be kept begins anew.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        start: Any,
+        args: Any,
+        compiled: bool,
+        options: Hashable = (),
+        keep: bool = True,
+    ) -> None:
+        require_callable(name, function)
+        require_flag(name, jit=compiled)
+        self.name = name
+        args = args if isinstance(args, tuple) else (args,)
+        self.args = tuple(filter(is_traced, args))
+        fixed = tuple(None if is_traced(x) else (x,) for x in args)
+        if len(self.args) < len(args):
+            function = fix_arguments(function, args)
+        self.compiled = compiled
+        self.function = function
+        self.example = as_example(start)
+        self.vector, self.back = tree.ravel_named(name, "x0", self.example)
+        require_real(name, "x0", self.vector)
+        if not self.vector.size:
+            raise UsageError(name, f"{shown(start)} for x0", "one number or more is needed", "Pass where to start")
+        found, structure = flatten(self.example)
+        places = tuple((type(leaf), np.shape(leaf), aval_of(leaf).dtype) for leaf in found)
+        kind = name, compiled, structure, places, options
+        self.traces = traces_of_function((function, fixed), kind) if keep else Traces([])
+        self.residuals = as_residuals(name, function, self.back)
+
+    def run(
+        self,
+        what: str,
+        make: Callable[[], Callable[..., Any]],
+        eager_calls: int = 0,
+        make_eager: Callable[[], Callable[..., Any]] | None = None,
+    ) -> Callable[..., Any]:
+        """Return a function of vectors, jitted unless the user passed jit=False, and kept by the name of `what` it is.
+
+        Of a small problem the first `eager_calls` are not: to trace a function takes as long as some of them do. These
+        are of what `make_eager` makes, if something else gives the same then.
+        """
+        run: Callable[..., Any] | None = self.traces.made.get(what)
+        if run is None:
+            run = make() if self.compiled or make_eager is None else make_eager()
+            if self.compiled:
+                plain, run = run, note_refusals(self.name, jitted(run))
+                if eager_calls > 0 and self.is_small:
+                    run = EagerAtFirst(run, plain if make_eager is None else make_eager(), eager_calls)
+            self.traces.made[what] = run
+        return run
+
+    def is_asked(self, values: Any = (), functions: Sequence[Any] = ()) -> bool:
+        """Tell whether a transformation asks, for which what is found is differentiated, or differs in its lanes.
+
+        It may be of further values, or of what further functions capture.
+        """
+        return asking(self.name, (self.vector, self.args, values), (self.function, *functions)).traced
+
+    @cached
+    def is_small(self) -> bool:
+        """Whether vectors, and the arrays that the function holds, have few elements."""
+        return self.vector.size <= FEW_UNKNOWNS and holds_little((self.function, self.args))
+
+
+class VectorProblem(FlatProblem):
+    """Be a user's function of containers as SciPy's drivers see it: of one vector of double precision."""
+
+    def __init__(
+        self, name: str, function: Callable[..., Any], start: Any, args: Any, compiled: bool, keep: bool = True
+    ) -> None:
+        super().__init__(name, function, start, args, compiled, keep=keep)
+        self.scalar = as_scalar(name, self.function, self.back)
+
+    @cached
+    def start(self) -> Vector:
+        """Where to start, in double precision."""
+        return np.array(self.vector, dtype=float)
+
+    @cached
+    def value(self) -> Callable[[Vector], Any]:
+        """The value at a vector."""
+        run = self.run("value", lambda: self.scalar)
+        return lambda x: as_float(run(as_floats(x), *self.args))
+
+    @cached
+    def value_and_gradient(self) -> Callable[[Vector], tuple[float, Vector]]:
+        """The value and the gradient at a vector."""
+        run = self.run("value_and_gradient", lambda: value_and_grad(self.scalar), EAGER_GRADIENTS)
+
+        def at(x: Vector) -> tuple[float, Vector]:
+            value, gradient = run(as_floats(x), *self.args)
+            return as_float(value), np.asarray(gradient, dtype=float)
+
+        return at
+
+    @cached
+    def product(self) -> Callable[[Vector, Vector], Vector]:
+        """The Hessian at a vector times another one."""
+        scalar = self.scalar
+        run = self.run("product", lambda: lambda x, p, *args: hvp(lambda v: scalar(v, *args), (x,), (p,))[0])
+        return lambda x, p: np.asarray(run(x, np.asarray(p, dtype=float), *self.args))
+
+    @cached
+    def hessian(self) -> Callable[[Vector], Any]:
+        """The Hessian at a vector."""
+        run = self.run("hessian", lambda: hessian(self.scalar))
+        return lambda x: np.asarray(run(x, *self.args))
+
+    def residuals_and_jacobian(self) -> tuple[Callable[[Vector], Vector], Callable[[Vector], Any]]:
+        """Return the residuals at a vector, and their Jacobian."""
+        residuals = self.residuals
+        value = self.run("residuals", lambda: residuals, EAGER_VALUES)
+        slope = self.run("jacobian", lambda: jacobian(residuals), EAGER_JACOBIANS, lambda: in_better_mode(residuals))
+        return (
+            lambda x: np.asarray(value(as_floats(x), *self.args), dtype=float),
+            lambda x: np.asarray(slope(as_floats(x), *self.args), dtype=float),
+        )
+
+    def result(self, found: Any) -> Any:
+        """Return SciPy's result with the user's containers in place of vectors."""
+        found.x = self.back(found.x)
+        for key in ("jac", "grad"):
+            slope = getattr(found, key, None)  # of several constraints it may be a list of their Jacobians
+            if isinstance(slope, np.ndarray) and slope.shape == self.start.shape:
+                found[key] = self.back(found[key])
+        return found
+
+    def limits(self, bounds: Any, *, pairs: bool = False) -> Any:
+        """Return bounds as SciPy takes them, whose own are `pairs` for each number or a pair of vectors."""
+        from scipy.optimize import Bounds
+
+        if bounds is None or isinstance(bounds, Bounds):
+            return bounds
+        if flatten(self.example)[1] is None and not (pairs and self.are_sides(bounds)):
+            return bounds
+        if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+            needed = "a pair of lowest and highest values is needed, each a number or a container like x0"
+            action = "Pass (0.0, upper), say; numpy.inf where there is no bound"
+            raise UsageError(self.name, f"{shown(bounds)} for bounds", needed, action)
+        return Bounds(self.side(bounds[0]), self.side(bounds[1]))
+
+    def are_sides(self, bounds: Any) -> bool:
+        """Tell whether bounds of a number or an array are lowest and highest values, not SciPy's pair for each number.
+
+        Two things without a number among them could be either where there are two numbers: then they are SciPy's,
+        unless they are arrays, as lowest and highest values mostly are and pairs mostly are not.
+        """
+        if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+            return False
+        if self.vector.size != 2 or any(isinstance(x, int | float | np.number) for x in bounds):
+            return True
+        if not any(isinstance(x, np.ndarray | Tensor) for x in bounds):
+            return False
+        needed = "what tells whether they are lowest and highest values, or a pair for each number, is needed"
+        action = "Pass scipy.optimize.Bounds(lowest, highest), or a list of tuples"
+        raise UsageError(self.name, "two arrays for the bounds of two numbers", needed, action)
+
+    def side(self, limit: Any) -> Vector:
+        """Return lowest or highest values as a vector."""
+        leaves, structure = flatten(self.example)
+        given, other = flatten(np.array(limit, dtype=float) if structure is None and is_array(limit) else limit)
+        if other is None:
+            given = given * len(leaves)
+        elif other != structure:
+            needed = "a pair of lowest and highest values is needed, each a number or a container like x0"
+            raise UsageError(self.name, "bounds of other containers than x0", needed, "Build both like x0")
+        shapes = [(np.shape(x), np.shape(leaf)) for x, leaf in zip(given, leaves, strict=True)]
+        for shape, wanted in shapes:
+            if shape not in ((), wanted):
+                needed = "a number or that shape is needed"
+                action = "Build them like x0"
+                raise ShapeError(self.name, f"bounds of shape {shape} for x0 of shape {wanted}", needed, action)
+        wide = [np.broadcast_to(x, shape) for x, (_, shape) in zip(given, shapes, strict=True)]
+        return np.array(tree.ravel(unflatten(structure, [np.array(x, float) for x in wide]))[0])
+
+    def flat_constraint(self, given: Any) -> Any:
+        """Return a constraint whose function is of vectors, without derivatives."""
+        from scipy.optimize import NonlinearConstraint
+
+        if isinstance(given, dict) and "fun" in given:
+            return {**given, "fun": as_residuals(self.name, given["fun"], self.back)}
+        if isinstance(given, NonlinearConstraint):
+            function = as_residuals(self.name, given.fun, self.back)
+            return NonlinearConstraint(function, given.lb, given.ub, keep_feasible=given.keep_feasible)
+        return given
+
+    def constraint(self, given: Any, *, curved: bool) -> Any:
+        """Return a constraint with its derivatives, if it is of a function and has none.
+
+        Methods that take no second derivatives, which are not `curved`, warn of those of a NonlinearConstraint.
+        """
+        from scipy.optimize import NonlinearConstraint
+
+        slope = given.get("jac") if isinstance(given, dict) else getattr(given, "jac", None)
+        if callable(slope):
+            if isinstance(self.example, np.ndarray | Tensor) and self.example.ndim == 1:
+                return given
+            needed = "one without is needed where x0 is not one vector"
+            action = "Leave jac out, for derivatives are filled in"
+            raise UsageError(self.name, "a constraint with its own jac", needed, action)
+        if isinstance(given, dict) and "fun" in given:
+            inner = VectorProblem(self.name, given["fun"], self.example, given.get("args", ()), self.compiled)
+            value, slope = inner.residuals_and_jacobian()
+            return {**given, "fun": value, "jac": slope, "args": ()}
+        if isinstance(given, NonlinearConstraint):
+            inner = VectorProblem(self.name, given.fun, self.example, (), self.compiled)
+            value, slope = inner.residuals_and_jacobian()
+            residuals = inner.residuals
+            weighted = inner.run("weighted", lambda: hessian(lambda x, weights: np.sum(residuals(x) * weights)))
+            return NonlinearConstraint(
+                value,
+                given.lb,
+                given.ub,
+                jac=slope,
+                hess=(lambda x, v: np.asarray(weighted(x, v))) if curved else given.hess,
+                keep_feasible=given.keep_feasible,
+            )
+        return given
+
+
+def in_better_mode(residuals: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the Jacobian in the mode that its shape asks for, once that is known."""
+    modes = {mode: jacobian(residuals, mode=mode) for mode in ("auto", "fwd", "rev")}
+    mode = "auto"
+
+    def eagerly(x: Vector, *args: Any) -> Any:
+        nonlocal mode
+        found = modes[mode](x, *args)
+        mode = "fwd" if found.shape[0] >= found.shape[1] else "rev"
+        return found
+
+    return eagerly
+
+
+class EagerAtFirst:
+    """Be a function that is called as it is a number of times, as long as it does little, and compiled from then on."""
+
+    def __init__(self, compiled: Callable[..., Any], plain: Callable[..., Any], calls: int) -> None:
+        self.compiled, self.plain, self.calls = compiled, plain, calls
+
+    def __call__(self, *args: Any) -> Any:
+        """Call it."""
+        if self.calls <= 0:
+            return self.compiled(*args)
+        self.calls -= 1
+        before = next(CREATED)
+        found = self.plain(*args)
+        if next(CREATED) - before > FEW_OPERATIONS:
+            self.calls = 0
+        return found
+
+
+# The user's functions are cells of closures, where `jit` finds them to convert their control flow.
+
+
+def note_refusals(name: str, compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a jitted function whose refusals tell of the driver's own parameter, which users of it can reach."""
+
+    def run(*args: Any) -> Any:
+        try:
+            return compiled(*args)
+        except GraphError as error:
+            error.add_note(f"{name} traces its functions; with jit=False they are called as they are.")
+            raise
+
+    return run
+
+
+def fix_arguments(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:
+    """Return a function that takes those of some further arguments that are traced; the others stay as they are."""
+
+    def call(first: Any, *traced: Any) -> Any:
+        rest = iter(traced)
+        return function(first, *(next(rest) if is_traced(x) else x for x in args))
+
+    return resemble(call, function, updated=False)
+
+
+def as_scalar(name: str, function: Callable[..., Any], back: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a function of a vector that calls the user's, whose result is one number."""
+
+    def scalar(vector: Any, *args: Any) -> Any:
+        found = require_result(name, function(back(vector), *args))
+        if flatten(found)[1] is not None:
+            remedy = "Return the value alone, and compute the rest from x when that is found"
+            raise UsageError(name, f"a function that returned {shown(found)}", "one number is needed", remedy)
+        return np.reshape(found, ()) if np.shape(found) and np.size(found) == 1 else found
+
+    return resemble(scalar, function, updated=False)
+
+
+def as_residuals(name: str, function: Callable[..., Any], back: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a function of a vector that calls the user's, whose result is one vector, or containers of arrays."""
+
+    def residuals(vector: Any, *args: Any) -> Any:
+        found = require_result(name, function(back(vector), *args))
+        if isinstance(found, np.ndarray | Tensor):
+            vector = found if found.ndim == 1 else np.reshape(found, (-1,))
+        else:
+            vector = tree.ravel_named(name, "fun(x)", as_example(found))[0]
+        require_real(name, "fun(x)", vector)
+        return vector
+
+    return resemble(residuals, function, updated=False)
+
+
+def require_result(name: str, found: Any) -> Any:
+    """Return the result of the user's function; raise a UsageError if it is None."""
+    if found is None:
+        raise UsageError(name, "a function that returned None", "numbers are needed", "Return what it computes")
+    return found
+
+
+def require_real(name: str, label: str, vector: Any) -> None:
+    """Raise a DtypeError of complex numbers, whose imaginary parts SciPy's drivers would drop."""
+    if vector.dtype.kind == "c":
+        action = "Write an array of the real parts and one of the imaginary parts"
+        raise DtypeError(name, f"complex numbers in {label}", "real ones are needed", action)
+
+
+def is_traced(value: Any) -> bool:
+    """Tell whether a further argument is made of arrays and floats alone; integers may count iterations."""
+    return all(isinstance(x, Tensor | np.ndarray | np.number | float | complex) for x in flatten(value)[0])
+
+
+def as_example(value: Any) -> Any:
+    """Return containers of floats; lists and tuples of numbers as arrays, and integers as floats, as SciPy does."""
+    leaves, structure = flatten(np.array(value, dtype=float) if is_array(value) else value)
+    return unflatten(structure, [as_floats(leaf) for leaf in leaves])
+
+
+def is_array(value: Any) -> bool:
+    """Tell whether something is a list of numbers or of rows of them; named tuples are containers with fields."""
+    if type(value) not in (list, tuple):
+        return False
+    rows = value if value and all(type(x) in (list, tuple) for x in value) else [value]
+    numbers = all(isinstance(x, int | float | np.number) for row in rows for x in row)
+    return numbers and len({len(row) for row in rows}) == 1
+
+
+def as_floats(leaf: Any) -> Any:
+    """Return a leaf of integers as one of floats; any other as it is."""
+    if isinstance(leaf, int) and not isinstance(leaf, bool):
+        return float(leaf)
+    return leaf.astype(float) if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind in "iu" else leaf
+
+
+def as_float(value: Any) -> float:
+    """Return a value of one element as a float."""
+    return float(value.item() if isinstance(value, Tensor) else value)

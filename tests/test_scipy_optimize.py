@@ -1,0 +1,437 @@
+"""SciPy's solvers and optimisers, and our own iterations: what they find, and how that is differentiated."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import wengert as wg
+from tests.cases import some_of, together
+from wengert import optim
+from wengert.errors import NumericalError, ShapeError, UsageError
+from wengert.scipy import optimize
+from wengert.scipy.optimize._function_contents import KNOWN, Contents
+
+# The same number in every mode
+
+Function = Any
+TWICE = np.array([1.0, 2.0])
+T = np.linspace(0.0, 1.0, 9)
+DECAY = np.array([2.9, 2.2, 1.9, 1.3, 1.1, 0.9, 0.7, 0.5, 0.4])
+ROWS = np.random.default_rng(1).random((6, 3))
+RIGHT = np.array([1.0, -2.0, 3.0, 0.5, 1.0, 0.2])
+EXACT = {"xtol": 1e-14, "ftol": 1e-14, "gtol": 1e-14}
+
+
+def of_root(a: Any) -> Any:
+    found = optimize.root(lambda x: x**3 - a * TWICE, TWICE, options={"xtol": 1e-13})
+    return np.sum(found.x) + np.sum(found.fun)
+
+
+def of_arguments(a: Any) -> Any:
+    return np.sum(optimize.root(lambda x, p: x**3 - p["a"] * TWICE, [1, 2], ({"a": a},), method="krylov", tol=1e-13).x)
+
+
+def cubic(a: Any) -> Any:
+    return a ** (1 / 3) * (1.0 + 2.0 ** (1 / 3))
+
+
+def of_rosenbrock(a: Any) -> Any:
+    def value(x: Any, a: Any) -> Any:
+        return 100.0 * (x[1] - x[0] ** 2) ** 2 + (a - x[0]) ** 2
+
+    found = optimize.minimize(value, [0.9, 0.8], a, method="trust-exact", options={"gtol": 1e-11})
+    return found.x[0] + 3.0 * found.x[1] + found.fun
+
+
+def at_bounds(a: Any) -> Any:
+    def value(x: Any) -> Any:
+        return np.sum((x - a * TWICE) ** 2) + x[0] * x[1] * a
+
+    found = optimize.minimize(value, np.zeros(2), bounds=[(0.0, 3.0), (None, a / 2)], options={"ftol": 1e-15})
+    return found.x[0] + found.x[1] ** 2 + found.fun
+
+
+def at_bounds_by_hand(a: Any) -> Any:
+    x, y = a - a * a / 4, a / 2
+    return x + y**2 + (x - a) ** 2 + (y - 2.0 * a) ** 2 + x * y * a
+
+
+def on_a_circle(a: Any) -> Any:
+    inside = {"type": "ineq", "fun": lambda x, p: p - x[0] ** 2 - x[1] ** 2, "args": (a,)}
+    far = {"type": "ineq", "fun": lambda x: 10.0 - x[0]}
+    options = {"ftol": 1e-15}
+    found = optimize.minimize(lambda x: x @ TWICE, [0.1, 0.2], constraints=[far, inside], options=options)
+    return found.x[0] + found.fun + found.multipliers[1] + found.multipliers[0]
+
+
+def on_a_circle_by_hand(a: Any) -> Any:
+    return -np.sqrt(a / 5.0) - np.sqrt(5.0 * a) + np.sqrt(5.0 / a) / 2.0
+
+
+def by_equations(a: Any) -> Any:
+    line = scipy.optimize.LinearConstraint(np.ones((1, 2)), 1.0, 1.0)
+    found = optimize.minimize(
+        lambda x: a * x[0] ** 2 + x[1] ** 2, [0.5, 0.5], constraints=line, options={"ftol": 1e-15}
+    )
+    return found.x[0] + found.multipliers[0]
+
+
+CASES = {
+    "root": (of_root, cubic),
+    "root of arguments": (of_arguments, cubic),
+    "roots of one number": (
+        lambda a: optimize.root_scalar(lambda x: x**3 - a, bracket=(0.0, 9.0)).root
+        + optimize.root_scalar(lambda x: x**3 - a, x0=1, method="halley").root,
+        lambda a: 2.0 * a ** (1 / 3),
+    ),
+    "fixed point": (
+        lambda a: np.sum(optimize.fixed_point(lambda x: (x + a / x) / 2.0, TWICE, xtol=1e-13)),
+        lambda a: 2.0 * np.sqrt(a),
+    ),
+    "rosenbrock": (of_rosenbrock, lambda a: a + 3.0 * a * a),
+    "bounds": (at_bounds, at_bounds_by_hand),
+    "inequalities": (on_a_circle, on_a_circle_by_hand),
+    "equations": (by_equations, lambda a: (1.0 + 2.0 * a) / (1.0 + a)),
+    "one unknown": (
+        lambda a: optimize.minimize_scalar(lambda x: (x - a) ** 2 + (x - a) ** 4).x,
+        lambda a: a,
+    ),
+    "one unknown at its bound": (
+        lambda a: optimize.minimize_scalar(lambda x: (x - 9.0) ** 2, bounds=(0.0, a), options={"xatol": 1e-12}).x,
+        lambda a: a,
+    ),
+    "least squares": (
+        lambda a: optimize.least_squares(lambda x, a: np.stack([x[0] - a, x[0] - x[1], x[1] ** 2 - a * a]), [1.0, 1.0],
+                                         args=(a,), **EXACT).x.sum(),
+        lambda a: 2.0 * a,
+    ),
+    "nnls": (
+        lambda a: optimize.nnls(np.eye(2) * a, np.array([3.0, -1.0]))[0].sum(),
+        lambda a: 3.0 / a,
+    ),
+    "linear least squares": (
+        lambda a: optimize.lsq_linear(np.eye(2) * a, TWICE, (0.0, 0.9)).x.sum(),
+        lambda a: 1.0 / a + np.where(a > 2.0 / 0.9, 2.0 / a, 0.9),
+    ),
+    "linear program": (
+        lambda a: optimize.linprog([-1.0, -2.0], [[1.0, 1.0], [1.0, 3.0]], np.stack([4.0 * a, 6.0 * a])).fun,
+        lambda a: -5.0 * a,
+    ),
+    "own newton": (
+        lambda a: np.sum(optim.root(lambda x: x**3 - a * TWICE, TWICE, method="newton").x),
+        cubic,
+    ),
+    "own roots of one number": (
+        lambda a: optim.root_scalar(lambda x, a: x**3 - a, (a,), bracket=(0.0, 9.0)).root
+        + optim.root_scalar(lambda x: x**3 - a, x0=1.0, x1=2.0).root
+        + optim.root_scalar(lambda x: x**3 - a, x0=1.0).root
+        + optim.root_scalar(lambda x: x**3 - a, bracket=(0.0, 9.0), method="bisect").root,
+        lambda a: 4.0 * a ** (1 / 3),
+    ),
+    "own fixed points": (
+        lambda a: optim.fixed_point(lambda p: {"x": (p["x"] + a / p["x"]) / 2.0}, {"x": 1.0}).x["x"]
+        + np.sum(optim.anderson(lambda x: (x + a / x) / 2.0, TWICE, tol=1e-12).x),
+        lambda a: 3.0 * np.sqrt(a),
+    ),
+}  # fmt: skip
+LANES = np.array([1.5, 2.0])
+MODES: dict[str, Any] = {
+    "value": lambda f: lambda a: f(a),
+    "grad": wg.grad,
+    "jvp": lambda f: lambda a: wg.jvp(f, (a,), (1.0,)),
+    "third": lambda f: wg.grad(wg.grad(wg.grad(f))),
+    "forward over reverse": lambda f: lambda a: wg.jvp(wg.grad(f), (a,), (1.0,)),
+    "lanes": lambda f: lambda a: wg.vmap(wg.grad(f))(LANES),
+    "jit": lambda f: wg.jit(wg.value_and_grad(f)),
+    "grad of jit": lambda f: wg.grad(wg.jit(f)),
+    "lanes of jit": lambda f: lambda a: wg.jit(wg.vmap(wg.grad(f)))(LANES),
+}
+
+
+@together("case, mode", some_of([(c, m) for c in CASES for m in MODES], "solutions"))
+def test_solutions_have_the_derivatives_of_their_equations(case: str, mode: str) -> None:
+    function, by_hand = CASES[case]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that SciPy is called lane by lane, and by Python in graphs
+        found = MODES[mode](function)(2.0)
+    tolerance = 1e-6 if case.startswith("one unknown") else 3e-8
+    np.testing.assert_allclose(np.ravel(found), np.ravel(MODES[mode](by_hand)(2.0)), rtol=tolerance, atol=tolerance)
+
+
+# Least squares, and what has no formula
+
+
+def difference(function: Function, a: float, h: float = 1e-3) -> Any:
+    far, near = function(a + 2 * h) - function(a - 2 * h), function(a + h) - function(a - h)
+    return (8.0 * near - far) / (12.0 * h)
+
+
+def fitted(a: Any, **options: Any) -> Any:
+    data = a * DECAY + 0.1 * a**2 * T
+    found, covariance = optimize.curve_fit(lambda t, A, k: A * np.exp(-k * t), T, data, [6.0, 2.0], **options, **EXACT)
+    return found[0] + 2.0 * found[1] + np.sum(covariance * np.array([[1.0, 2.0], [3.0, 4.0]]))
+
+
+def robust(a: Any, loss: Any = "linear") -> Any:
+    def residuals(p: Any, scale: Any) -> Any:
+        return p[0] * np.exp(-p[1] * T) - scale * DECAY + a * T**3
+
+    bounds = (np.stack([0.0 * a, 0.0 * a]), np.array([np.inf, 1.0]))
+    kwargs = {"scale": a}
+    found = optimize.least_squares(residuals, [6.0, 0.5], bounds=bounds, loss=loss, kwargs=kwargs, f_scale=0.3, **EXACT)
+    return found.x[0] + found.cost + np.sum(found.fun**2)
+
+
+def of_vertices(a: Any) -> Any:
+    found = optimize.linprog(
+        -a * TWICE, np.array([[1.0, 1.0], [1.0, 3.0]]) * (1.0 + a), np.stack([4.0 + a, 6.0 + a * a]), bounds=(0, 9)
+    )
+    return found.fun + np.sum(found.x) + found.ineqlin.marginals @ TWICE + np.sum(found.slack)
+
+
+def fitted_by_newton(a: Any, sigma: Any = None, absolute_sigma: bool = False) -> Any:
+    """Return what `fitted` does, of a root of the gradient, which is exact to the last digits."""
+    factor = np.eye(9) if sigma is None else np.linalg.cholesky(sigma) if np.ndim(sigma) == 2 else np.diag(sigma)
+
+    def residuals(p: Any) -> Any:
+        return np.linalg.solve(factor, p[0] * np.exp(-p[1] * T) - a * DECAY - 0.1 * a**2 * T)
+
+    p = optim.root(wg.grad(lambda p: np.sum(residuals(p) ** 2)), np.array([6.0, 2.0]), method="newton").x
+    slope = wg.jacobian(residuals)(p)
+    covariance = np.linalg.inv(slope.T @ slope) * (1.0 if absolute_sigma else np.sum(residuals(p) ** 2) / 7.0)
+    return p[0] + 2.0 * p[1] + np.sum(covariance * np.array([[1.0, 2.0], [3.0, 4.0]]))
+
+
+@together(
+    "options",
+    [
+        lambda a: {},
+        lambda a: {"sigma": 1.0 + a * T},
+        lambda a: {"sigma": np.diag(1.0 + T) + 0.1 * a, "absolute_sigma": True},
+    ],
+)
+def test_fits_and_their_covariance(options: Any) -> None:
+    found = wg.grad(lambda a: fitted(a, **options(a)))(2.0)
+    np.testing.assert_allclose(found, difference(lambda a: fitted_by_newton(a, **options(a)), 2.0), rtol=1e-8)
+
+
+@together(
+    "function, at",
+    [
+        (robust, 2.0),
+        (lambda a: robust(a, "soft_l1"), 2.0),
+        (lambda a: robust(a, "huber"), 2.0),
+        (lambda a: (lambda x, norm: x @ np.arange(3.0) + norm)(*optimize.nnls(ROWS + a, RIGHT)), 0.1),
+        (lambda a: optimize.lsq_linear(ROWS * a, RIGHT + a, ([-1.0, -0.2, 0.0], [1.0, 0.3, 5.0])).cost, 2.0),
+        (of_vertices, 0.5),
+    ],
+)
+def test_derivatives_agree_with_differences(function: Function, at: float) -> None:
+    np.testing.assert_allclose(wg.grad(function)(at), difference(function, at), rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(wg.grad(wg.grad(function))(at), difference(wg.grad(function), at), rtol=1e-6, atol=1e-6)
+
+
+def test_hyperparameters_of_ridge_and_lasso() -> None:
+    """The derivative of the solution by the weight of the penalty, in closed form."""
+    gram = ROWS.T @ ROWS
+
+    def ridge(weight: Any) -> Any:
+        return optimize.minimize(
+            lambda w: np.sum((ROWS @ w - RIGHT) ** 2) + weight * np.sum(w**2), np.zeros(3), options={"gtol": 1e-11}
+        ).x
+
+    solution = np.linalg.solve(gram + 0.5 * np.eye(3), ROWS.T @ RIGHT)
+    np.testing.assert_allclose(wg.jacobian(ridge)(0.5), -np.linalg.solve(gram + 0.5 * np.eye(3), solution), atol=1e-8)
+
+    def lasso(weight: Any) -> Any:  # parts of either sign, which are not negative
+        def value(parts: Any) -> Any:
+            return 0.5 * np.sum((ROWS @ (parts[:3] - parts[3:]) - RIGHT) ** 2) + weight * np.sum(parts)
+
+        found = optimize.minimize(
+            value, np.full(6, 0.1), bounds=[(0.0, None)] * 6, options={"ftol": 0.0, "gtol": 1e-12}
+        )
+        return found.x[:3] - found.x[3:]
+
+    found = lasso(0.8)
+    active = found != 0.0
+    by_hand = np.zeros(3)
+    by_hand[active] = -np.linalg.solve(gram[np.ix_(active, active)], np.sign(found[active]))
+    assert 0 < active.sum() < 3
+    np.testing.assert_allclose(wg.jacobian(lasso)(0.8), by_hand, atol=1e-7)
+
+
+# SciPy's own results
+
+
+def plain(result: Any) -> dict[str, Any]:
+    return {key: value for key, value in result.items() if key not in ("nfev", "njev", "message", "execution_time")}
+
+
+@together(
+    "call",
+    [
+        lambda m: m.root(lambda x: x**3 - TWICE, [1, 2]),
+        lambda m: m.root(lambda x: x - 0.5, 1),
+        lambda m: m.root(lambda x: x - 0.5, [[1.0, 2.0]], method="broyden1"),
+        lambda m: m.root(lambda x: x - 0.5, []),
+        lambda m: m.root(lambda x, a: (x**2 + a, np.diag(2.0 * x)), [1.0], 2.0, jac=True),
+        lambda m: m.root_scalar(lambda x: x - 1.0, x0=0.0, x1=3.0),
+        lambda m: m.minimize(lambda x: np.sum((x - 0.5) ** 2), 1, method="Nelder-Mead"),
+        lambda m: m.minimize(lambda x: (np.sum(x**2), 2.0 * x), [1, 2], jac=True),
+        lambda m: m.minimize_scalar(lambda x: (x - 1.0) ** 2, bounds=(0, 3)),
+        lambda m: m.lsq_linear(ROWS, RIGHT),
+        lambda m: m.linprog([1.0, 2.0], [[-1.0, -1.0]], [-1.0]),
+    ],
+)
+def test_results_are_scipys(call: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own, theirs = call(optimize), call(scipy.optimize)
+    assert type(own) is type(theirs)
+    assert plain(own).keys() == plain(theirs).keys()
+    assert np.shape(own.get("fun")) == np.shape(theirs.get("fun"))
+    np.testing.assert_allclose(own.get("x", own.get("root")), theirs.get("x", theirs.get("root")), atol=1e-7)
+
+
+def test_curve_fit_returns_what_scipy_does() -> None:
+    data = 3.0 * np.exp(-2.0 * T)
+
+    def model(t: Any, height: Any, rate: Any) -> Any:
+        return height * np.exp(-rate * t)
+
+    own = optimize.curve_fit(model, T, data + 0.01 * np.cos(9 * T), full_output=True)
+    theirs = scipy.optimize.curve_fit(model, T, data + 0.01 * np.cos(9 * T), full_output=True)
+    assert len(own) == len(theirs) == 5
+    np.testing.assert_allclose(own[1], theirs[1], rtol=1e-5)
+    with pytest.raises(RuntimeError, match="Optimal parameters not found"):
+        optimize.curve_fit(model, T, data, maxfev=2)
+    with pytest.raises(UsageError, match="nan_policy for a fit in a transformation; a fit without is needed"):
+        wg.grad(lambda a: optimize.curve_fit(model, T, a * data, nan_policy="omit")[0][0])(1.0)
+
+
+# What has no derivative
+
+
+def unbounded(a: Any) -> Any:
+    return optimize.root(lambda x: x**2 + a, 1.0).x[0]
+
+
+@together(
+    "function, text",
+    [
+        (unbounded, r"scipy.optimize.root: a solution that misses its equations"),
+        (lambda a: optim.root(lambda x: x**2 + a, 1.0, method="newton").x, r"optim.root: .* that misses its equations"),
+        (
+            lambda a: optimize.root(lambda x: (x[0] + x[1] - a) * np.array([1.0, 2.0]), [1.0, 1.0], method="lm").x[0],
+            r"Jacobian is singular",
+        ),
+        (lambda a: optimize.minimize(lambda x: a * (x[0] - x[1]) ** 2, [1.0, 1.0]).x[0], r"Jacobian is singular"),
+        (
+            lambda a: optimize.linprog([1.0, 1.0], [[-1.0, 0.0], [-1.0, 0.0]], np.stack([-a, -a])).x[0],
+            r"linprog: active limits that depend on each other: constraint 0, constraint 1; independent ones are",
+        ),
+    ],
+)
+def test_where_there_is_no_derivative_there_is_an_error(function: Function, text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for transformed in (
+            wg.grad(function),
+            wg.jit(wg.grad(function)) if "linprog" not in text else wg.grad(function),
+        ):
+            with pytest.raises(NumericalError, match=text):
+                transformed(1.0)
+
+
+def test_weakly_active_bounds_are_named() -> None:
+    def touching(a: Any) -> Any:
+        return optimize.minimize(lambda x: np.sum((x - a) ** 2), [0.5, 0.5], bounds=[(0.0, 1.0), (0.0, 3.0)]).x
+
+    with pytest.warns(UserWarning, match=r"minimize: weakly active at the solution: x\[0\] at its upper bound\."):
+        found = wg.jacobian(touching)(1.0)
+    np.testing.assert_allclose(found, 1.0, atol=1e-7)
+
+
+@together(
+    "call, error, text",
+    [
+        (
+            lambda: optimize.minimize(np.sum, [1.0], bounds=[(0, 1, 2)]),
+            UsageError,
+            r"a pair \(lowest, highest\) for each",
+        ),
+        (lambda: optimize.minimize(np.sum, [1.0], constraints={"type": "le"}), UsageError, "a constraint without them"),
+        (lambda: optimize.minimize(np.sum, [1.0], constraints=[3.0]), UsageError, "3.0 for a constraint"),
+        (
+            lambda: optimize.least_squares(lambda x: x, [1.0], bounds=(1, 2, 3)),
+            UsageError,
+            "a pair of lowest and highest",
+        ),
+        (lambda: optimize.curve_fit(lambda *p: p[0], T, T), UsageError, "whose parameters cannot be counted"),
+        (lambda: optim.root(lambda x: x[:1], [1.0, 2.0], method="newton"), ShapeError, "1 equations for 2 unknowns"),
+        (lambda: optim.root_scalar(np.sin), UsageError, "no x0 for method 'newton'; where to start is needed"),
+        (lambda: optim.root_scalar(np.sin, method="x"), UsageError, "one of bisect, brentq, newton, secant"),
+        (lambda: optim.fixed_point(lambda p: [p], 1.0), UsageError, "the containers of x0 are needed"),
+        (lambda: optim.anderson(np.cos, 1.0, memory=0), UsageError, "1 or more"),
+    ],
+)
+def test_refusals(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_iterations_that_do_not_converge_say_so() -> None:
+    found = optim.fixed_point(lambda x: 2.0 * x, 1.0, maxiter=5)
+    assert (found.success, found.nit) == (False, 5)
+    assert "did not converge" in str(found.message) or "before they converged" in found.message
+    with np.errstate(all="ignore"):
+        assert not optim.root_scalar(lambda x: x**2 + 1.0, x0=1.0).converged
+        assert not optim.root_scalar(lambda x: x**2 + 1.0, bracket=(0.0, 1.0)).converged
+    assert optim.root(lambda x: x**2 - 2.0, np.float32(1.0), method="newton").x.dtype == np.float32
+    with pytest.raises(np.linalg.LinAlgError) as raised:
+        optim.root(lambda x: np.stack([x[0], x[0]]), np.ones(2), method="newton")
+    assert any("the Jacobian became singular" in note for note in raised.value.__notes__)
+
+
+# What was traced before
+
+LEVEL = 2.0
+
+
+def test_what_was_traced_is_used_again_as_long_as_nothing_it_reads_has_changed() -> None:
+    global LEVEL
+    held = np.array([3.0])
+    scale = 1.0
+
+    def residual(x: Any) -> Any:
+        return scale * x - LEVEL * held
+
+    def found() -> float:
+        return float(optim.root(residual, np.ones(1), method="newton").x[0])
+
+    KNOWN.clear()
+    assert found() == found() == 6.0
+    assert len(KNOWN) == 1
+    held[0] = 4.0
+    assert found() == 8.0
+    LEVEL = 3.0
+    assert found() == 12.0
+    scale = 2.0
+    assert found() == 6.0
+    LEVEL = 2.0
+
+
+def test_contents_of_what_nobody_can_tell_are_not_known() -> None:
+    generator = np.random.default_rng(0)
+    assert Contents(lambda x: x + generator.random()).entries is None
+    assert Contents(lambda x: x @ BIG).entries is None
+    assert Contents(lambda x: np.sin(x) + LEVEL).entries is not None
+    assert Contents([wg.tensor([1.0])]).entries != Contents([wg.tensor([1.0])]).entries  # others may be written to
+
+
+BIG = np.zeros(5000)
