@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import wengert as wg
 from tests.cases import together
@@ -9,6 +10,8 @@ from wengert.core.maps.box_maps import BoxMap, identity
 from wengert.core.maps.composition import compose
 from wengert.core.maps.coordinates import Coordinate
 from wengert.sparse import hessian_pattern, jacobian_pattern
+from wengert.sparse.map_plan import plan_by_maps
+from wengert.sparse.tangent_program import TangentProgram
 
 TRIANGLE = np.tril(np.ones((6, 6)), -1)
 
@@ -115,6 +118,43 @@ def test_patterns_have_the_elements_that_are_not_zero_and_no_others(name):
     assert (pattern | ~seen).all(), "an element that is not zero is not in the pattern"
     if name != "while":  # of which some iterations are not run
         assert (seen | ~pattern).all(), "an element that is always zero is in the pattern"
+
+
+BY_PATTERN_ALONE = {"long scan", "long loop", "branch", "while", "gradient of a loop", "gradient of while", "solved"}
+"""Where coefficients are not carried: long loops, branches that are not known, and routines."""
+
+
+def stored(plan, x):
+    """What a plan by maps computes, as a matrix."""
+    pattern = plan.pattern
+    return csr_array((np.asarray(plan.evaluate(x)), pattern.indices, pattern.indptr), pattern.shape).toarray()
+
+
+@together("name", [*EXACT, "constant", "many in one"])
+def test_plans_by_maps_compute_what_the_dense_jacobian_has(name):
+    more = {
+        "constant": lambda x: np.diff(x) * 2.0,
+        "many in one": lambda x: x[np.array([0, 0, 0, 0, 0, 0])] * x + np.sum(x.reshape(2, 3) ** 2),
+    }
+    function = more.get(name) or EXACT[name]
+    x = np.random.default_rng(3).random(6) + 0.3
+    plan = plan_by_maps(TangentProgram("jacobian", function, (x,), (0,)), (x,))
+    assert (plan is None) == (name in BY_PATTERN_ALONE)
+    if plan is None:
+        return
+    for point in (x, x[::-1].copy()):
+        dense = np.concatenate([np.reshape(leaf, (-1, 6)) for leaf in wg.tree.leaves(wg.jacobian(function)(point))])
+        np.testing.assert_allclose(stored(plan, point), dense, rtol=1e-14, atol=1e-14 * abs(dense).max())
+
+
+def test_plans_by_maps_are_jitted_functions_that_are_differentiated_and_run_in_lanes():
+    function = lambda x: x[1:] * x[:-1] ** 2
+    x = np.linspace(0.5, 1.5, 5)
+    plan = plan_by_maps(TangentProgram("jacobian", function, (x,), (0,)), (x,))
+    expected = wg.jacobian(lambda x: wg.jacobian(function)(x)[plan.pattern.rows, plan.pattern.indices])(x)
+    np.testing.assert_allclose(wg.jacobian(plan.evaluate)(x), expected, rtol=1e-14)
+    lanes = np.stack([x, x + 1])
+    np.testing.assert_allclose(wg.vmap(plan.evaluate)(lanes)[1], plan.evaluate(x + 1), rtol=1e-15)
 
 
 def test_places_that_depend_on_the_input_may_be_any_or_those_of_the_point():

@@ -65,6 +65,10 @@ class InnerGraphs(StructuredLowering):
         length = params["spec"].length
         if params["cond"] is None and length is not None and length <= SHORT:
             return self.unrolled(params)
+        return self.repeated(params)
+
+    def repeated(self, params: Params) -> Sequence[Maps]:
+        """Follow a loop that is long, or whose length nobody knows."""
         return LoopPattern(self.walk, self.equation, params).results()
 
     def step(self, graph: Graph, values: Sequence[Any], maps: Sequence[Maps]) -> tuple[list[Any], Sequence[Maps]]:

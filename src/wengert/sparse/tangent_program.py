@@ -36,7 +36,12 @@ class TangentProgram:
         directions = [args[i] for i in argnums]
         self.graph: Graph = trace(push)(list(args), directions)
         self.leaves = flatten(list(args))[0]
-        self.moving = len(self.graph.inputs) - len(self.leaves)
+        self.moving = len(flatten(directions)[0])
+
+    @property
+    def captured(self) -> int:
+        """How many inputs are values that the function captured."""
+        return len(self.graph.inputs) - len(self.leaves) - self.moving
 
     @property
     def tangents(self) -> Sequence[Variable]:

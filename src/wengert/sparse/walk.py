@@ -158,7 +158,7 @@ class Walk:
             return None
         needed = [i for i in range(len(equation.inputs)) if primitive.needs(position, i)]
         given = [self.value(x) if i in needed else None for i, x in enumerate(equation.inputs)]
-        if not needed or position in needed or any(type(x) is Variable for x in given):
+        if not needed or position in needed or not all(has_elements(given[i]) for i in needed):
             return None
         rule = primitive.declared[position]
         assert rule is not None
@@ -195,10 +195,15 @@ def is_linear_in(primitive: Elementwise, position: int) -> bool:
     return any(position in group for group in primitive.linear_in)
 
 
+def has_elements(value: Any) -> bool:
+    """Tell whether a value is an array or a number."""
+    return isinstance(value, np.ndarray | np.generic | float | int)
+
+
 def known_part(step: BoxMap) -> BoxMap | None:
     """Return a map without the points at which its coefficient is known to be zero."""
     factor = step.coefficient
-    if isinstance(factor, np.ndarray | np.generic | float | int) and not np.all(factor):
+    if has_elements(factor) and not np.all(factor):
         rank = len(step.extents)
         mask = np.asarray(factor != 0).reshape((1,) * (rank - np.ndim(factor)) + np.shape(factor))
         return step.where(mask)

@@ -1,0 +1,202 @@
+"""The plan by maps: a Jacobian as a sum of coefficient arrays at index maps, carried through the linear program.
+
+There are no seeds and no colours: what is computed is what is stored. Where the elements go is worked out once, when
+the plan is made; what does not depend on the arguments is a constant of the plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import wengert.numpy as wnp
+from wengert.core.containers.tree_leaves import flatten
+from wengert.core.maps.box_maps import BoxMap
+from wengert.core.maps.coordinates import Array
+from wengert.core.values.aval import aval_of, shape_of
+from wengert.core.values.tensor import is_staged
+from wengert.sparse.column_maps import column_maps
+from wengert.sparse.pattern import Pattern
+from wengert.sparse.tangent_program import TangentProgram
+from wengert.sparse.value_walk import InnerValues, NotByMaps, ValueWalk
+from wengert.transforms.jit import jit
+
+MOST_READ = 4
+"""Up to so many contributions to each element are read and added; where there are more, each is added in its place."""
+
+
+class Contribution(NamedTuple):
+    """Hold what one map contributes: the places of its elements, row by row and column by column, and values.
+
+    Attributes:
+        rows, columns: of each element.
+        source: for each element, which of the values it is.
+        values: in a row; a constant of the plan, or computed from the arguments.
+    """
+
+    rows: Array
+    columns: Array
+    source: Array
+    values: Any
+
+
+class Placement:
+    """Say where contributions go among the elements that are stored, in the order of a CSR array.
+
+    Attributes:
+        pattern: the rows and columns of the elements.
+        constant: the sum of the contributions that are constants, for each element.
+        reads: for each element the places of its other contributions among all values, one row for each of the most
+            that an element has; where it has fewer, the place after the last. None where there are many.
+        places: for each of the other contributions its element, and its place among all values.
+    """
+
+    def __init__(self, shape: tuple[int, int], contributions: Sequence[Contribution], moving: Sequence[bool]) -> None:
+        rows = join([one.rows for one in contributions])
+        columns = join([one.columns for one in contributions])
+        self.pattern, elements = numbered(shape, rows, columns)
+        self.constant = np.zeros(self.pattern.count)
+        sources, targets = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+        total = start = 0
+        for one, flag in zip(contributions, moving, strict=True):
+            own = elements[start : start + len(one.rows)]
+            start += len(one.rows)
+            if flag:
+                sources.append((one.source + total).astype(np.int32))
+                targets.append(own)
+                total += math.prod(shape_of(one.values))
+            else:
+                fixed = np.asarray(one.values, float).reshape(-1)[one.source]
+                self.constant += np.bincount(own, fixed, self.pattern.count)
+        self.total = total
+        self.places = np.concatenate(targets), np.concatenate(sources)
+        counts = np.bincount(self.places[0], minlength=self.pattern.count)
+        self.most = int(counts.max(initial=0))
+        self.reads = self.read_table(counts) if self.most <= MOST_READ else None
+
+    def read_table(self, counts: Array) -> Array:
+        """Return the places of the contributions to each element."""
+        elements, sources = self.places
+        found = np.full((self.most, self.pattern.count), self.total, np.int32)
+        if self.most == 1:
+            found[0, elements] = sources
+            return found
+        order = np.argsort(elements, kind="stable")
+        turn = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        found[turn, elements[order]] = sources[order]
+        return found
+
+    def placed(self, values: Any) -> Any:
+        """Return the elements that are stored, from all values that are no constants in one row."""
+        if not self.most:
+            return wnp.asarray(self.constant)
+        if self.reads is None:
+            elements, sources = self.places
+            return self.constant + wnp.bincount(elements, values[sources], minlength=self.pattern.count)
+        if (self.reads == self.total).any():
+            values = wnp.concatenate([values, np.zeros(1)])
+        found: Any = None
+        for row in self.reads:
+            part = values[row]
+            found = part if found is None else found + part
+        return found + self.constant if self.constant.any() else found
+
+
+def numbered(shape: tuple[int, int], rows: Array, columns: Array) -> tuple[Pattern, Array]:
+    """Return the pattern of elements at these rows and columns, and which of its elements each is."""
+    from scipy.sparse import coo_array
+
+    index = np.int32 if max(*shape, len(rows)) < 2**31 else np.int64
+    rows, columns = rows.astype(index), columns.astype(index)
+    found = coo_array((np.arange(len(rows), dtype=index), (rows, columns)), shape).tocsr()
+    found.sum_duplicates()
+    pattern = Pattern(shape, found.indptr, found.indices)
+    elements = np.empty(len(rows), index)
+    if found.nnz == len(rows):
+        elements[found.data] = np.arange(len(rows), dtype=index)
+    else:
+        keys = pattern.rows.astype(np.int64) * shape[1] + pattern.indices
+        elements[:] = np.searchsorted(keys, rows.astype(np.int64) * shape[1] + columns)
+    return pattern, elements
+
+
+class MapPlan:
+    """Compute the elements that a Jacobian stores, by maps.
+
+    Attributes:
+        pattern: which elements are stored.
+        count: of how many maps the Jacobian is the sum.
+        evaluate: a jitted function of the arguments that returns the elements in the order of the pattern.
+    """
+
+    def __init__(self, program: TangentProgram, args: Sequence[Any]) -> None:
+        self.program = program
+        self.placement: Placement | None = None
+        self.count = 0
+        self.evaluate: Callable[..., Any] = jit(self.elements)
+        self.evaluate(*args)
+
+    @property
+    def pattern(self) -> Pattern:
+        """The rows and columns of the elements."""
+        assert self.placement is not None
+        return self.placement.pattern
+
+    def elements(self, *args: Any) -> Any:
+        """Return the elements that are stored."""
+        contributions = self.contributions(flatten(list(args))[0])
+        moving = [is_staged(one.values) for one in contributions]
+        self.count = len(contributions)
+        if self.placement is None:
+            shape = (self.program.rows, self.program.columns)
+            self.placement = Placement(shape, contributions, moving)
+        some = [wnp.reshape(one.values, (-1,)) for one, flag in zip(contributions, moving, strict=True) if flag]
+        return self.placement.placed(wnp.concatenate(some) if len(some) > 1 else some[0] if some else None)
+
+    def contributions(self, leaves: Sequence[Any]) -> list[Contribution]:
+        """Return what each map contributes, for leaves of the arguments."""
+        program = self.program
+        walk = ValueWalk(program.columns, InnerValues)
+        tangents = program.tangents
+        maps = dict(zip(tangents, column_maps([v.shape for v in tangents], 1.0), strict=True))
+        found = walk.run(program.graph, dict(zip(program.graph.inputs, leaves, strict=False)), maps)
+        contributions = []
+        start = 0
+        for own, out in zip(found, program.graph.outputs, strict=True):
+            shape = shape_of(out)
+            contributions += [contribution(one, shape, program.columns, start) for one in own]
+            start += math.prod(shape)
+        return contributions
+
+
+def contribution(one: BoxMap, shape: tuple[int, ...], columns: int, start: int) -> Contribution:
+    """Return what a map contributes to the rows of an array that begins at a row."""
+    rows, places = one.pairs(shape, (columns,))
+    values = one.coefficient
+    own = (1,) * (len(one.extents) - np.ndim(values)) + tuple(np.shape(values))
+    numbers = np.arange(math.prod(own)).reshape(own)
+    source = np.broadcast_to(numbers, one.extents).reshape(-1)
+    return Contribution(rows + start, places, source, values)
+
+
+def join(arrays: Sequence[Array]) -> Array:
+    """Return arrays one after the other, of whole numbers if there are none."""
+    return np.concatenate([np.empty(0, np.int64), *arrays])
+
+
+def plan_by_maps(program: TangentProgram, args: Sequence[Any]) -> MapPlan | None:
+    """Return the plan by maps of a program; None where coefficients cannot be carried through one of its operations.
+
+    Args:
+        program: from the tangents of some arguments to those of the results.
+        args: the arguments, of the shapes and dtypes that the plan is for.
+    """
+    if program.captured or any(aval_of(v).dtype.kind == "c" for v in (*program.tangents, *program.graph.outputs)):
+        return None
+    try:
+        return MapPlan(program, args)
+    except NotByMaps:
+        return None
