@@ -76,6 +76,7 @@ EXACT = {
     "convolved": lambda x: np.convolve(x, np.array([1.0, 0.0, 2.0]))[:6] * x,
     "repeated": lambda x: np.tile(x, 2) + np.repeat(x, 2),
     "trace": lambda x: np.trace(x.reshape(2, 3)) + x[1],
+    "sum from": lambda x: np.sum(x[1:], initial=x[0]) + np.sum(x.reshape(2, 3), axis=0, where=TRIANGLE[:2, :3] > 0),
     "mean": lambda x: x.reshape(2, 3).mean(0),
     "written": written,
     "through views": written_through_views,

@@ -8,6 +8,7 @@ import re
 import signal
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -19,6 +20,7 @@ import wengert as wg
 from tools.fuzz.programs import Program, copies, loaded, total
 from wengert.compile import executable
 from wengert.core.diagnostics.store_guard import call_user
+from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.recording import READERS, budget_of
 from wengert.errors import WengertError
 from wengert.graph import trace
@@ -28,6 +30,9 @@ from wengert.kernel.kernel import Program as Kernels
 from wengert.kernel.schedule import schedule_of, scheduled
 from wengert.lowering.partition import segmented
 from wengert.passes.pipeline import flatten_calls
+from wengert.sparse.find_pattern import pattern_with_causes
+from wengert.sparse.map_plan import plan_by_maps
+from wengert.sparse.tangent_program import TangentProgram
 from wengert.support import config
 
 __all__ = ["MODES", "Outcome", "Rejected", "Subject", "budget_for", "outcome", "subject"]
@@ -392,6 +397,61 @@ def jvp_grad(this: Subject) -> None:
     compare_slope(this, "curvature", product(tangents, this.directions[0]), this.expected[0].curvature, 1e-4)
 
 
+def sparse(this: Subject) -> None:
+    """Compare the pattern of the Jacobian of the loss' gradient, and of the results, and what maps compute of these."""
+    for function in (this.module.program, gradient_of(this.module.loss)):
+        narrow, point = at_first_point(this, function)
+        program = TangentProgram("sparse", leaves_alone(narrow), point, range(FLOATS))
+        pattern, _ = pattern_with_causes(program, False)
+        dense = dense_jacobian(leaves_alone(narrow), point)
+        covered = pattern.to_scipy().toarray()
+        missed = np.argwhere((dense != 0) & ~covered)
+        if len(missed):
+            raise Disagreement(f"pattern: elements {missed.tolist()} of {dense!r} are not in it")
+        COUNTS["patterns"] += 1
+        COUNTS["exact"] += int(np.array_equal(covered, dense != 0))
+        compare_plan(program, point, dense)
+
+
+COUNTS = Counter[str]()
+"""How many patterns were compared, how many had no element that is zero, and how many plans by maps there were."""
+
+
+def leaves_alone(function: Any) -> Any:
+    """Return a function that gives those leaves of a result that have derivatives."""
+    return lambda *xs: [x for x in wg.tree.leaves(function(*xs)) if is_differentiable(aval_of(x).dtype)]
+
+
+def dense_jacobian(function: Any, point: Point) -> Any:
+    """Return the Jacobian of all leaves by all arguments as one matrix, computed by columns."""
+    sizes = [int(np.size(x)) for x in point]
+    columns = []
+    for j in range(sum(sizes)):
+        unit = np.zeros(sum(sizes))
+        unit[j] = 1
+        parts = np.split(unit, np.cumsum(sizes)[:-1])
+        tangents = [
+            part.reshape(np.shape(x)).astype(aval_of(x).dtype)[()] for part, x in zip(parts, point, strict=True)
+        ]
+        _, moved = wg.jvp(function, copies(point), tangents)
+        columns.append(np.concatenate([np.empty(0), *[np.reshape(x, -1) for x in moved]]))
+    return np.stack(columns, axis=1)
+
+
+def compare_plan(program: TangentProgram, point: Point, dense: Any) -> None:
+    """Compare what a plan by maps computes with a dense Jacobian, where there is such a plan."""
+    plan = plan_by_maps(program, point)
+    if plan is None:
+        return
+    COUNTS["plans"] += 1
+    pattern = plan.pattern
+    found = np.zeros(dense.shape)
+    found[pattern.rows, pattern.indices] = plan.evaluate(*copies(point))
+    scale = np.abs(dense[np.isfinite(dense)]).max(initial=1.0)
+    if not np.allclose(found, dense, rtol=PRECISION, atol=PRECISION * scale, equal_nan=True):
+        raise Disagreement(f"plan: {found!r} in place of {dense!r}")
+
+
 def taylor(this: Subject) -> None:
     """Compare the first three Taylor coefficients."""
     value, slope, half = wg.taylor(*at_first_point(this, this.module.loss), this.directions[0], 2)
@@ -525,6 +585,7 @@ MODES: dict[str, Callable[[Subject], None]] = {
     "vmap(grad(jit))": vmap_grad_jit,
     "grad(grad(jit))": grad_grad_jit,
     "taylor": taylor,
+    "sparse": sparse,
     "tape(jit)": tape_jit,
     "tape(tape(jit))": tape_tape_jit,
     "switch": switch,

@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.maps.box_maps import BoxMap, joined
-from wengert.core.maps.coordinates import Coordinate
+from wengert.core.maps.box_maps import BoxMap, joined, unraveled
+from wengert.core.maps.coordinates import Array, Coordinate
 from wengert.core.maps.index_maps import Shape, strides_for
 from wengert.core.values.aval import UNKNOWN
 from wengert.sparse.pattern import Pattern
 
 Maps = Sequence[BoxMap]
+MOST_MAPS = 300
+"""The most maps that a value keeps in a search for a pattern; more of them become one list of pairs."""
+FEW = 256
+"""Up to so many points a map may name pairs more than once."""
 
 
 def column_maps(shapes: Sequence[Shape], coefficient: Any = None) -> list[Maps]:
@@ -43,8 +47,34 @@ def maps_of_pattern(pattern: Pattern, shape: Shape) -> Maps:
     """Return a pattern of the elements of an array as maps."""
     if not pattern.count:
         return []
+    used, columns = np.flatnonzero(np.diff(pattern.indptr)), np.unique(pattern.indices).astype(np.int64)
+    if len(used) * len(columns) == pattern.count:
+        return joined([block_map(shape, used, columns)])
     rows, places = (x.astype(np.int64) for x in (pattern.rows, pattern.indices))
     return joined([BoxMap.of_pairs(shape, rows, pattern.shape[1:], places)])
+
+
+def block_map(shape: Shape, places: Array, columns: Array) -> BoxMap:
+    """Return the map by which each of some elements of an array depends on all of some columns."""
+    images, extents = [Coordinate.along(0)], (len(places), len(columns))
+    target = [c.through(images, extents) for c in unraveled(places, shape)]
+    return BoxMap(extents, target, [Coordinate.listed(1, columns)])
+
+
+def compacted(maps: Maps, shape: Shape, columns: int) -> Maps:
+    """Return maps that name few pairs twice: one whose target and source follow other dimensions each is a block."""
+    found: list[BoxMap] = []
+    for one in maps:
+        rows, (source,) = one.places(shape, one.target), one.source
+        if one.size > FEW and not rows.dims & source.dims:
+            numbers = [np.unique(c.values(one.extents)) for c in (rows, source)]
+            found.append(block_map(shape, *numbers) if len(numbers[0]) * len(numbers[1]) < one.size else one)
+        else:
+            found.append(one)
+    total = sum([one.size for one in found])
+    if len(found) > MOST_MAPS or total > max(FEW, 2 * math.prod(shape) * columns):
+        return maps_of_pattern(explicit(found, shape, columns), shape)
+    return joined(found)
 
 
 def known_lengths(shape: Shape) -> Shape:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+import wengert.numpy as wnp
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.loop_spec import Parts, parts
@@ -24,9 +25,19 @@ from wengert.core.maps.coordinates import Coordinate
 from wengert.core.maps.index_maps import Shape
 from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import shape_of
+from wengert.core.values.tensor import is_staged
 from wengert.sparse.column_maps import Maps, known_lengths
 from wengert.sparse.loop_body import LoopBody
-from wengert.sparse.truth_matrices import either, fixed_point, power_and_sum, powers, product, row_stack, toeplitz
+from wengert.sparse.truth_matrices import (
+    as_sparse,
+    either,
+    fixed_point,
+    power_and_sum,
+    powers,
+    product,
+    row_stack,
+    toeplitz,
+)
 from wengert.sparse.walk import Walk
 
 Params = Mapping[str, Any]
@@ -43,7 +54,15 @@ class InnerGraphs(StructuredLowering):
     def call(self, graph: Graph) -> Sequence[Maps]:
         """Follow a graph that runs once."""
         operands = self.equation.inputs[len(self.equation.inputs) - len(graph.inputs) :]
-        return self.step(graph, [self.walk.value(x) for x in operands], [self.walk.moving(x) for x in operands])[1]
+        values = [self.walk.value(x) for x in operands]
+        found, maps = self.step(graph, values, [self.walk.moving(x) for x in operands])
+        self.enter(found)
+        return maps
+
+    def enter(self, values: Sequence[Any]) -> None:
+        """Let the walk know the results of the equation that are known."""
+        pairs = zip(self.equation.outputs, values, strict=True)
+        self.walk.known.update({v: x for v, x in pairs if type(x) is not Variable})
 
     def recomputation(self, graph: Graph) -> Sequence[Maps]:
         """Follow a graph that runs once."""
@@ -52,8 +71,11 @@ class InnerGraphs(StructuredLowering):
     def branch(self, graphs: Sequence[Graph]) -> Sequence[Maps]:
         """Follow the graph that is chosen, or all of them where nobody knows which."""
         index = self.walk.value(self.equation.inputs[0])
-        chosen = graphs if type(index) is Variable else [graphs[int(index)]]
-        found = [self.call(graph) for graph in chosen]
+        if type(index) is not Variable:
+            return self.call(graphs[int(index)])
+        operands = self.equation.inputs[1:]
+        values, maps = [self.walk.value(x) for x in operands], [self.walk.moving(x) for x in operands]
+        found = [self.step(graph, values, maps)[1] for graph in graphs]
         return [joined([one for maps in column for one in maps]) for column in zip(*found, strict=True)]
 
     def zero_rows(self, _depth: int) -> Sequence[Maps]:
@@ -87,6 +109,7 @@ class InnerGraphs(StructuredLowering):
         shapes = list(map(shape_of, parts(inputs, params).sequences))
         state, moving = values.carried, list(maps.carried)
         left: list[list[BoxMap]] = [[] for _ in params["body"].outputs[spec.carried :]]
+        behind: list[list[Any]] = [[] for _ in left]
         for position in range(spec.length - 1, -1, -1) if spec.reverse else range(spec.length):
             rows = [x if type(x) is Variable else x[position] for x in values.sequences]
             of_rows = [row_maps(own, position, shape) for own, shape in zip(maps.sequences, shapes, strict=True)]
@@ -95,7 +118,19 @@ class InnerGraphs(StructuredLowering):
             state, moving = found[: spec.carried], list(reached[: spec.carried])
             for rows_left, own in zip(left, reached[spec.carried :], strict=True):
                 rows_left += [one.onto([Coordinate.at(position), *one.target]) for one in own]
+            for column, value in zip(behind, found[spec.carried :], strict=True):
+                column.append(value)
+        stacks = zip(self.equation.outputs[spec.carried :], behind, strict=True)
+        self.enter([*state, *[stack_of(v, column, spec.reverse) for v, column in stacks]])
         return [*moving, *map(joined, left)]
+
+
+def stack_of(variable: Variable, rows: Sequence[Any], reverse: bool) -> Any:
+    """Return the rows that the iterations of a loop leave behind, if they are known; else the variable of them."""
+    if not rows or any(type(row) is Variable for row in rows):
+        return variable
+    ordered = rows[::-1] if reverse else rows
+    return wnp.stack(ordered) if any(map(is_staged, rows)) else np.stack(ordered)
 
 
 def row_maps(maps: Maps, position: int, shape: Shape) -> Maps:
@@ -138,7 +173,7 @@ class LoopPattern:
         found: list[Maps] = [()] * len(self.equation.outputs)
         carried = self.params["spec"].carried
         body = self.body
-        if body.carried:
+        if any(self.equation.outputs[j] in self.walk.used for j in body.carried):
             ends = self.ends()
             for j, rows in body.cut(ends, body.carried, carried_only=True):
                 found[j] = body.as_maps(rows, self.equation.outputs[j].shape)
@@ -160,7 +195,7 @@ class LoopPattern:
         width = self.body.blocks["state", "sequences"].shape[1]
         for lag, steps in lags.classes(self.length):
             rows = [self.sequences[(self.length - 1 - i) * width : (self.length - i) * width] for i in steps]
-            found = either(found, product(lag, sum_of(rows)))
+            found = either(found, product(as_sparse(lag), sum_of(rows)))
         return found
 
     def states(self) -> Any:

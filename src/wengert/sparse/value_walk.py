@@ -20,9 +20,9 @@ from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_staged
-from wengert.sparse.column_maps import Maps
+from wengert.sparse.column_maps import Maps, known_lengths
 from wengert.sparse.loop_patterns import InnerGraphs
-from wengert.sparse.walk import Walk, is_linear_in
+from wengert.sparse.walk import Walk, is_linear_in, known_part
 
 MOST_MAPS = 200
 """The most maps that a value has: each is computed by operations of its own."""
@@ -44,6 +44,8 @@ class ValueWalk(Walk):
     def through(self, equation: Equation, position: int, which: int, out: Variable) -> Sequence[BoxMap | None]:
         """Return the maps of a result as far as they come from one operand."""
         primitive = equation.primitive
+        if out.dtype.kind == "c" or shape_of(out) != known_lengths(out.shape):  # parts of complex numbers move apart
+            raise NotByMaps
         if isinstance(primitive, Elementwise):
             return super().through(equation, position, which, out)
         if not isinstance(primitive, Linear | Multilinear):
@@ -58,6 +60,10 @@ class ValueWalk(Walk):
             if any(aval_of(x).dtype.kind in "iub" and is_staged(x) for x in others):
                 raise NotByMaps
         return super().through(equation, position, which, out)
+
+    def kept(self, step: BoxMap) -> BoxMap | None:
+        """Return a map from an operand to a result with its coefficient."""
+        return known_part(step)
 
     def all_columns(self, maps: Maps, shape: Shape) -> BoxMap | None:
         """Raise: coefficients of all pairs are not known."""
@@ -117,6 +123,8 @@ def as_array(one: BoxMap) -> Any:
 
 def read_of(value: Any, one: BoxMap, shape: Shape) -> Any:
     """Return a value that broadcasts to a shape at the elements that a map reaches; a number as it is."""
+    if type(value) is Variable:  # what a branch or loop gives that is followed by its pattern alone
+        raise NotByMaps
     own = shape_of(value)
     return read(value, one.target[len(shape) - len(own) :], one.extents) if own else value
 

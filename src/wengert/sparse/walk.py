@@ -25,10 +25,7 @@ from wengert.core.primitives.kinds import Elementwise, Linear
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
-from wengert.sparse.column_maps import Maps, explicit, known_lengths, maps_of_pattern
-
-MOST_MAPS = 300
-"""The most maps that a value keeps in a search for a pattern; more of them become one list of pairs."""
+from wengert.sparse.column_maps import Maps, compacted, known_lengths
 
 
 class Walk:
@@ -39,6 +36,7 @@ class Walk:
         inside: gives what follows the graphs among the parameters of an equation.
         maps: of each variable that moves.
         known: the values of variables that are known.
+        used: the variables that some equation or the results need.
         dense: the equations of which every result depends on all of an operand.
     """
 
@@ -47,6 +45,7 @@ class Walk:
         self.inside = inside
         self.maps: dict[Variable, Maps] = {}
         self.known: dict[Variable, Any] = {}
+        self.used: set[Any] = set()
         self.dense: list[Equation] = []
 
     def run(self, graph: Graph, known: Mapping[Variable, Any], maps: Mapping[Variable, Maps]) -> list[Maps]:
@@ -57,6 +56,8 @@ class Walk:
             known: the values of those inputs that are known.
             maps: those of the inputs that move.
         """
+        for values in (graph.outputs, *[equation.inputs for equation in graph.equations]):
+            self.used.update([x for x in values if type(x) is Variable])
         self.known.update(known)
         self.maps.update({v: found for v, found in maps.items() if found})
         for equation in graph.equations:
@@ -69,8 +70,8 @@ class Walk:
         return [self.maps.get(v, ()) if type(v) is Variable else () for v in graph.outputs]
 
     def bounded(self, maps: Maps, shape: Shape) -> Maps:
-        """Return maps, as one list of pairs if there are many."""
-        return maps_of_pattern(explicit(maps, shape, self.columns), shape) if len(maps) > MOST_MAPS else maps
+        """Return maps that name few pairs twice, as one list of pairs if there are many."""
+        return compacted(maps, shape, self.columns)
 
     def evaluate(self, equation: Equation) -> None:
         """Compute what does not move, where its operands are known."""
@@ -123,12 +124,13 @@ class Walk:
         if isinstance(form, Pointwise) and shape_of(x) == out.shape:
             return self.moving(x)
         shape = shape_of(x)
-        kept = [known_part(self.checked(equation, position, step)) for step in steps]
+        kept = [self.kept(step) for step in steps]
         return [compose(step, one, shape) for step in kept if step is not None for one in self.moving(x)]
 
-    def checked(self, equation: Equation, position: int, step: BoxMap) -> BoxMap:
-        """Return a map of an operand as it is composed: its coefficient matters where it is known."""
-        return step
+    def kept(self, step: BoxMap) -> BoxMap | None:
+        """Return a map from an operand to a result as it is composed: without what is known to be zero."""
+        found = known_part(step)
+        return found and found.using(None)
 
     def widened(self, x: Any, out: Shape) -> Sequence[BoxMap]:
         """Return the maps of an operand that is broadcast."""

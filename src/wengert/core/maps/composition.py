@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -39,12 +40,58 @@ def compose(outer: BoxMap, inner: BoxMap, between: Shape) -> BoxMap | None:
         return None
     if len(outer.source) != len(between):
         inner = inner.onto([inner.places(between, inner.target)])
+    whole = read_whole(outer, inner)
+    if whole is not None:
+        return whole
     try:
         meeting = Meeting(outer, inner)
         meeting.solve()
     except Nowhere:
         return None
     return meeting.result()
+
+
+def read_whole(outer: BoxMap, inner: BoxMap) -> BoxMap | None:
+    """Return the composition where one map reaches, once each, all elements that the other has; None elsewhere.
+
+    It is what most are, of whole arrays: the box of the other one is that of both.
+    """
+    images = solved_by(inner.target, inner.extents, outer.source, outer.extents)
+    if images is not None:
+        extents = outer.extents
+        source = [c.through(images, extents) for c in inner.source]
+        factor, other = outer.coefficient, inner.coefficient_through(images, extents)
+        return BoxMap(extents, outer.target, source, multiplied(factor, other))
+    images = solved_by(outer.source, outer.extents, inner.target, inner.extents)
+    if images is None:
+        return None
+    target = [c.through(images, inner.extents) for c in outer.target]
+    factor, other = outer.coefficient_through(images, inner.extents), inner.coefficient
+    return BoxMap(inner.extents, target, inner.source, multiplied(factor, other))
+
+
+def solved_by(
+    side: Sequence[Coordinate], extents: Shape, other: Sequence[Coordinate], others: Shape
+) -> list[Coordinate] | None:
+    """Return the dimensions of a box as coordinates of another one, where each stands alone for all that is there."""
+    if len(side) != len(extents) or len({c.solo[0] for c in side if c.solo}) < len(side):
+        return None
+    images = [Coordinate.at(0)] * len(extents)
+    for x, y in zip(side, other, strict=True):
+        if x.solo is None or abs(x.solo[1]) != 1:
+            return None
+        dim, step = x.solo
+        value = y.moved(-x.line.offset).scaled(step) if x.line.offset or step != 1 else y
+        low, high = value.span(others)
+        if low < 0 or high >= extents[dim]:
+            return None
+        images[dim] = value
+    return images
+
+
+def multiplied(factor: Any, other: Any) -> Any:
+    """Return the product of two coefficients, of which None is 1."""
+    return other if factor is None else factor if other is None else factor * other
 
 
 class Meeting:
@@ -68,8 +115,7 @@ class Meeting:
         source = [c.through(behind, self.extents) for c in self.inner.source]
         factor = self.outer.coefficient_through(ahead, self.extents)
         other = self.inner.coefficient_through(behind, self.extents)
-        coefficient = other if factor is None else factor if other is None else factor * other
-        return BoxMap(self.extents, target, source, coefficient)
+        return BoxMap(self.extents, target, source, multiplied(factor, other))
 
     def solve(self) -> None:
         """Solve all equations, the easy ones first."""

@@ -257,7 +257,7 @@ class Linear(Primitive):
 
     def weights(self, operands: Sequence[Any], out: Aval, params: Mapping[str, Any]) -> Any:
         """Return the cotangent of operand 0 for that of ones, if the other operands are known."""
-        x, *others = operands
+        x, others = operands[0], operands[len(self.transposes) :]
         if any(isinstance(other, Variable) for other in others):
             return None
         found = self.transposes[0](np.ones(out.shape, out.dtype), aval_of(x), *others, **params)

@@ -28,6 +28,7 @@ from wengert.primitives.indexing.index_layout import (
     unit_axes,
 )
 from wengert.primitives.indexing.part_maps import (
+    is_of_parts,
     last_of_places,
     outside_part,
     part_maps,
@@ -185,7 +186,7 @@ class PartUpdate(Form):
         known = [isinstance(array, np.ndarray | np.generic | int) for array in arrays]
         unknown = not all(known)
         if position == 0:
-            if add or unknown:
+            if add or unknown or (out.dtype.kind == "c" and is_of_parts(path)):
                 return [identity(shape)]
             if not path and not arrays:
                 return outside_part(shape, index)

@@ -97,11 +97,21 @@ def place_of(array: Array, length: int, end: int) -> Coordinate:
 
 
 def places_written(shape: Shape, path: Sequence[Step], index: Entries, arrays: Sequence[Any]) -> Array:
-    """Return the places in an array, counted in C order, of a part behind a path of views."""
-    window: Any = np.arange(math.prod(shape)).reshape(shape)
+    """Return the places in an array, counted in C order, of a part behind a path of views.
+
+    Both parts of complex numbers are in the same place, and so are their negatives.
+    """
+    window: Any = np.arange(math.prod(shape)).reshape(shape) * (1 + 1j)
     for primitive, params in path:
         window = apply(primitive, window, **dict(params))
-    return np.asarray(window[join_index(index, arrays)])
+    places: Array = np.abs(np.asarray(window[join_index(index, arrays)]).real).astype(np.int64)
+    return places
+
+
+def is_of_parts(path: Sequence[Step]) -> bool:
+    """Tell whether a path of views leads to the real or imaginary parts of complex numbers."""
+    window: Any = np.zeros(1, complex)
+    return any(apply(primitive, window, **dict(params)).dtype.kind == "f" for primitive, params in path if not params)
 
 
 def last_of_places(places: Array) -> Array:
