@@ -34,6 +34,7 @@ from examples import (
     sparse_deconvolution,
     system_identification,
     text_rnn,
+    truss_design,
     variational_inference,
 )
 from tests.cases import together
@@ -55,6 +56,17 @@ def test_regression_reproduces_the_published_fit():
     np.testing.assert_allclose(found.standard_errors, [7.3786, 0.1082], rtol=1e-3)
     assert np.all(found.low < found.probability)
     assert np.all(found.probability < found.high)
+
+
+def test_a_truss_sinks_least_at_the_same_length_of_bars():
+    found = truss_design.main(panels=4)
+    truss = truss_design.bridge(4, 0.004)
+    lengths = [np.sum(truss.lengths(joints)) for joints in (found.before, found.after)]
+    assert found.sunk_after < 0.99 * found.sunk_before
+    assert lengths[1] == pytest.approx(lengths[0])
+    np.testing.assert_allclose(found.heights, found.heights[::-1], rtol=1e-4)
+    solve = truss_design.equilibrium(truss, 1.0)
+    wg.testing.check_grads(lambda heights: truss.load @ solve(heights), found.heights, order=1)
 
 
 def test_the_likelihood_of_a_gaussian_process_is_that_of_a_normal_distribution():

@@ -16,9 +16,9 @@ def solved(columns: Any, b: Any, transposed: bool) -> Any:
     return apply(linear_solution, columns, b, transposed=transposed, name="sample", singular="raise", tol=1e-3)
 
 
-def certified_jacobian(columns: Any, excess: Any) -> Any:
-    """Return the Jacobian at a point that solves its equations."""
-    return apply(certified, columns, excess, name="sample", tol=1e-3)
+def certified_side(right: Any, excess: Any) -> Any:
+    """Return a right-hand side at a point that solves its equations."""
+    return apply(certified, right, excess, name="sample", tol=1e-3)
 
 
 def regular(count: int) -> Any:
@@ -29,5 +29,5 @@ def regular(count: int) -> Any:
 SAMPLES = [
     sample("linear_solution", solved, regular(3), normal(3, 2), transposed=False),
     sample("linear_solution", solved, regular(3), normal(3, 1), transposed=True),
-    sample("certified", certified_jacobian, normal(2, 2), fixed(np.float64(0.5))),
+    sample("certified", certified_side, normal(3), fixed(np.float64(0.5))),
 ]

@@ -24,7 +24,7 @@ from wengert.core.primitives.primitive import Primitive, register
 from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import apply, as_tensor
-from wengert.core.values.tensor import Tensor, constant_tensor, unwrap_plain
+from wengert.core.values.tensor import Tensor, constant_tensor, raw, unwrap_plain
 from wengert.implicit.matrix_free import (
     ALLOWED,
     OwnSolver,
@@ -35,6 +35,7 @@ from wengert.implicit.matrix_free import (
 )
 from wengert.implicit.systems import TOLERANCE, certified, excess_of, linear_solution
 from wengert.passes.output_aliasing import copying
+from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back, stop_gradient
 from wengert.transforms.vmap import vmap
@@ -123,6 +124,10 @@ class ImplicitSolution(Primitive):
         return below(found)
 
 
+JACOBIANS: WeakIdentityMap[np.ndarray[Any, Any], np.ndarray[Any, Any]] = WeakIdentityMap()
+"""The Jacobians, transposed, at results of the primitive, which nobody writes to: further cotangents use them again."""
+
+
 class Equations(NamedTuple):
     """Hold equations F(x, *operands) = 0 at a solution, on Tensors."""
 
@@ -162,19 +167,28 @@ class Equations(NamedTuple):
         if self.params["linear"] != "dense":
             return self.solve_by_products(residual, right, transposed)
         options = {key: self.params[key] for key in ("name", "singular", "tol")}
-        columns = self.columns(residual)
+        columns = self.columns()
+        excess = excess_of(*stop_gradient((residual, columns, self.x)), options["tol"])
+        right = apply(certified, right, excess, name=options["name"], tol=options["tol"])
         return apply(linear_solution, columns, right[:, None], transposed=not transposed, **options)[:, 0]
 
-    def columns(self, residual: Any) -> Any:
-        """Return the transpose of the Jacobian, each row what comes of one direction."""
-        name, tol = self.params["name"], self.params["tol"]
+    def columns(self) -> Any:
+        """Return the transpose of the Jacobian, each row what comes of one direction; made once of plain arrays."""
+        plain = all(type(x) is not Tensor or current(x)._trace is None for x in (self.x, *self.operands))
+        key = raw(self.x) if plain else None
+        known = None if key is None else JACOBIANS.get(key)
+        if known is not None:
+            return constant_tensor(known)
+        name = self.params["name"]
 
         def push(direction: Any) -> Any:
             return push_forward(name, lambda x: self.residual(x, self.operands), (self.x,), (direction,))[1]
 
         columns = vmap(push)(constant_tensor(np.eye(self.x.size, dtype=self.x.dtype)))
-        excess = excess_of(*stop_gradient((residual, columns, self.x)), tol)
-        return apply(certified, columns, excess, name=name, tol=tol)
+        if key is None:
+            return columns
+        known = JACOBIANS[key] = np.asarray(raw(columns))
+        return constant_tensor(known)
 
     def solve_by_products(self, residual: Any, right: Any, transposed: bool) -> Any:
         """Solve without a matrix: the solution is again one of equations, which are linear."""

@@ -28,6 +28,8 @@ from wengert.transforms.captured_gradients import Substitution
 from wengert.transforms.reverse import stop_gradient
 
 Values = Sequence[Any]
+FOREIGN = (TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError, SystemError, WengertError)
+"""What other programs raise instead of the refusal of a Tensor that they have caught."""
 
 
 @dataclasses.dataclass
@@ -96,8 +98,7 @@ class SolverCall(OfSolver):
     def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
         """Call the solver: on ndarrays where operands have elements of their own."""
         if self.notes.refuses_tracing and any(map(is_staged, operands)):
-            needed = "one that can be traced is needed to be part of a graph"
-            raise GraphError(self.name, "a solver that looks at numbers", needed, "Let Python call it")
+            raise self.looks_at_numbers()
         count = len(self.places)
         leaves = list(self.leaves)
         for place, value in zip(self.places, operands[:count], strict=True):
@@ -108,10 +109,24 @@ class SolverCall(OfSolver):
             with Substitution(self.name, form, self.captured) as substitution:
                 return substitution.called(list(map(readable, operands[count:])), *args, **kwargs)
 
-        found, self.out_structure = leaves_of_result(in_form(operands, self.solver, run))
+        before = refusal_count()
+        try:
+            result = in_form(operands, self.solver, run)
+        except FOREIGN as error:
+            if refusal_count() == before:
+                raise
+            raise self.looks_at_numbers() from error
+        if refusal_count() > before and any(x._trace is not None for x in operands):  # it went on with something else
+            raise self.looks_at_numbers()
+        found, self.out_structure = leaves_of_result(result)
         if not found:
             raise UsageError(self.name, "a solver that returned no array", "a solution is needed", "Return it")
         return list(map(as_tensor, found))
+
+    def looks_at_numbers(self) -> GraphError:
+        """Return the error about a solver that cannot be traced, or called for all lanes, so that it is for each."""
+        needed = "one that does not is needed to be part of a graph, or called for all lanes"
+        return GraphError(self.name, "a solver that looks at numbers", needed, "Let Python call it")
 
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save nothing."""

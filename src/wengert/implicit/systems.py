@@ -6,6 +6,8 @@ with a flag where its transpose is meant, so that derivatives of any order, and 
 
 from __future__ import annotations
 
+import weakref
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -46,14 +48,26 @@ class Factors(NamedTuple):
 
 
 FACTORS: WeakIdentityMap[np.ndarray[Any, Any], Factors] = WeakIdentityMap()
+LATEST: deque[weakref.ref[np.ndarray[Any, Any]]] = deque(maxlen=4)
+"""The matrices that were factorised last: what traces compute of one Jacobian are several arrays of equal numbers."""
 
 
 def factors_of(matrix: np.ndarray[Any, Any]) -> Factors:
-    """Return the factors of a matrix, which nobody writes to; made once."""
+    """Return the factors of a matrix, which nobody writes to; made once, also of an equal one."""
     found = FACTORS.get(matrix)
     if found is None:
-        found = FACTORS[matrix] = factorise(matrix)
+        found = FACTORS[matrix] = factors_of_equal(matrix) or factorise(matrix)
+        LATEST.append(weakref.ref(matrix))
     return found
+
+
+def factors_of_equal(matrix: np.ndarray[Any, Any]) -> Factors | None:
+    """Return the factors of a matrix of the same numbers, if there is one among the latest."""
+    for reference in tuple(LATEST):
+        other = reference()
+        if other is not None and other.dtype == matrix.dtype and np.array_equal(other, matrix):
+            return FACTORS.get(other)
+    return None
 
 
 def factorise(matrix: np.ndarray[Any, Any]) -> Factors:
@@ -119,11 +133,13 @@ def solve_one(columns: Any, b: Any, transposed: bool, name: str, singular: str, 
     """Solve with one matrix."""
     if not b.size:
         return np.zeros(b.shape, np.result_type(columns, b, np.float32))
+    if np.all(b == -np.inf):
+        raise unsolved_error(name, f"more than {tol:.1e}", tol)
     factors = factors_of(columns)
     if not is_singular(factors.condition, columns.dtype):
         return factors.solve(b, transposed)
-    if np.all(columns == -np.inf):
-        raise unsolved_error(name, f"more than {tol:.1e}", tol)
+    if not b.any():  # what a zero is multiplied by does not matter
+        return np.zeros(b.shape, np.result_type(columns, b, np.float32))
     if singular != MINIMUM_NORM or not np.isfinite(columns).all():
         raise singular_error(name, columns, factors.condition)
     inverse = np.linalg.pinv(columns, rcond=len(columns) * np.finfo(columns.dtype).eps)
@@ -180,10 +196,10 @@ A is the transpose of a Jacobian, as forward mode makes it: each row is what com
 # The point
 
 
-def evaluate_certified(columns: Any, excess: Any, *, name: str, tol: float) -> Any:
+def evaluate_certified(right: Any, excess: Any, *, name: str, tol: float) -> Any:
     """Evaluate `certified`."""
     require_solved(excess, name, tol)
-    return columns.copy()
+    return np.array(np.broadcast_to(right, np.broadcast_shapes(right.shape, np.shape(excess))))
 
 
 def require_solved(excess: Any, name: str, tol: float) -> None:
@@ -202,13 +218,13 @@ def unsolved_error(name: str, missed: str, tol: float) -> NumericalError:
 certified = linear(
     "certified",
     evaluate_certified,
-    transpose=lambda ct, _aval, _excess, **_params: ct,
+    transpose=lambda ct, aval, _excess, **_params: unbroadcast(ct, aval.shape),
     form=Pointwise(),
-    scalar=lambda columns, excess, *, name, tol: np.where(excess <= 1, columns, -np.inf),
+    scalar=lambda right, excess, *, name, tol: np.where(excess <= 1, right, -np.inf),
 )
-"""A Jacobian at what is known to solve its equations; an error where it does not.
+"""A right-hand side of a system, if what is differentiated solves its equations; an error where it does not.
 
-Native code makes all elements of the Jacobian -inf, which leaves its system to `evaluate_solution`, which knows them.
+Native code makes all its elements -inf, which leaves the system to `evaluate_solution`, which knows them.
 """
 
 

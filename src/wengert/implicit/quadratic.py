@@ -1,0 +1,179 @@
+"""Quadratic programs, differentiated by their conditions of optimality, whoever solves them."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.diagnostics.argument_checks import require_callable, require_number
+from wengert.core.diagnostics.source_positions import Position, caller, position_of
+from wengert.errors import NumericalError, ShapeError, UsageError
+from wengert.implicit.attaching import implicit_solution
+from wengert.implicit.interior_point import solve_by_interior_point
+from wengert.implicit.programs import NEAR, Program, polish
+from wengert.implicit.roots import options_of
+from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives
+from wengert.implicit.systems import TOLERANCE
+from wengert.support.hints import hint_parameters
+
+PACKAGE = "qpsolvers"
+NOTES = SolverNotes(refuses_lanes=True, refuses_tracing=True)
+"""Solvers look at numbers, all of them."""
+
+
+class QuadraticSolution(NamedTuple):
+    """Hold the solution of a quadratic program.
+
+    Attributes:
+        x: where the minimum is, of shape (n,).
+        equality: the multipliers of A x = b, of shape (m,).
+        inequality: those of G x <= h, of shape (p,), not negative; zero where a constraint is not active.
+    """
+
+    x: Any
+    equality: Any
+    inequality: Any
+
+
+@hint_parameters("qp")
+def qp(
+    P: Any,  # noqa: N803 - as everybody names them
+    q: Any,
+    A: Any = None,  # noqa: N803 - as above
+    b: Any = None,
+    G: Any = None,  # noqa: N803 - as above
+    h: Any = None,
+    *,
+    solver: Callable[..., Any] | str | None = None,
+    tol: float = TOLERANCE,
+    singular: str = "raise",
+) -> QuadraticSolution:
+    """Return the x that minimises x^T P x / 2 + q^T x where A x = b and G x <= h, with derivatives by all of them.
+
+    Derivatives follow from the conditions of optimality (Karush, Kuhn and Tucker): constraints that are not active are
+    left out, those that are hold as equations. The solution is polished: x and the multipliers are computed anew from
+    these equations. Where a constraint is active with a multiplier of zero there are two derivatives, one on each side;
+    given is that of the side where it is not active, and a warning names it. `vmap` solves program by program.
+
+    Args:
+        P: of shape (n, n), symmetric and positive semidefinite; its symmetric part is used.
+        q: of shape (n,).
+        A: of shape (m, n); None without equations.
+        b: of shape (m,).
+        G: of shape (p, n); None without inequalities.
+        h: of shape (p,).
+        solver: `solver(P, q, A, b, G, h)` returns x, from ndarrays, of which A and G may have no rows. The name of a
+            solver, such as "clarabel", "osqp", "proxqp" or "highs", is one that the package qpsolvers knows. By default
+            an interior point method of ours, for dense programs of up to some hundred numbers.
+        tol: by which part of their terms the conditions of optimality may be missed.
+        singular: as for `custom_root`: the conditions are singular where active constraints depend on each other, or
+            where P leaves a direction open.
+
+    Returns:
+        x and the multipliers, as named tuple. With them P x + q + A^T equality + G^T inequality is zero.
+
+    Raises:
+        ShapeError: shapes do not fit together.
+        UsageError: a constraint without its right-hand side, or a solver that is not there.
+        NumericalError: there is no solution, or what a solver returned is none.
+
+    >>> import numpy as np
+    >>> import wengert as wg
+    >>> def nearest(point):
+    ...     return qp(np.eye(2), -point, G=np.array([[1.0, 1.0]]), h=np.array([1.0])).x
+    >>> nearest(np.array([2.0, 1.5])).round(9)
+    array([0.75, 0.25])
+    >>> wg.jacobian(nearest)(np.array([2.0, 1.5])).round(9)
+    array([[ 0.5, -0.5],
+           [-0.5,  0.5]])
+    """
+    data = checked_program({"P": P, "q": q, "A": A, "b": b, "G": G, "h": h})
+    solve = solver_named(solver)
+    options = options_of("qp", "dense", tol, singular)
+    place = position_of(*caller())
+
+    def find(*data: Any) -> Any:
+        program = Program(*(np.asarray(x, float) for x in data))
+        return polished(solve, program._replace(p=0.5 * (program.p + program.p.T)), place)
+
+    x, y, z, active = solve_without_derivatives(find, data, {}, like_solution, NOTES)
+    found = implicit_solution(conditions, (x, y, z), (*data, active), name="qp", **options)
+    return QuadraticSolution(*found)
+
+
+def conditions(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any, h: Any, active: Any) -> Any:
+    """Return what is zero where x and the multipliers are optimal."""
+    x, y, z = found
+    return 0.5 * (p @ x + x @ p) + q + y @ a + z @ g, a @ x - b, np.where(active, g @ x - h, z)
+
+
+def polished(solve: Callable[..., Any], program: Program, place: Position) -> tuple[Any, ...]:
+    """Return x and the multipliers, and which inequalities are active, of a program that a solver solves."""
+    x = np.asarray(solve(*program), float)
+    if x.shape != program.q.shape:
+        given = f"a solver that returned shape {x.shape}"
+        raise ShapeError("qp", given, f"{program.q.shape} is needed", "Return x alone")
+    found = polish(x, program)
+    if not found.is_optimal:
+        given = "a point that is not optimal, or does not meet its constraints"
+        action = "Let the solver go on, or pass another one"
+        raise NumericalError("qp", given, "the solution is needed, to three digits", action)
+    if weak := np.flatnonzero(~found.active & (found.room <= NEAR)).tolist():
+        text = f"qp: rows {weak} of G are active with a multiplier of zero; derivatives are those without them"
+        warnings.warn_explicit(text, UserWarning, place.filename, place.line)
+    return found.x, found.equality, found.inequality, found.active
+
+
+def checked_program(data: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the data of a program by its names, with constraints of no rows where there are none."""
+    n = np.shape(data["q"])[-1] if np.ndim(data["q"]) else 0
+    wanted: dict[str, tuple[int, ...]] = {"P": (n, n), "q": (n,)}
+    for matrix, side in (("A", "b"), ("G", "h")):
+        if (data[matrix] is None) != (data[side] is None):
+            needed = f"{matrix} and {side} are needed together"
+            raise UsageError("qp", "a constraint without one of its sides", needed, "Pass both")
+        if data[matrix] is None:
+            data[matrix], data[side] = np.zeros((0, n)), np.zeros(0)
+        count = np.size(data[side])
+        wanted[matrix], wanted[side] = (count, n), (count,)
+    for name, value in data.items():
+        require_number("qp", name, value)
+        if np.shape(value) != wanted[name]:
+            given = f"{name} of shape {np.shape(value)}"
+            needed = f"{wanted[name]} is needed beside q of shape {np.shape(data['q'])}"
+            raise ShapeError("qp", given, needed, "Reshape it")
+    return tuple(data.values())
+
+
+def solver_named(solver: Callable[..., Any] | str | None) -> Callable[..., Any]:
+    """Return a solver; by its name one of a package that may be there."""
+    if solver is None:
+        return lambda *data: solve_by_interior_point(Program(*data))
+    if not isinstance(solver, str):
+        require_callable("qp", solver, "solver")
+        return solver
+    if importlib.util.find_spec(PACKAGE) is None:
+        given = f"solver={solver!r}, and the package {PACKAGE} is not installed"
+        raise UsageError("qp", given, "it is needed for solvers by name", f"Run pip install {PACKAGE}[{solver}]")
+    package: Any = importlib.import_module(PACKAGE)
+
+    def solve(*data: Any) -> Any:
+        p, q, a, b, g, h = data
+        limits = (g, h) if len(h) else (None, None)
+        found = package.solve_qp(p, q, *limits, *((a, b) if len(b) else (None, None)), solver=solver)
+        if found is None:
+            raise NumericalError("qp", f"no solution by {solver}", "one is needed", "Look for contradictions")
+        return found
+
+    return solve
+
+
+def like_solution(*data: Any) -> Any:
+    """Return what is like x, the multipliers, and which inequalities are active."""
+    x, y, z = (np.zeros(np.shape(data[i])) for i in (1, 3, 5))
+    return x, y, z, np.zeros(z.shape, bool)

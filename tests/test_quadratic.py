@@ -1,0 +1,109 @@
+"""Tests of `wengert.implicit.qp`: solutions, multipliers, derivatives by all data, and what is no solution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+import wengert as wg
+from tests.cases import together
+from wengert.errors import NumericalError, ShapeError, UsageError
+from wengert.implicit import qp
+
+RNG = np.random.default_rng(4)
+PROGRAMS = [(2, 0, 3), (3, 1, 0), (4, 2, 6), (8, 2, 20)]
+
+
+def program(n: int, m: int, p: int) -> tuple[Any, ...]:
+    """Return a program with a solution, most of whose constraints are not active."""
+    root, inside = RNG.normal(size=(n, n)), RNG.normal(size=n)
+    A, G = RNG.normal(size=(m, n)), RNG.normal(size=(p, n))
+    return root @ root.T + np.eye(n), 3 * RNG.normal(size=n), A, A @ inside, G, G @ inside + RNG.uniform(0.1, 1.0, p)
+
+
+def by_slsqp(P: Any, q: Any, A: Any, b: Any, G: Any, h: Any) -> Any:
+    limits = [optimize.LinearConstraint(A, b, b)] * bool(len(b)) + [optimize.LinearConstraint(G, ub=h)] * bool(len(h))
+    start = np.linalg.lstsq(A, b, rcond=None)[0] if len(b) else np.zeros(len(q))
+    found = optimize.minimize(
+        lambda x: 0.5 * x @ P @ x + q @ x, start, jac=lambda x: P @ x + q, constraints=limits, method="SLSQP", tol=1e-12
+    )
+    assert found.success
+    return found.x
+
+
+@together("shape", PROGRAMS)
+@together("solver", [None, by_slsqp])
+def test_solutions_meet_the_conditions_and_have_derivatives_by_all_data(shape: Any, solver: Any) -> None:
+    data = program(*shape)
+    P, q, A, b, G, h = data
+    x, y, z = qp(*data, solver=solver)
+    np.testing.assert_allclose(P @ x + q + y @ A + z @ G, 0, atol=1e-12)
+    np.testing.assert_allclose(A @ x, b, atol=1e-12)
+    assert np.all(G @ x <= h + 1e-12)
+    assert np.all(z >= 0)
+    np.testing.assert_allclose(z * (h - G @ x), 0, atol=1e-12)
+
+    def loss(*data: Any) -> Any:
+        x, y, z = qp(*data, solver=solver)
+        return np.sum(np.sin(x)) + np.sum(y * y) + np.sum(z * z)
+
+    along = [RNG.normal(size=part.shape) for part in data]
+    along[0] = along[0] + along[0].T
+
+    def shifted(t: Any) -> Any:
+        return loss(*(part + t * change for part, change in zip(data, along, strict=True)))
+
+    slope = (shifted(1e-5) - shifted(-1e-5)) / 2e-5
+    assert wg.jvp(loss, data, along)[1] == pytest.approx(slope, rel=1e-6, abs=1e-6)
+    gradient = wg.grad(loss, range(6))(*data)
+    assert sum(np.sum(g * t) for g, t in zip(gradient, along, strict=True)) == pytest.approx(slope, rel=1e-6, abs=1e-6)
+    first = wg.grad(shifted)
+    assert wg.grad(first)(0.0) == pytest.approx((first(1e-5) - first(-1e-5)) / 2e-5, rel=1e-5, abs=1e-5)
+
+
+def test_programs_in_lanes_and_graphs_are_those_alone() -> None:
+    P, q, A, b, G, h = program(4, 1, 5)
+
+    def loss(q: Any) -> Any:
+        return np.sum(qp(P, q, A, b, G, h).x ** 2)
+
+    several = np.stack([q, 2 * q, -q])
+    expected = np.stack([wg.grad(loss)(one) for one in several])
+    np.testing.assert_allclose(wg.vmap(wg.grad(loss))(several), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(wg.jit(wg.vmap(wg.grad(loss)))(several), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(wg.jit(wg.grad(loss))(q), expected[0], rtol=1e-9, atol=1e-12)
+
+
+def test_constraints_that_just_hold_are_named_and_left_out() -> None:
+    one = np.array([[1.0, 1.0]])
+    with pytest.warns(UserWarning, match=r"^qp: rows \[0\] of G are active with a multiplier of zero; derivatives are"):
+        slope = wg.jacobian(lambda q: qp(np.eye(2), q, G=one, h=np.ones(1)).x)(np.full(2, -0.5))
+    np.testing.assert_allclose(slope, -np.eye(2))
+
+
+def test_what_is_no_solution_is_refused() -> None:
+    P, q, A, b, G, h = program(3, 1, 4)
+    with pytest.raises(NumericalError, match="qp: a point that is not optimal"):
+        qp(P, q, A, b, G, h, solver=lambda *data: by_slsqp(*data) + 0.1)
+    with pytest.raises(NumericalError, match="qp: no solution, after 100 steps"):
+        qp(np.eye(1), np.zeros(1), G=np.array([[1.0], [-1.0]]), h=np.array([-1.0, -1.0]))
+    with pytest.raises(ShapeError, match=r"G of shape \(4, 3\); \(4, 2\) is needed beside q of shape \(2,\)"):
+        qp(np.eye(2), np.zeros(2), G=G, h=h)
+    with pytest.raises(UsageError, match="A and b are needed together"):
+        qp(P, q, A=A)
+    with pytest.raises(ShapeError, match=r"a solver that returned shape \(2,\)"):
+        qp(P, q, solver=lambda *data: np.zeros(2))
+    twice = np.array([[1.0, 0.0, 0.0]] * 2)
+    with pytest.raises(NumericalError, match="singular"):
+        wg.grad(lambda b: qp(np.eye(3), np.zeros(3), twice, b).x[0])(np.ones(2))
+
+
+def test_solvers_by_name_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(
+        UsageError, match=r"the package qpsolvers is not installed; .* Run pip install qpsolvers\[osqp\]"
+    ):
+        qp(np.eye(2), np.zeros(2), solver="osqp")
