@@ -179,7 +179,7 @@ ROUTINES = {
     *("by_singular_values", "null_vectors", "without_rest", "motionless", "turn_of_clusters", "still", "settled"),
     *("even", "sharing", "alike_in_clusters", "at_zero", "settled_vectors", "by_square_eigenvalues", "along_square"),
     *("one_by_one", "share_of_pairs", "alone", "settled_gradient", "dependent_columns", "pivots", "in_support"),
-    *("lu", "lu_factor", "permutation", "lu_solve", "scipy_svd", "scipy_svdvals", "scipy_eigh", "scipy_eigvalsh"),
+    *("lu", "scipy_svd", "scipy_svdvals", "scipy_eigh", "scipy_eigvalsh"),
     *(
         "scipy_eig",
         "scipy_eigvals",

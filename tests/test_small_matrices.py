@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import wengert as wg
 from tests.cases import Failures, some_of, together
@@ -18,6 +19,7 @@ from wengert.compile.executable import Compiled, NativeGraph, holds_native
 from wengert.core.graph.graph import Graph
 from wengert.emission import lapack_routines
 from wengert.emission.backend import Processor
+from wengert.errors import UsageError
 from wengert.kernel.backend import Backend
 from wengert.lowering import matrix_steps
 from wengert.lowering.iterations import may_be_step
@@ -108,6 +110,15 @@ ROUTINES: dict[str, tuple[Callable[..., Any], Callable[..., Any], bool]] = {
     ),
     "cho_solve": (lambda a, b: linalg.cho_solve((a, True), b), matrices, True),
     "cho_solve, upper": (lambda a, b: linalg.cho_solve((a, False), b), matrices, True),
+    "lu_factor": (linalg.lu_factor, matrices, False),
+    **{
+        f"lu_solve, {trans}": (
+            lambda a, b, trans=trans: linalg.lu_solve(linalg.lu_factor(a), b, trans=trans),
+            matrices,
+            True,
+        )
+        for trans in (0, 1, 2)
+    },
 }
 
 
@@ -211,7 +222,7 @@ def test_stacks_are_shared_by_threads_and_many_problems_are_lanes(name: str) -> 
             a = make(count, size, size, dtype=dtype)
             rights = [random((count, size), dtype), random((count, size, 3), dtype)] if has_right else []
             graph = str(wg.jit(wg.vmap(function)).lower(a, *rights[:1]).kernels)
-            assert f"routine {family}." in graph
+            assert f"routine {family if name[:3] != 'lu_' else 'small'}." in graph
             for matrices in (a, np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0), a.mT.copy().mT):
                 for right in rights or [None]:
                     require_same(wg.vmap(function), matrices, *[right] * has_right, exact=False)
@@ -325,6 +336,7 @@ SINGULAR: dict[str, tuple[Callable[..., Any], Any]] = {
     "scipy cholesky": (linalg.cholesky, -np.eye(2)),
     "scipy cholesky of NaN": (linalg.cholesky, np.full((2, 2), np.nan)),
     "newton": (lambda a: newton(a, np.zeros(len(a))), np.zeros((2, 2))),
+    "lu_factor of NaN": (lambda a: linalg.lu_factor(a)[0], np.full((2, 2), np.nan)),
 }
 
 
@@ -352,6 +364,23 @@ def test_errors_are_numpys(case: str, size: int) -> None:
         if "newton" not in case:
             regular = np.broadcast_to(2.0 * np.eye(matrix.shape[-1]), matrix.shape)
             np.testing.assert_allclose(run(regular), function(regular))
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_factors_of_singular_matrices_are_scipys(dtype: Any) -> None:
+    factor = wg.jit(linalg.lu_factor)
+    solve = wg.jit(lambda a, pivots: linalg.lu_solve((a, pivots), a))
+    factor(positive(3, 3, dtype=dtype))
+    with pytest.warns(scipy.linalg.LinAlgWarning, match="Singular"):
+        found = factor(np.ones((3, 3), dtype))
+    with pytest.warns(scipy.linalg.LinAlgWarning, match="Singular"):
+        np.testing.assert_array_equal(found[0], scipy.linalg.lu_factor(np.ones((3, 3), dtype))[0])
+    for pivots in (np.array([0, 1], np.int32), np.array([1, 1])):
+        a = np.diag([1.0, 2.0]).astype(dtype)
+        np.testing.assert_allclose(solve(a, pivots), scipy.linalg.lu_solve((a, pivots), a))
+    for pivots in ([0, 2], [-1, 1]):
+        with pytest.raises(UsageError, match="from 0 to 1, are needed"):
+            solve(np.eye(2, dtype=dtype), np.array(pivots, np.int32))
 
 
 @pytest.mark.parametrize("size", [3, 50])

@@ -17,7 +17,7 @@ from wengert.primitives.linear_algebra import clusters, eigenvalues, singular_va
 from wengert.primitives.linear_algebra.clusters import cluster_share, divided
 from wengert.primitives.linear_algebra.eigenvalues import sensitivity
 from wengert.primitives.linear_algebra.least_squares import in_support, residuals_of_full_rank
-from wengert.primitives.linear_algebra.lu import permutation, pivots_of
+from wengert.primitives.linear_algebra.lu import exchanged_rows, pivots_of
 from wengert.primitives.linear_algebra.orthogonal import dependent
 
 
@@ -125,7 +125,7 @@ def turned_back(found: Any) -> Any:
 
 def lu_solved(packed: Any, b: Any, trans: int = 0) -> Any:
     """Return the solution of a system whose matrix has exchanged rows."""
-    return of_scipy("lu_solve")((packed, np.arange(b.shape[0])[::-1].repeat(2)[1::2]), b, trans=trans)
+    return of_scipy("lu_solve")((packed, np.arange(b.shape[0], dtype=np.int32)[::-1].repeat(2)[1::2]), b, trans=trans)
 
 
 def applied(primitive: Any, **params: Any) -> Any:
@@ -270,7 +270,15 @@ scipys: list[Sample] = [
     sample("lu", of_scipy("lu"), normal(2, 3)),
     sample("lu", of_scipy("lu", lambda found: found[1:]), complexes(3, 2), p_indices=True),
     sample("lu_factor", of_scipy("lu_factor", lambda found: found[0]), normal(3, 3)),
-    sample("permutation", lambda x: apply(permutation, x), fixed(np.array([2, 2, 2])), order=0),
+    *[
+        sample(
+            "exchanged_rows",
+            lambda x, p, back=back: apply(exchanged_rows, x, p, backward=back),
+            normal(3, 2),
+            fixed(np.array([2, 2, 2], np.int32)),
+        )
+        for back in (False, True)
+    ],
     sample("lu_solve", lu_solved, triangle(3), normal(3)),
     sample("lu_solve", lu_solved, triangle(2), normal(2, 2), trans=1),
     sample("lu_solve", lu_solved, complexes(2, 2) + 2 * np.eye(2), complexes(2), trans=2),

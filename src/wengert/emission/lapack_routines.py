@@ -73,7 +73,8 @@ class LapackProblem(Problem):
         self.letter, self.is_complex = LETTERS[dtype], dtype.startswith("complex")
         self.scalar, self.parts = F32 if dtype in ("float32", "complex64") else F64, 1 + self.is_complex
         kind = vector_of(self.scalar, 2) if self.is_complex else self.scalar
-        super().__init__(problems, kind, [self.scalar if x == "r" else kind for x in kinds], index)
+        types = {"e": kind, "r": self.scalar, "i": I32}
+        super().__init__(problems, kind, [types[x] for x in kinds], index)
         self.info, self.used = self.b.stack(I32), self.zero
 
     def room(self, kind: Float | Vector | Integer, count: Value) -> Value:
@@ -251,6 +252,16 @@ def exchange_rows(p: LapackProblem, x: Matrix, pivots: Value, backward: Value) -
         p.call("laswp", p.columns, x.first, leading(p, x, p.size), 1, p.size, pivots, step)
 
 
+def pivots_of(p: LapackProblem, exchanges: Matrix) -> Value:
+    """Return the numbers of rows that elimination exchanged each with, counted from 1, as Fortran does."""
+    pivots = p.room(I32, p.size)
+    with p.b.loop(p.size) as rows:
+        other = exchanges.at(rows.index, p.zero).load()
+        p.fail_if((other < 0) | (other.widened(I64) >= p.size))
+        pivots.at(rows.index).store(other + 1)
+    return pivots
+
+
 def swap(p: LapackProblem, one: Value, other: Value, count: Value) -> None:
     """Exchange so many numbers that lie side by side."""
     kind = vector_of(p.scalar, 256 // p.scalar.bits)
@@ -316,7 +327,7 @@ def solve_with_factor(p: LapackProblem, factor: Matrix, x: Matrix) -> None:
 
 def put_right_side(p: LapackProblem) -> None:
     """Put down the right side where the solution is to be; operands must be finite, if that is said."""
-    a, right, x = p.matrices
+    a, right, *_, x = p.matrices
     require_finite(p, a, p.size)
     require_finite(p, right, p.columns)
     fill(p, x, right, p.columns)
@@ -383,6 +394,42 @@ def factor(p: LapackProblem) -> None:
     factorise(p, x, p.letter_if(by_rows(x), "U", "L"))
     with p.b.loop(p.size) as rows, p.b.loop(p.size, rows.index + 1) as cells:
         p.put(x.at(rows.index, cells.index), [p.number(0.0)] * p.parts)
+
+
+def triangular_factors(p: LapackProblem) -> None:
+    """Compute both triangular factors in one matrix, and with which row each was exchanged."""
+    a, packed, exchanges = p.matrices
+    require_finite(p, a, p.size)
+    square = by_columns(p, p.size, p.size, a)
+    pivots = decompose(p, square)
+    fill(p, packed, square, p.size)
+    with p.b.loop(p.size) as rows:
+        exchanges.at(rows.index, p.zero).store(pivots.at(rows.index).load() - 1)
+
+
+def solve_by_factors(p: LapackProblem) -> None:
+    """Solve op(A) X = B by both triangular factors of A in one matrix, where op transposes, or conjugates, too."""
+    b, (packed, _, exchanges, x) = p.b, p.matrices
+    put_right_side(p)
+    pivots = pivots_of(p, exchanges)
+    with b.loop(p.size) as rows:
+        p.require_regular(p.parts_of(packed.at(rows.index, rows.index)))
+    transposed, conjugated = p.fields.get("backward").differs(0), p.fields.get("conjugated").differs(0)
+    straight = transposed.equals(0)
+    with b.when(straight):
+        exchange_rows(p, x, pivots, p.no)
+    solve_triangular(p, packed, x, straight, straight, transposed, conjugated)
+    solve_triangular(p, packed, x, transposed, transposed, transposed, conjugated)
+    with b.when(transposed):
+        exchange_rows(p, x, pivots, p.yes)
+
+
+def exchange_all(p: LapackProblem) -> None:
+    """Exchange the rows of a matrix as elimination did, or undo that."""
+    x, exchanges, found = p.matrices
+    p.size = p.fields.get("rows")
+    fill(p, found, x, p.columns)
+    exchange_rows(p, found, pivots_of(p, exchanges), p.fields.get("backward").differs(0))
 
 
 def triangular_form(p: LapackProblem) -> tuple[Matrix, Value]:
@@ -552,13 +599,16 @@ SOLVERS: dict[str, tuple[Solver, str]] = {
     "solve_triangular": (partial(substitute_both, times=1), "eee"),
     "cho_solve": (partial(substitute_both, times=2), "eee"),
     "cholesky": (factor, "ee"),
+    "lu_factor": (triangular_factors, "eei"),
+    "lu_solve": (solve_by_factors, "eeie"),
+    "exchange_rows": (exchange_all, "eie"),
     "eigh": (symmetric, "ere"),
     "eigvalsh": (symmetric, "er"),
     "svd": (singular, "eere"),
     "svdvals": (singular, "er"),
     "qr": (orthogonal, "eee"),
 }
-"""What computes each routine; of its operands and results whether they have the elements, or real numbers."""
+"""What computes each routine; of its operands and results whether they have the elements, or real numbers, or rows'."""
 
 
 def is_available(routine: str, dtypes: Sequence[np.dtype[Any]]) -> bool:
@@ -569,7 +619,7 @@ def is_available(routine: str, dtypes: Sequence[np.dtype[Any]]) -> bool:
         or (routine in SPECTRAL and dtypes[0].name not in DOUBLE)
     ):
         return False
-    own = {"e": dtypes[0], "r": np.empty(0, dtypes[0]).real.dtype}
+    own = {"e": dtypes[0], "r": np.empty(0, dtypes[0]).real.dtype, "i": np.dtype(np.int32)}
     alike = [own[x] for x in SOLVERS[routine][1]] == list(dtypes)
     own_names = HERMITIAN if dtypes[0].kind == "c" else SYMMETRIC
     return alike and are_offered(tuple([LETTERS[dtypes[0].name] + name for name in (*NEEDED, *own_names)]))

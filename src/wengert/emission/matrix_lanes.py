@@ -209,7 +209,8 @@ class LaneProblem(Problem):
 def lanes_kernel(name: str, target: Target) -> NativeFunction:
     """Return the kernel of a name: "lanes.", the routine, "." and the dtype."""
     _, own, dtype = name.split(".")
-    (solver, count), functions = SOLVERS[own], LaneFunctions(dtype, target)
+    (solver, kinds), functions = SOLVERS[own], LaneFunctions(dtype, target)
+    count = len(kinds)
 
     def solve_all(problems: Problems) -> None:
         with problems.b.loop(problems.last, problems.first, step=lanes_of(dtype)) as some:

@@ -12,13 +12,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from wengert.emission.eliminations import Eliminations
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction, external
 from wengert.native.job_tables import JOB, SHARED
 from wengert.native.jobs import share_parts
-from wengert.native.structs import F64, I8, I64, POINTER, Array, Float, Struct, Vector
+from wengert.native.structs import F64, I8, I32, I64, POINTER, Array, Float, Struct, Vector
 from wengert.native.tables import KERNEL
 from wengert.native.values import Stored, Value
 
@@ -195,8 +197,8 @@ class RowProblem(Problem):
         functions: what eliminates and substitutes.
     """
 
-    def __init__(self, problems: Problems, functions: Eliminations, count: int, index: Value) -> None:
-        super().__init__(problems, functions.scalar, [functions.scalar] * count, index)
+    def __init__(self, problems: Problems, functions: Eliminations, kinds: str, index: Value) -> None:
+        super().__init__(problems, functions.scalar, [I32 if x == "i" else functions.scalar for x in kinds], index)
         self.functions = functions
 
     def columns_of(self, count: Value) -> Value:
@@ -219,14 +221,27 @@ class RowProblem(Problem):
 
     def eliminate(self, work: Matrix) -> Value:
         """Bring a matrix with right sides beside it into triangular form; return the sign of the exchange of rows."""
-        b, n = self.b, self.size
-        pivots = work.first.at(n * work.row).to(I64)
+        b, n, pivots = self.b, self.size, self.exchanges(work)
         b.do(self.functions.decompose, work.first, work.row, n, work.row, pivots, self.failed)
         self.give_if_failed()
         with b.loop(n, carry=[self.number(1.0)], certain=True) as steps:
             sign = steps.values[0]
             steps.next(b.select(pivots.at(steps.index).load().differs(steps.index), -sign, sign))
         return steps.results[0]
+
+    def exchanges(self, work: Matrix) -> Value:
+        """Return where elimination notes with which row it exchanged each."""
+        return work.first.at(self.size * work.row).to(I64)
+
+    def exchange_rows(self, work: Matrix, exchanges: Matrix, backward: Value) -> None:
+        """Exchange each row with another as elimination did, or undo that from the last to the first."""
+        b = self.b
+        with b.loop(self.size) as steps:
+            k = b.select(backward, self.size - 1 - steps.index, steps.index)
+            other = exchanges.at(k, self.zero).load().widened(I64)
+            self.fail_if((other < 0) | (other >= self.size))
+            with b.when(other.differs(k)):
+                self.functions.exchange(b, work.at(k, self.zero), work.at(other, self.zero), work.row)
 
     def substitute(self, triangle: Matrix, x: Matrix, columns: Value, backward: Value, unit: Value) -> None:
         """Solve a triangular system in place, whose right sides lie row by row."""
@@ -391,6 +406,48 @@ def logarithm(p: Problem) -> None:
         matrix.at(p.zero, p.zero).store(found)
 
 
+def triangular_factors(p: Problem) -> None:
+    """Compute both triangular factors in one matrix, and with which row each was exchanged."""
+    assert isinstance(p, RowProblem)
+    _, packed, exchanges = p.matrices
+    work, _ = eliminated(p)
+    p.copy(packed, work, p.size)
+    with p.b.loop(p.size) as rows:
+        exchanges.at(rows.index, p.zero).store(p.b.convert("trunc", p.exchanges(work).at(rows.index).load(), I32))
+
+
+def solve_by_factors(p: Problem) -> None:
+    """Solve A X = B, or A^T X = B, by both triangular factors of A in one matrix."""
+    assert isinstance(p, RowProblem)
+    b, (packed, right, exchanges, x) = p.b, p.matrices
+    require_finite(p, packed, p.size)
+    require_finite(p, right, p.columns)
+    (work,) = p.side_by_side(p.columns)
+    p.copy(work, right, p.columns)
+    transposed = p.fields.get("backward").differs(0)
+    straight = transposed.equals(0)
+    with b.when(straight):
+        p.exchange_rows(work, exchanges, p.no)
+    steps = (packed.row, packed.column)
+    triangle = Matrix(packed.first, b.select(transposed, *reversed(steps)), b.select(transposed, *steps))
+    p.substitute(triangle, work, p.columns, p.no, straight)
+    p.substitute(triangle, work, p.columns, p.yes, transposed)
+    with b.when(transposed):
+        p.exchange_rows(work, exchanges, p.yes)
+    p.copy(x, work, p.columns)
+
+
+def exchange_rows(p: Problem) -> None:
+    """Exchange the rows of a matrix as elimination did, or undo that."""
+    assert isinstance(p, RowProblem)
+    x, exchanges, found = p.matrices
+    p.size = p.fields.get("rows")
+    (work,) = p.side_by_side(p.columns)
+    p.copy(work, x, p.columns)
+    p.exchange_rows(work, exchanges, p.fields.get("backward").differs(0))
+    p.copy(found, work, p.columns)
+
+
 def substitute_both(p: Problem, times: int) -> None:
     """Solve a triangular system, and then perhaps that with the transpose."""
     triangle, right, x = p.matrices
@@ -415,34 +472,44 @@ def factor(p: Problem) -> None:
     p.copy(factor, work.transposed(), p.size)
 
 
-SOLVERS: dict[str, tuple[Solver, int]] = {
-    "solve": (solve, 3),
-    "solve_conditioned": (partial(solve, conditioned=True), 3),
-    "solve_positive": (solve_positive, 3),
-    "inv": (solve, 2),
-    "inv_conditioned": (partial(solve, conditioned=True), 2),
-    "det": (determinant, 2),
-    "slogdet": (logarithm, 3),
-    "solve_triangular": (partial(substitute_both, times=1), 3),
-    "cho_solve": (partial(substitute_both, times=2), 3),
-    "cholesky": (factor, 2),
+SOLVERS: dict[str, tuple[Solver, str]] = {
+    "solve": (solve, "eee"),
+    "solve_conditioned": (partial(solve, conditioned=True), "eee"),
+    "solve_positive": (solve_positive, "eee"),
+    "inv": (solve, "ee"),
+    "inv_conditioned": (partial(solve, conditioned=True), "ee"),
+    "det": (determinant, "ee"),
+    "slogdet": (logarithm, "eee"),
+    "solve_triangular": (partial(substitute_both, times=1), "eee"),
+    "cho_solve": (partial(substitute_both, times=2), "eee"),
+    "cholesky": (factor, "ee"),
+    "lu_factor": (triangular_factors, "eei"),
+    "lu_solve": (solve_by_factors, "eeie"),
+    "exchange_rows": (exchange_rows, "eie"),
 }
-"""What computes each routine, and how many operands and results it has."""
+"""What computes each routine; of its operands and results whether they have elements, or are the numbers of rows."""
 
+PIVOTED = ("lu_factor", "lu_solve", "exchange_rows")
+"""Routines with numbers of rows among operands or results: one problem after the other."""
 CONDITIONED, TRIANGULAR = ("solve_conditioned", "solve_positive", "inv_conditioned"), ("solve_triangular", "cho_solve")
 """Routines that compute the inverse for the condition, and those that factorise nothing."""
+
+
+def dtypes_of(routine: str, dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
+    """Return the dtypes of the operands and results of a routine of matrices of some dtype."""
+    return [np.dtype(np.int32) if x == "i" else dtype for x in SOLVERS[routine][1]]
 
 
 def small(name: str, target: Target) -> NativeFunction:
     """Return the kernel of a name: "small.", the routine, "." and the dtype."""
     _, own, dtype = name.split(".")
-    (solver, count), functions = SOLVERS[own], Eliminations(dtype, target)
+    (solver, kinds), functions = SOLVERS[own], Eliminations(dtype, target)
 
     def solve_each(problems: Problems) -> None:
         with problems.b.loop(problems.last, problems.first) as each:
-            solver(RowProblem(problems, functions, count, each.index))
+            solver(RowProblem(problems, functions, kinds, each.index))
 
-    return kernel_of(name, count, solve_each)
+    return kernel_of(name, len(kinds), solve_each)
 
 
 def kernel_of(name: str, count: int, write: Callable[[Problems], None]) -> NativeFunction:

@@ -13,7 +13,7 @@ from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.emission.lapack_routines import LAPACK, PANEL, ROOM, SPECTRAL, is_available
 from wengert.emission.matrix_lanes import LANES, lanes_of
-from wengert.emission.matrix_routines import CONDITIONED, SMALL, TRIANGULAR
+from wengert.emission.matrix_routines import CONDITIONED, PIVOTED, SMALL, TRIANGULAR, dtypes_of
 from wengert.emission.tiled_functions import SCALARS
 from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels
@@ -94,10 +94,10 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
         fields |= {f"row_{i}": row, f"column_{i}": column, f"step_{i}": step}
         if i in call.turned:
             fields |= {f"row_{i}": column, f"column_{i}": row}
-    each = cycles_of(family, max(size, rows), columns)
-    lanes = lanes_of(dtype.name) if family is LANES else 1
-    work = (room_of_spectrum(rows, size) if call.routine in SPECTRAL else room_of(family, size, columns)) * lanes
-    work *= dtype.itemsize
+    longest = max(size, rows)
+    each, lanes = cycles_of(family, longest, columns), lanes_of(dtype.name) if family is LANES else 1
+    room = room_of_spectrum(rows, size) if call.routine in SPECTRAL else room_of(family, longest, columns)
+    work = room * lanes * dtype.itemsize
     parts = max(1, min(-(-count // lanes), PARTS, int(count * each / MACHINE.short)))
     fields |= {"parts": parts, "room": -(-work // MACHINE.apart) * MACHINE.apart}
     name = f"{family}.{call.routine}.{dtype.name}"
@@ -109,10 +109,11 @@ def family_of(routine: str, arrays: Sequence[Variable], count: int, columns: int
     dtypes, size = [x.dtype for x in arrays], max(arrays[0].shape[-2:])
     if routine in SPECTRAL:
         return LAPACK if size <= MOST_SPECTRAL and is_available(routine, dtypes) else None
-    is_own = dtypes[0].name in SCALARS and all(dtype == dtypes[0] for dtype in dtypes) and size <= LARGEST
-    if is_own and count >= lanes_of(dtypes[0].name) and size * (size + columns) <= LANES_MOST:
+    is_own = dtypes[0].name in SCALARS and dtypes == dtypes_of(routine, dtypes[0]) and size <= LARGEST
+    is_short = size * (size + columns) <= LANES_MOST and routine not in PIVOTED
+    if is_own and is_short and count >= lanes_of(dtypes[0].name):
         return LANES
-    is_few = routine in CONDITIONED or (routine in TRIANGULAR and columns == 1)
+    is_few = routine in CONDITIONED or (routine in (*TRIANGULAR, "lu_solve") and columns == 1)
     if is_own and not (is_few and size > FEW):
         return SMALL
     return LAPACK if size <= MOST and is_available(routine, dtypes) else None
@@ -145,7 +146,8 @@ def ranks_of(equation: Equation) -> list[int]:
     assert isinstance(form, Routine)
     operands, results = cores(form.signature, len(equation.inputs))
     ranks = [*map(len, operands), *map(len, results)]
-    is_vector = len(equation.inputs) == 2 and len(aval_of(equation.inputs[1]).shape) == 1  # of `numpy.linalg.solve`
+    given = [len(aval_of(x).shape) for x in equation.inputs]
+    is_vector = len(given) == 2 and ranks == [2, 2, 2] and given[1] == 1  # of `numpy.linalg.solve`
     return [2, 1, 1] if is_vector else ranks
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import unbroadcast
-from wengert.core.primitives.declare import constant, opaque
-from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.declare import opaque
+from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import visible_array
 from wengert.errors import UsageError
@@ -22,6 +22,7 @@ from wengert.primitives.linear_algebra.matrices import (
     lower_triangle,
     of_scipy,
     over_stacks,
+    plain_routine,
     total,
     upper_triangle,
 )
@@ -167,19 +168,37 @@ lu = opaque("lu", evaluate_lu, vjp=vjp_lu, jvp=jvp_lu, outputs=3, form=Routine("
 # Both in one matrix
 
 
-def evaluate_permutation(pivots: Any) -> Any:
-    """Evaluate `permutation`: the order of rows after row i was exchanged with row pivots_i, one after the other."""
+def evaluate_exchanged_rows(x: Any, pivots: Any, *, backward: bool) -> Any:
+    """Evaluate `exchanged_rows`: row i is exchanged with row pivots_i, one after the other, or that is undone."""
 
-    def one(exchanges: Any) -> Any:
-        order = np.arange(exchanges.size)
-        for i, j in enumerate(exchanges):
-            order[[i, j]] = order[[j, i]]
-        return order
+    def one(matrix: Any, exchanges: Any) -> Any:
+        order = list(range(exchanges.size))
+        steps = list(enumerate(exchanges.tolist()))
+        for i, j in reversed(steps) if backward else steps:
+            order[i], order[j] = order[j], order[i]
+        return matrix[order]
 
-    return over_stacks(one, [1], pivots)
+    return over_stacks(one, (2, 1), x, pivots)
 
 
-permutation = constant("permutation", evaluate_permutation, form=Routine("(n)->(n)"))
+def vjp_exchanged_rows(ct: Any, _out: Any, x: Any, pivots: Any, *, backward: bool) -> tuple[Any, None]:
+    """Undo it."""
+    return unbroadcast(apply(exchanged_rows, ct, pivots, backward=not backward), x.shape), None
+
+
+def jvp_exchanged_rows(tangents: Tangents, _out: Any, _x: Any, pivots: Any, *, backward: bool) -> Any:
+    """Do the same."""
+    return apply(exchanged_rows, tangents[0], pivots, backward=backward)
+
+
+exchanged_rows: Primitive = opaque(
+    "exchanged_rows",
+    evaluate_exchanged_rows,
+    vjp=vjp_exchanged_rows,
+    jvp=jvp_exchanged_rows,
+    form=Routine("(n,m),(n)->(n,m)"),
+    routine=lambda *, backward: RoutineCall("exchange_rows", (), {"backward": int(backward)}),
+)
 
 
 def unpack_factors(packed: Any) -> tuple[Any, Any]:
@@ -190,14 +209,15 @@ def unpack_factors(packed: Any) -> tuple[Any, Any]:
 def vjp_lu_factor(ct: Sequence[Any], out: Any, _a: Any, *, check_finite: bool) -> Any:
     """Return the gradient of A = P L U, L without its diagonal and U being one matrix."""
     packed, pivots = out
-    order = np.argsort(apply(permutation, pivots), axis=-1)
-    return conj(rows_at(gradient_of_product(*unpack_factors(packed), conj(ct[0]), conj(ct[0])), order))
+    gradient = gradient_of_product(*unpack_factors(packed), conj(ct[0]), conj(ct[0]))
+    return conj(apply(exchanged_rows, gradient, pivots, backward=True))
 
 
 def jvp_lu_factor(tangents: Tangents, out: Any, _a: Any, *, check_finite: bool) -> tuple[Any, Any]:
     """Return the tangent of the matrix that holds both factors."""
     packed, pivots = out
-    d_l, d_u = tangents_of_factors(*unpack_factors(packed), rows_at(tangents[0], apply(permutation, pivots)))
+    change = apply(exchanged_rows, tangents[0], pivots, backward=False)
+    d_l, d_u = tangents_of_factors(*unpack_factors(packed), change)
     return d_l + d_u, None
 
 
@@ -208,6 +228,7 @@ lu_factor = opaque(
     jvp=jvp_lu_factor,
     outputs=2,
     form=Routine("(n,n)->(n,n),(n)"),
+    routine=plain_routine("lu_factor"),
 )
 
 
@@ -236,7 +257,7 @@ def vjp_lu_solve(
     else:
         g_b = lu_solution(packed, g, pivots, 2 - trans)
         g_a = -(g_b @ adjoint(out)) if trans == 0 else -(out @ adjoint(g_b))
-    product = rows_at(g_a, apply(permutation, pivots))
+    product = apply(exchanged_rows, g_a, pivots, backward=False)
     l, u = unpack_factors(packed)  # noqa: E741 - as above
     g_packed = lower_triangle(product @ adjoint(u), -1) + upper_triangle(adjoint(l) @ product)
     return unbroadcast(conj(g_packed), packed.shape), unbroadcast(conj(g_b), b.shape), None
@@ -250,8 +271,7 @@ def jvp_lu_solve(
     change = None
     if moved is not None:
         l, u = unpack_factors(packed)  # noqa: E741 - as above
-        order = np.argsort(apply(permutation, pivots), axis=-1)
-        da = rows_at(lower_triangle(moved, -1) @ u + l @ upper_triangle(moved), order)
+        da = apply(exchanged_rows, lower_triangle(moved, -1) @ u + l @ upper_triangle(moved), pivots, backward=True)
         change = -(transposed_operator(da, trans) @ out)
     return lu_solution(packed, total(db, change), pivots, trans)
 
@@ -262,4 +282,7 @@ lu_solve: Primitive = opaque(
     vjp=vjp_lu_solve,
     jvp=jvp_lu_solve,
     form=Routine("(n,n),(n,m),(n)->(n,m)"),
+    routine=lambda *, trans, check_finite=False: RoutineCall(
+        "lu_solve", (), {"finite": int(check_finite), "backward": int(trans > 0), "conjugated": int(trans == 2)}
+    ),
 )
