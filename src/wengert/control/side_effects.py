@@ -156,6 +156,8 @@ def users_functions(function: Callable[..., Any]) -> list[Any]:
             queue.append(value.__self__)
         elif issubclass(kind, functools.partial) and is_wengerts_class(kind):
             queue += [value.func, *value.args]
+        elif issubclass(kind, tuple):
+            queue += value
         elif is_wengerts_class(kind):
             queue += [x for x in map(own_attributes(value).get, ("function", "fun")) if x is not None]
         elif callable(value) and not issubclass(kind, type):

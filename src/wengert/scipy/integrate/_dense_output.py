@@ -10,8 +10,8 @@ from wengert.core.diagnostics.argument_checks import elements, require_number
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
+from wengert.scipy.integrate._methods import Method
 from wengert.scipy.integrate._steps import interpolated
-from wengert.scipy.integrate._tableaux import Tableau
 
 
 class OdeSolution:
@@ -23,7 +23,7 @@ class OdeSolution:
         t_max: the last.
     """
 
-    def __init__(self, table: Tableau, ts: Any, starts: Any, sizes: Any, states: Any, coefficients: Any) -> None:
+    def __init__(self, table: Method, ts: Any, starts: Any, sizes: Any, states: Any, coefficients: Any) -> None:
         self.table = table
         self.ts = ts
         self.starts, self.sizes, self.states, self.coefficients = starts, sizes, states, coefficients

@@ -12,10 +12,12 @@ from wengert.control.while_loop import while_loop
 from wengert.core.values.bounded_cache import Recent
 from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, WengertError
+from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings, Found, Watched
+from wengert.scipy.integrate._methods import Method, method_named
 from wengert.scipy.integrate._steps import Control, Step, Walk, begin, goes_on, interpolated, try_step
-from wengert.scipy.integrate._tableaux import Tableau, tableau
 from wengert.transforms.jit import Jitted, jit
 from wengert.transforms.outer_values import OuterValues
+from wengert.transforms.reverse import stop_gradient
 
 NAME = "solve_ivp"
 MOST_PROGRAMS = 64
@@ -33,6 +35,7 @@ class Options(NamedTuple):
         dense: whether each step leaves its continuous extension behind.
         columns: whether functions take states as matrices of one column.
         budget: of bytes that reverse mode may keep.
+        events: what functions of events say.
     """
 
     method: str
@@ -40,6 +43,7 @@ class Options(NamedTuple):
     dense: bool
     columns: bool
     budget: int | str | None
+    events: EventSettings = EventSettings()
 
 
 class RightHandSide:
@@ -67,40 +71,94 @@ class RightHandSide:
         return found if found.dtype == self.dtype else found.astype(self.dtype)
 
 
+class Equation(NamedTuple):
+    """Hold what an integration calls.
+
+    Attributes:
+        slope: the user's function.
+        method: the method.
+        events: the functions of events.
+        options: what else there is to say.
+    """
+
+    slope: RightHandSide
+    method: Method
+    events: EventFunctions
+    options: Options
+
+    def begin(self, t0: Any, t1: Any, y0: Any, control: Control) -> State:
+        """Return where an integration begins."""
+        walk = begin(self.slope, self.method, t0, t1, y0, control, self.options.has_first_step)
+        return self.events.watch(walk) if len(self.events) else walk
+
+    def advance(self, before: State, t1: Any, control: Control) -> Advance:
+        """Try a step."""
+        if not isinstance(before, Watched):
+            walk, step = try_step(self.slope, self.method, before, t1, control)
+            return Advance(walk, step, self.extension(step) if self.options.dense else (), ())
+        walk, step = try_step(self.slope, self.method, before.walk, t1, control)
+        extension = self.extension(step)
+        after, found = self.events.look(self.slope, self.method, before, walk, step, extension)
+        return Advance(after, step, extension, found)
+
+    def extension(self, step: Step) -> list[Any]:
+        """Return the coefficients of the continuous extension of a step."""
+        return self.method.extend(self.slope, step.t, step.y, step.end, step.h, step.slopes)
+
+
+State = Walk | Watched
+
+
+class Advance(NamedTuple):
+    """Hold what an attempt leads to: the state after it, its step, the extension if that was made, and events."""
+
+    state: Any
+    step: Step
+    extension: Any
+    found: Found | tuple[()]
+
+
+def walk_of(state: State) -> Walk:
+    """Return where an integration is, with events or without."""
+    return state.walk if isinstance(state, Watched) else state
+
+
 class Program:
     """Be an integration for functions of the same code, with whatever floats they and their arguments hold."""
 
     def __init__(self, outer: OuterValues, options: Options) -> None:
         kept = outer.emptied()
-        function, args = kept.values
-        table = tableau(options.method)
+        function, *others = kept.values
 
-        def equation(leaves: Sequence[Any], state: Any, run: Callable[[RightHandSide], Any]) -> Any:
-            (own, own_args), made = kept.replaced((function, args), leaves)
-            found = run(RightHandSide(own, own_args, state, options.columns))
+        def equation(leaves: Sequence[Any], state: Any, run: Callable[[Equation], Any]) -> Any:
+            (own, args, mass, events, resets), made = kept.replaced((function, *others), leaves)
+            if function is not kept.values[0]:  # it has been converted, as control flow asked for that
+                events, resets = map(convert_functions, (events, resets))
+            slope = RightHandSide(own, args, state, options.columns)
+            watched = EventFunctions(events, resets, args, options.events)
+            found = run(Equation(slope, method_named(options.method, mass), watched, options))
             made.require_unwritten(NAME)
             return found
 
         def from_start(leaves: Any, t0: Any, t1: Any, y0: Any, control: Control) -> Any:
-            def run(slope: RightHandSide) -> Any:
-                walk = begin(slope, table, t0, t1, y0, control, options.has_first_step)
-                return rows_of_steps(slope, table, walk, t1, control, options.dense)
+            return equation(leaves, y0, lambda own: rows_of_steps(own, own.begin(t0, t1, y0, control), t1, control))
 
-            return equation(leaves, y0, run)
-
-        def from_before(leaves: Any, walk: Walk, t1: Any, control: Control) -> Any:
-            return equation(leaves, walk.y, lambda slope: rows_of_steps(slope, table, walk, t1, control, options.dense))
+        def from_before(leaves: Any, state: State, t1: Any, control: Control) -> Any:
+            return equation(leaves, walk_of(state).y, lambda own: rows_of_steps(own, state, t1, control))
 
         def at_times(leaves: Any, t0: Any, t1: Any, times: Any, y0: Any, control: Control) -> Any:
-            def run(slope: RightHandSide) -> Any:
-                walk = begin(slope, table, t0, t1, y0, control, options.has_first_step)
-                return states_at(slope, table, walk, t1, times, control)
-
-            return equation(leaves, y0, run)
+            return equation(leaves, y0, lambda own: states_at(own, own.begin(t0, t1, y0, control), t1, times, control))
 
         self.from_start = compiled(from_start, function, options)
         self.from_before = compiled(from_before, function, options)
         self.at_times = compiled(at_times, function, options)
+
+
+def convert_functions(functions: Sequence[Any]) -> list[Any]:
+    """Return functions whose control flow follows traced values; None as it is."""
+    from wengert.conversion.operations import callee  # rewriting source is needed by few programs
+
+    return [None if function is None else callee(function) for function in functions]
 
 
 def compiled(run: Callable[..., Any], function: Any, options: Options) -> Jitted[..., Any]:
@@ -144,46 +202,52 @@ def row_count(size: int) -> int:
     return max(LEAST_ROWS, min(MOST_ROWS, MOST_NUMBERS // max(size, 1)))
 
 
-def rows_of_steps(slope: RightHandSide, table: Tableau, walk: Walk, t1: Any, control: Control, dense: bool) -> Any:
+def rows_of_steps(equation: Equation, state: State, t1: Any, control: Control) -> Any:
     """Take steps until the end, or as many as there are rows.
 
     Returns:
-        where the integration is, (whether each attempt was good, times, states, continuous extensions), and how many
-        attempts there were.
+        where the integration is, (whether each attempt was good, times, states, continuous extensions, events), and
+        how many attempts there were.
     """
-    direction = np.sign(t1 - walk.t)
+    direction = np.sign(t1 - walk_of(state).t)
 
-    def attempt(before: Walk) -> tuple[Walk, Any]:
-        after, step = try_step(slope, table, before, t1, control)
-        extension = extension_of(slope, table, step) if dense else ()
-        return after, (np.logical_not(after.rejected), after.t, after.y, extension)
+    def attempt(before: State) -> tuple[State, Any]:
+        made = equation.advance(before, t1, control)
+        after, step = walk_of(made.state), made.step
+        extension = (step.t, step.h, step.y, np.stack(made.extension)) if equation.options.dense else ()
+        return made.state, (np.logical_not(after.rejected), after.t, after.y, extension, made.found)
 
     return while_loop(
-        lambda walk: goes_on(walk, t1, direction), attempt, walk, rows=True, max_rounds=row_count(slope.size)
+        lambda state: goes_on(walk_of(state), t1, direction),
+        attempt,
+        state,
+        rows=True,
+        max_rounds=row_count(equation.slope.size),
     )
 
 
-def extension_of(slope: RightHandSide, table: Tableau, step: Step) -> Any:
-    """Return the continuous extension of a step: where it begins, its size, the state there, and coefficients."""
-    coefficients = table.extend(slope, step.t, step.y, step.end, step.h, step.slopes)
-    return step.t, step.h, step.y, np.stack(coefficients)
-
-
-def states_at(slope: RightHandSide, table: Tableau, walk: Walk, t1: Any, times: Any, control: Control) -> Any:
-    """Return the states at times, whether they were reached, how many steps had outputs, and the end at t1."""
+def states_at(equation: Equation, state: State, t1: Any, times: Any, control: Control) -> Any:
+    """Return where the integration is at t1, and of each time, t1 the last: state, whether it was reached, attempts."""
+    walk, method = walk_of(state), equation.method
     direction = np.sign(t1 - walk.t)
     size = np.where(walk.size * direction == 0, 1.0, walk.size * direction)
-    still = Step(walk.t, walk.y, size, walk.y + size * walk.f, (walk.f,) * (table.evaluations + 1))
+    still = Step(walk.t, walk.y, size, walk.y + size * walk.f, tuple(method.at_rest(walk.f, size)))
+    start = stop_gradient(walk.t)
 
-    def attempt(carried: tuple[Walk, Step]) -> tuple[Walk, Step]:
-        return try_step(slope, table, carried[0], t1, control)
+    def has_to_go_on(walk: Walk, time: Any) -> Any:
+        """Tell whether a time lies ahead; one at the beginning lies in the first step."""
+        return (walk.failure == 0) & ((direction * (time - walk.t) > 0) | ((direction != 0) & (walk.t == start)))
 
-    def output(carried: tuple[Walk, Step], time: Any) -> Any:
-        walk, step = while_loop(lambda carried: goes_on(carried[0], time, direction), attempt, carried)
-        coefficients = table.extend(slope, step.t, step.y, step.end, step.h, step.slopes)
-        state = interpolated(table, step.y, coefficients, (time - step.t) / step.h)
-        reached = (walk.failure == 0) & (direction * (time - walk.t) <= 0)
-        return (walk, step), (np.where(reached, state, np.nan), reached, walk.attempts)
+    def attempt(carried: tuple[State, Step]) -> tuple[State, Step]:
+        made = equation.advance(carried[0], t1, control)
+        return made.state, made.step
 
-    (walk, _), rows = scan(output, (walk, still), np.concatenate([times, np.reshape(t1, (1,))]))
-    return walk, rows
+    def output(carried: tuple[State, Step], time: Any) -> Any:
+        state, step = while_loop(lambda carried: has_to_go_on(walk_of(carried[0]), time), attempt, carried)
+        walk = walk_of(state)
+        found = interpolated(method, step.y, equation.extension(step), (time - step.t) / step.h)
+        reached = (walk.failure % EVENT == 0) & (direction * (time - walk.t) <= 0)
+        return (state, step), (np.where(reached, found, np.nan), reached, walk.attempts)
+
+    (state, _), rows = scan(output, (state, still), np.concatenate([times, np.reshape(t1, (1,))]))
+    return state, rows

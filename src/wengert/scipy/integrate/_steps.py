@@ -1,4 +1,4 @@
-"""Steps of adaptive explicit methods: what is differentiated are the steps taken, whose sizes are held.
+"""Steps of adaptive one-step methods: what is differentiated are the steps taken, whose sizes are held.
 
 The controller of the step size is SciPy's, so that the steps are. It is not differentiated: with respect to it a
 solution moves within its tolerance only, while derivatives through it cost twice the time and are less accurate (P.
@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.scipy.integrate._tableaux import Slope, Tableau, root_mean_square
+from wengert.scipy.integrate._methods import Method
+from wengert.scipy.integrate._tableaux import Slope, root_mean_square
 from wengert.transforms.reverse import stop_gradient
 
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0
@@ -80,16 +81,16 @@ def first_size(slope: Slope, walk: Walk, t1: Any, order: int, control: Control) 
     return np.minimum(np.minimum(100 * trial, size), np.minimum(length, control.max_step))
 
 
-def begin(slope: Slope, tableau: Tableau, t0: Any, t1: Any, y0: Any, control: Control, chosen: bool) -> Walk:
+def begin(slope: Slope, method: Method, t0: Any, t1: Any, y0: Any, control: Control, chosen: bool) -> Walk:
     """Return where an integration begins; `chosen` says that the user gave the size of the first step."""
     walk = Walk(t0, y0, slope(t0, y0), control.first_step, False, 0, 0)
     if chosen:
         return walk
     held = stop_gradient(walk)
-    return walk._replace(size=first_size(slope, held, stop_gradient(t1), tableau.order, control))
+    return walk._replace(size=first_size(slope, held, stop_gradient(t1), method.order, control))
 
 
-def try_step(slope: Slope, tableau: Tableau, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
+def try_step(slope: Slope, method: Method, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
     """Take a step, which is accepted or not; return where that leads, and the step."""
     now, bound = stop_gradient(walk.t), stop_gradient(t1)
     direction = np.sign(bound - now)
@@ -100,13 +101,13 @@ def try_step(slope: Slope, tableau: Tableau, walk: Walk, t1: Any, control: Contr
     end = now + size * direction
     end = np.where(direction * (end - bound) >= 0, t1, end)
     h = end - walk.t
-    slopes, state = tableau.stages(slope, walk.t, walk.y, walk.f, h)
+    slopes, state, last = method.stages(slope, walk.t, walk.y, walk.f, h)
     held = [stop_gradient(x) for x in slopes]
     scale = control.atol + np.maximum(np.abs(stop_gradient(walk.y)), np.abs(stop_gradient(state))) * control.rtol
-    norm = tableau.error_norm(held, scale, stop_gradient(h))
+    norm = method.error_norm(held, scale, stop_gradient(h))
     good = (norm < 1) & ~lost
-    size = np.abs(stop_gradient(h)) * change_of_size(norm, walk.rejected, tableau.order)
-    t, y, f = (np.where(good, new, old) for new, old in ((end, walk.t), (state, walk.y), (slopes[-1], walk.f)))
+    size = np.abs(stop_gradient(h)) * change_of_size(norm, walk.rejected, method.order)
+    t, y, f = (np.where(good, new, old) for new, old in ((end, walk.t), (state, walk.y), (last, walk.f)))
     attempts = walk.attempts + np.where(lost, 0, 1)
     failure = np.where(lost, TOO_SMALL, np.where(attempts >= control.most, TOO_MANY, 0))
     done = good & (stop_gradient(end) == bound)
@@ -128,9 +129,9 @@ def goes_on(walk: Walk, until: Any, direction: Any) -> Any:
     return (direction * (until - walk.t) > 0) & (walk.failure == 0)
 
 
-def interpolated(tableau: Tableau, y: Any, coefficients: Sequence[Any], part: Any) -> Any:
+def interpolated(method: Method, y: Any, coefficients: Sequence[Any], part: Any) -> Any:
     """Return the state at a part of a step."""
     total = y
-    for weight, coefficient in zip(tableau.basis(part), coefficients, strict=True):
+    for weight, coefficient in zip(method.basis(part), coefficients, strict=True):
         total = total + weight * coefficient
     return total

@@ -44,13 +44,19 @@ class Tableau(NamedTuple):
         """The number of evaluations of the slope in a step, that at its end included."""
         return len(self.b)
 
-    def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any]:
-        """Return the slopes of a step, that at its end last, and the state there."""
+    @property
+    def jacobians(self) -> int:
+        """The number of Jacobians of the slope in a step."""
+        return 0
+
+    def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
+        """Return the slopes of a step, the state at its end, and the slope there, which is the last of them, too."""
         slopes = [f]
         for place, row in zip(self.c[1:], self.a[1:], strict=True):
             slopes.append(slope(t + place * h, y + h * combination(row, slopes)))
         end = y + h * combination(self.b, slopes)
-        return [*slopes, slope(t + h, end)], end
+        slopes.append(slope(t + h, end))
+        return slopes, end, slopes[-1]
 
     def error_norm(self, slopes: Sequence[Any], scale: Any, h: Any) -> Any:
         """Return the norm of the error estimate; below 1 the step is good."""
@@ -80,6 +86,10 @@ class Tableau(NamedTuple):
         for i in range(1, count):
             found.append(found[-1] * (1.0 - x if self.more is not None and i % 2 else x))
         return found
+
+    def at_rest(self, f: Any, h: Any) -> list[Any]:
+        """Return the slopes of a step along a slope."""
+        return [f] * (self.evaluations + 1)
 
 
 def combination(weights: Sequence[float], values: Sequence[Any]) -> Any:

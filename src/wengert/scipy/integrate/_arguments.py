@@ -1,0 +1,141 @@
+"""What `solve_ivp` is given, in the form that programs take."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from wengert.core.containers.tree_leaves import flatten
+from wengert.core.diagnostics.argument_checks import (
+    as_whole,
+    elements,
+    positive,
+    refuse_wrong,
+    require_finite,
+    require_number,
+    require_one_number,
+    shown,
+)
+from wengert.core.diagnostics.source_positions import user_stacklevel
+from wengert.core.values.tensor import Tensor
+from wengert.creation import asarray
+from wengert.errors import ShapeError, UsageError
+from wengert.scipy.integrate._methods import EXPLICIT
+from wengert.scipy.integrate._programs import NAME
+
+LEAST_RTOL = 100 * float(np.finfo(float).eps)
+
+
+def ends_of(t_span: Any) -> tuple[Any, Any]:
+    """Return both ends of the interval, which are numbers."""
+    ends = list(t_span) if isinstance(t_span, list | tuple) else list(asarray(t_span))
+    if len(ends) != 2:
+        given = f"{len(ends)} numbers for t_span"
+        raise ShapeError(NAME, given, "a beginning and an end are needed", "Pass (t0, t1)")
+    return as_time("t_span", ends[0]), as_time("t_span", ends[1])
+
+
+def as_time(what: str, value: Any) -> Any:
+    """Return a time as a float."""
+    require_one_number(NAME, what, value)
+    require_finite(NAME, what, value)
+    if type(value) is not Tensor:
+        return float(value)
+    return value if value.dtype == float else value.astype(float)
+
+
+def as_state(y0: Any) -> Any:
+    """Return the initial state in double precision."""
+    found = asarray(y0)
+    require_number(NAME, "y0", found)
+    if found.ndim != 1:
+        needed = "one axis is needed"
+        raise ShapeError(NAME, f"y0 of shape {found.shape}", needed, "Pass y0.ravel(), and reshape y in fun")
+    require_finite(NAME, "y0", found)
+    dtype = complex if found.dtype.kind == "c" else float
+    found = found if found.dtype == dtype else found.astype(dtype)
+    return found if any(type(x) is Tensor for x in flatten(y0)[0]) else found.numpy()
+
+
+def output_times(t_eval: Any, t0: Any, t1: Any) -> Any:
+    """Return output times, which lie in the interval, in its order."""
+    times = asarray(t_eval)
+    if times.ndim != 1:
+        raise ShapeError(NAME, f"t_eval of shape {times.shape}", "one axis is needed", "Pass a list of times")
+    times = times if times.dtype == float else times.astype(float)
+    known, first, last = elements(times), elements(t0), elements(t1)
+    if known is not None and first is not None and last is not None:
+        outside = (known < min(first, last)) | (known > max(first, last)) | np.isnan(known)
+        needed = f"times between t0 = {first:.6g} and t1 = {last:.6g} are needed"
+        refuse_wrong(NAME, "t_eval", known, outside, needed)
+        steps = np.diff(known) if last >= first else -np.diff(known)
+        if np.any(steps <= 0):
+            given = "output times in t_eval that do not follow each other"
+            needed = "times in order from t0 to t1 are needed"
+            raise UsageError(NAME, given, needed, "Sort them, and drop repeated ones")
+    return times if any(type(x) is Tensor for x in flatten(t_eval)[0]) else times.numpy()
+
+
+def tolerances(rtol: Any, atol: Any, size: int) -> tuple[Any, Any]:
+    """Return the tolerances, which are numbers or one for each component."""
+    found: list[Any] = []
+    for what, value in (("rtol", rtol), ("atol", atol)):
+        number: Any = float(value) if isinstance(value, int | float) else asarray(value)
+        positive(NAME, what, number)
+        if np.shape(number) not in ((), (size,)):
+            given = f"{what} of shape {np.shape(number)} for a state of {size} numbers"
+            raise ShapeError(NAME, given, "a number, or one for each is needed", "Reshape it")
+        found.append(number)
+    known = elements(found[0])
+    if known is not None and np.any(known < LEAST_RTOL):
+        text = f"At least one element of `rtol` is too small. Setting `rtol = np.maximum(rtol, {LEAST_RTOL})`."
+        warnings.warn(text, stacklevel=user_stacklevel())
+        found[0] = np.maximum(found[0], LEAST_RTOL)
+    return found[0], found[1]
+
+
+def step_sizes(max_step: Any, first_step: Any, t0: Any, t1: Any) -> tuple[Any, Any]:
+    """Return the largest size of a step, and that of the first one, 0 where it is to be chosen."""
+    for what, value in (("max_step", max_step), ("first_step", first_step)):
+        if value is not None:
+            require_one_number(NAME, what, value)
+            positive(NAME, what, value, zero=False)
+    known = [elements(x) for x in (first_step, t0, t1)]
+    if first_step is not None and not any(x is None for x in known) and known[0] > abs(known[2] - known[1]):
+        given = f"first_step={known[0]:.6g} for an interval of length {abs(known[2] - known[1]):.6g}"
+        raise UsageError(NAME, given, "a step within the interval is needed", "Leave it out")
+    found = [0.0 if x is None else float(x) if isinstance(x, int | float) else x for x in (max_step, first_step)]
+    return found[0], found[1]
+
+
+def most_steps(max_steps: Any) -> int:
+    """Return how many steps may be tried."""
+    return as_whole(NAME, "max_steps", max_steps, least=1)
+
+
+def arguments(args: Any) -> tuple[Any, ...]:
+    """Return the further arguments of functions, which SciPy takes in anything that can be iterated."""
+    if args is None:
+        return ()
+    try:
+        return tuple(args)
+    except TypeError:
+        given = f"{shown(args)} for args"
+        raise UsageError(NAME, given, "a tuple is needed", "Write args=(p,)") from None
+
+
+def mass_matrix(mass: Any, method: str, size: int) -> Any:
+    """Return the mass matrix, None for that of ones."""
+    if mass is None:
+        return None
+    if method in EXPLICIT:
+        given = f"a mass matrix for method {method!r}, which is explicit"
+        raise UsageError(NAME, given, "an implicit method is needed", "Pass method='Rodas5P'")
+    found = asarray(mass)
+    if found.shape != (size, size):
+        given = f"mass of shape {found.shape} for a state of {size} numbers"
+        raise ShapeError(NAME, given, f"shape ({size}, {size}) is needed", "Write numpy.diag of a vector")
+    found = found if found.dtype.kind in "fc" else found.astype(float)
+    return found if type(mass) is Tensor else found.numpy()

@@ -1,0 +1,118 @@
+"""What `solve_ivp` returns: SciPy's object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.values.tensor import is_concrete, raw
+from wengert.scipy.integrate._dense_output import OdeSolution
+from wengert.scipy.integrate._events import EVENT, Watched
+from wengert.scipy.integrate._methods import method_named
+from wengert.scipy.integrate._programs import Options, walk_of
+from wengert.scipy.integrate._steps import TOO_MANY, TOO_SMALL
+
+MESSAGES = {
+    0: "The solver successfully reached the end of the integration interval.",
+    TOO_SMALL: "Required step size is less than spacing between numbers.",
+    EVENT: "A termination event occurred.",
+    TOO_MANY: "The solver took max_steps steps without reaching the end of the integration interval.",
+}
+
+
+def result_of_steps(found: Any, t0: Any, t1: Any, state: Any, times: Any, options: Options, dense_output: bool) -> Any:
+    """Return the result of an integration whose steps are known."""
+    walk, (ts, ys, *more) = found
+    extension, happened = (more[:4], more[4:]) if options.dense else ([], more)
+    method = method_named(options.method)
+    steps = len(ts)
+    extended = steps if dense_output else int(np.sum(np.any(raw(happened[0]), axis=1))) if happened else 0
+    if not steps and not raw(walk.failure):  # the interval is empty: what follows is its limit
+        ts, ys = np.reshape(t1, (1,)), (state + (t1 - t0) * walk.f)[None]
+        flat = [walk.f if i == 0 else 0 * walk.f for i in range(len(method.basis(0.0)))]
+        extension = [np.reshape(t0, (1,)), np.ones(1), state[None], np.stack(flat)[None]] if options.dense else []
+    ts = np.concatenate([np.reshape(t0, (1,)), ts])
+    ys = np.concatenate([state[None], ys])
+    sol = OdeSolution(method, ts, *extension) if options.dense and len(ts) > 1 else None
+    if times is not None and sol is not None:
+        reached = abs(raw(times) - raw(t0)) <= abs(raw(walk.t) - raw(t0))
+        outputs = raw(times)[reached]
+        if not dense_output:
+            places = np.searchsorted(abs(raw(ts) - raw(t0)), abs(outputs - raw(t0)))
+            marked = raw(happened[0]).any(axis=1)
+            extended = len({*np.maximum(places, 1).tolist(), *(np.flatnonzero(marked) + 1).tolist()})
+        ts = times[: int(np.sum(reached))]
+        ys = sol(ts).T
+    evaluations = evaluation_count(options, int(raw(walk.attempts)), extended)
+    return as_result(ts, ys.T, sol if dense_output else None, walk, evaluations, method.jacobians, events_of(happened))
+
+
+def events_of(happened: Sequence[Any]) -> Any:
+    """Return times and states of events, for each function an array, from those of each step; None without any."""
+    if not happened:
+        return None
+    which, times, states = happened
+    places = [np.flatnonzero(one) for one in raw(which).T]
+    return (
+        [times[place, i] for i, place in enumerate(places)],
+        [states[place, i] for i, place in enumerate(places)],
+    )
+
+
+def result_at_times(last: Any, rows: Any, times: Any, options: Options) -> Any:
+    """Return the result of an integration with output times; known ones that were not reached are left out."""
+    states, reached, attempts = rows
+    states = states[:-1]
+    walk = walk_of(last)
+    outputs = 0
+    if is_concrete(reached):
+        count = int(np.sum(raw(reached)[:-1]))
+        if count < len(times):
+            states, times = states[:count], times[:count]
+        outputs = len({*raw(attempts)[:count].tolist()})
+    events = None
+    if isinstance(last, Watched):
+        single = [count == 1 for count in options.events.counts]
+        events = (
+            [last.times[i : i + 1] if one else None for i, one in enumerate(single)],
+            [last.states[i : i + 1] if one else None for i, one in enumerate(single)],
+        )
+    evaluations = evaluation_count(options, walk.attempts, outputs)
+    return as_result(times, states.T, None, walk, evaluations, method_named(options.method).jacobians, events)
+
+
+def evaluation_count(options: Options, attempts: Any, extended: int) -> Any:
+    """Return how often the function was evaluated: at the beginning, in attempts, and for extensions of steps."""
+    method = method_named(options.method)
+    more = 0 if method.more is None else len(method.more[0])
+    found = (1 if options.has_first_step else 2) + method.evaluations * attempts + more * extended
+    return int(raw(found)) if is_concrete(found) else found
+
+
+def as_result(ts: Any, ys: Any, sol: Any, walk: Any, evaluations: Any, jacobians: int, events: Any) -> Any:
+    """Return SciPy's object of results; of a method whose steps have so many Jacobians each."""
+    from scipy.optimize import OptimizeResult
+
+    known = is_concrete(walk.failure)
+    failure = int(raw(walk.failure)) if known else walk.failure
+    status: Any
+    if known:
+        status = 1 if failure == EVENT else -1 if failure else 0
+    else:
+        status = np.where(failure == EVENT, 1, np.where(failure != 0, -1, 0))
+    factors = jacobians * (int(raw(walk.attempts)) if is_concrete(walk.attempts) else walk.attempts)
+    return OptimizeResult(
+        t=ts,
+        y=ys,
+        sol=sol,
+        t_events=None if events is None else events[0],
+        y_events=None if events is None else events[1],
+        nfev=evaluations,
+        njev=factors,
+        nlu=factors,
+        status=status,
+        message=MESSAGES[failure] if known else None,
+        success=status >= 0,
+    )
