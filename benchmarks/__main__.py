@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks import (
     compiled,
+    differential_equations,
     eager,
     graphs,
     importing,
@@ -38,6 +39,7 @@ SUITES: dict[str, Callable[[int], Iterable[Case]]] = {
     "programs": programs.cases,
     "routines": routines.cases,
     "sparse": sparse.cases,
+    "equations": differential_equations.cases,
 }
 COMPARED: dict[str, Sequence[str]] = {
     "import": ("numpy",),
@@ -45,6 +47,7 @@ COMPARED: dict[str, Sequence[str]] = {
     "operations": ("numpy",),
     "programs": ("jax-jit",),
     "sparse": ("asdex", "scipy"),
+    "equations": ("diffrax", "scipy"),
     "jit": ("wengert-eager", "jax-jit", "torch-compile", "numba", "numpy"),
 }
 """What a suite compares with besides the peers."""
@@ -53,7 +56,7 @@ COUNTED: dict[str, Sequence[str]] = {"graphs": ("equations", "guards", "residual
 SUMMED_UP = ("operations",)
 """Suites of many cases: a summary is printed, and the cases themselves if they are few."""
 FEW = 40
-SINGLE = ("operations", "programs", "routines", "sparse")
+SINGLE = ("operations", "programs", "routines", "sparse", "equations")
 """Suites in which every library has one thread, and processor time is measured."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 """What libraries look at when they are loaded, for suites in which each has one thread."""
