@@ -273,6 +273,7 @@ def missing(t, y):
         (DtypeError, "fun returned dtype complex128", {"fun": lambda t, y: 1j * y}),
         (DtypeError, "something that can be called", {"fun": 3.0}),
         (UsageError, "one of RK23, RK45", {"method": "Euler"}),
+        (UsageError, "'BDF' for method; one of RK23, RK45, DOP853, Tsit5, Rodas5P is needed", {"method": "BDF"}),
         (UsageError, "1.5 among t_eval; times between t0 = 0 and t1 = 1", {"t_eval": [0.5, 1.5]}),
         (UsageError, "do not follow each other", {"t_eval": [0.5, 0.5]}),
         (UsageError, "NaN or infinity among y0", {"y0": [1.0, np.nan]}),

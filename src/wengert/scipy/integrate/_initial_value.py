@@ -115,7 +115,9 @@ def solve_ivp(
     require_flag(NAME, dense_output=dense_output, vectorized=vectorized)
     if method not in METHODS:
         needed = f"one of {', '.join(METHODS)} is needed"
-        raise UsageError(NAME, f"{shown(method)} for method", needed, "Pass its name")
+        stiff = isinstance(method, str) and method in ("Radau", "BDF", "LSODA")
+        remedy = "Pass method='Rodas5P', which is for stiff equations" if stiff else "Pass its name"
+        raise UsageError(NAME, f"{shown(method)} for method", needed, remedy)
     t0, t1 = ends_of(t_span)
     state = as_state(y0)
     times = None if t_eval is None else output_times(t_eval, t0, t1)
