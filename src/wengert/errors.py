@@ -19,6 +19,7 @@ __all__ = [
     "TracedTruthError",
     "UsageError",
     "WengertError",
+    "WorkerError",
     "describe",
     "placed",
 ]
@@ -86,6 +87,10 @@ class RangeError(Refusal, OverflowError):
 
 class RegistrationError(WengertError, TypeError):
     """Report a primitive whose declaration is incomplete or contradictory."""
+
+
+class WorkerError(WengertError, RuntimeError):
+    """Report that other processes which compute were lost, or fell silent, however often they were asked."""
 
 
 class DetachedWarning(UserWarning):

@@ -195,7 +195,7 @@ def as_plain_arguments(name: str, args: tuple[Any, ...]) -> tuple[tuple[Any, ...
         GraphError: an argument is being differentiated, batched or traced.
     """
     if ARRAYS.issuperset(map(type, args)):
-        return args, None
+        return tuple([x if type(x) is not np.ndarray else in_transferable_order(x) for x in args]), None
     example = None
     for leaf in flatten(args)[0]:
         if type(leaf) is not Tensor:
@@ -205,7 +205,14 @@ def as_plain_arguments(name: str, args: tuple[Any, ...]) -> tuple[tuple[Any, ...
             action = "Call wengert.distributed.value_and_grad, or hvp, outside of other transformations"
             raise GraphError(name, given, "plain arrays are needed, since partitions are read elsewhere", action)
         example = leaf
-    return (args if example is None else map_leaves(unwrap_plain, args)), example
+    return map_leaves(lambda x: in_transferable_order(unwrap_plain(x) if type(x) is Tensor else x), args), example
+
+
+def in_transferable_order(leaf: Any) -> Any:
+    """Return an argument in an order that it keeps when it is sent: C's or Fortran's."""
+    if type(leaf) is not np.ndarray or leaf.flags.contiguous or leaf.flags.f_contiguous:
+        return leaf
+    return np.ascontiguousarray(leaf)
 
 
 def require_sum(name: str, fun: Callable[..., Any], args: Sequence[Any], rows: Rows) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, shown
 from wengert.distributed.batches import Batches
+from wengert.distributed.dask_data import DaskSource, source_of
 from wengert.distributed.read_ahead import byte_size
 from wengert.distributed.sources import (
     NAME,
@@ -89,7 +90,9 @@ class Partitions:
         >>> partitions(np.arange(6), count=2).split(3).read(4)
         (array([4]),)
         """
-        return Partitions(SplitSource(self.source, as_whole(NAME, "pieces", pieces, 1)))
+        count = as_whole(NAME, "pieces", pieces, 1)
+        source = self.source
+        return Partitions(source.split(count) if isinstance(source, DaskSource) else SplitSource(source, count))
 
     def batches(
         self,
@@ -139,7 +142,13 @@ class Partitions:
         return Batches(self, shuffle=shuffle, drop_last=bool(drop_last), budget=byte_count(budget), **whole)
 
 
-def partitions(data: Any, *, count: int | None = None, names: Callable[[int], str] | None = None) -> Partitions:
+def partitions(
+    data: Any,
+    *,
+    count: int | None = None,
+    columns: Sequence[str | Sequence[str]] | None = None,
+    names: Callable[[int], str] | None = None,
+) -> Partitions:
     """Return data as numbered partitions of rows, each of which can be read again by anyone at any time.
 
     A tuple holds arrays whose rows belong together; a list holds partitions. For rows in files of any format give the
@@ -151,7 +160,13 @@ def partitions(data: Any, *, count: int | None = None, names: Callable[[int], st
             * an array, or a tuple of arrays with as many rows along their first axis, which are cut; memory maps
               (`np.load(path, mmap_mode="r")`) are read from their files, run by run;
             * a pair (count, read): `read(i)` returns the array of partition i, or a tuple of arrays;
-            * a list with one item for each partition: an array or a tuple of arrays.
+            * a list with one item for each partition: an array, a tuple of arrays, or a delayed value or future of
+              Dask's that gives one of these;
+            * an array of Dask's, or a tuple of them with as many rows, in the chunks of the first one;
+            * a data frame of Dask's, of which each column is an array, or those that `columns` says; a tuple of data
+              frames and arrays with as many partitions each.
+        columns: of a data frame: a name for a column as an array of shape (rows,), a list of k names for one of shape
+            (rows, k).
         count: into how many partitions arrays are cut; some 2 MB each if it is not given.
         names: of the number of a partition that is read; returns what errors call it, such as the path of its file.
 
@@ -174,6 +189,9 @@ def partitions(data: Any, *, count: int | None = None, names: Callable[[int], st
         return data
     if count is not None and as_count(count) is None:
         raise UsageError(NAME, f"{shown(count)} for count", "a whole number from 1 on is needed", "Pass an int")
+    source = source_of(data, columns)
+    if source is not None:
+        return Partitions(source)
     pair = read_pair(data)
     if pair is not None:
         return Partitions(ReadSource(*pair, names))

@@ -36,6 +36,9 @@ class PartitionSource(Protocol):
     def name(self, number: int) -> str:
         """Return what errors call a partition."""
 
+    def part(self, start: int, stop: int) -> PartitionSource:
+        """Return a source of some of the partitions alone, numbered from 0 on: what is sent to who reads these."""
+
 
 class ArraySource:
     """Cut arrays of this process into runs of rows.
@@ -43,19 +46,20 @@ class ArraySource:
     Args:
         arrays: of as many rows each; memory maps of files are read anew for each partition, elsewhere, too.
         bounds: where runs begin and, at the end, where the last one ends.
+        base: how many rows stand before those of the arrays.
     """
 
-    def __init__(self, arrays: Sequence[Array], bounds: Sequence[int]) -> None:
+    def __init__(self, arrays: Sequence[Any], bounds: Sequence[int], base: int = 0) -> None:
         self.arrays: tuple[Any, ...] = tuple(MappedFile(x) if is_mapped_file(x) else x for x in arrays)
-        self.bounds = tuple(bounds)
+        self.bounds, self.base = tuple(bounds), base
         self.count = len(self.bounds) - 1
         self.lengths: Sequence[int] | None = tuple(b - a for a, b in zip(self.bounds, self.bounds[1:], strict=False))
-        self.is_resident = not any(type(x) is MappedFile for x in self.arrays)
+        self.is_resident = all(type(x) is np.ndarray and x.flags.c_contiguous for x in self.arrays)
 
     def read(self, number: int) -> Rows:
         """Return views of the arrays, or what is read from their files."""
         start, stop = self.bounds[number], self.bounds[number + 1]
-        return tuple([x[start:stop] for x in self.arrays])
+        return tuple([x[start - self.base : stop - self.base] for x in self.arrays])
 
     def name(self, number: int) -> str:
         """Return which rows they are, and the names of files."""
@@ -63,13 +67,12 @@ class ArraySource:
         return f"rows {self.bounds[number]} to {self.bounds[number + 1]}" + (f" of {files}" if files else "")
 
     def part(self, start: int, stop: int) -> ArraySource:
-        """Return a source of some partitions, which are numbered from 0 on, with their rows alone."""
+        """Return some partitions; of arrays with their rows alone, of files with their names."""
         low, high = self.bounds[start], self.bounds[stop]
-        mapped = any(type(x) is MappedFile for x in self.arrays)
-        part = ArraySource((), [bound - (0 if mapped else low) for bound in self.bounds[start : stop + 1]])
-        part.arrays = self.arrays if mapped else tuple(x[low:high] for x in self.arrays)
-        part.is_resident = self.is_resident
-        return part
+        if any(type(x) is MappedFile for x in self.arrays):
+            return ArraySource(self.arrays, self.bounds[start : stop + 1], self.base)
+        arrays = [x[low - self.base : high - self.base] for x in self.arrays]
+        return ArraySource(arrays, self.bounds[start : stop + 1], low)
 
 
 class MappedFile:
@@ -142,14 +145,19 @@ class ReadSource:
             return str(self.place(number))
         return f"{getattr(self.function, '__qualname__', type(self.function).__qualname__)}({number})"
 
+    def part(self, start: int, stop: int) -> PartitionSource:
+        """Return some partitions, read by the same function."""
+        return PartSource(self, start, stop)
+
 
 class ListSource:
-    """Have partitions in a list: arrays, or tuples of arrays."""
+    """Have partitions in a list: arrays, or tuples of arrays; `first` is the number that the first one has there."""
 
     is_resident = True
 
-    def __init__(self, items: Sequence[Any]) -> None:
-        self.items = [as_rows(item, f"item {i} of the list") for i, item in enumerate(items)]
+    def __init__(self, items: Sequence[Any], first: int = 0) -> None:
+        self.first = first
+        self.items = [as_rows(item, self.name(i)) for i, item in enumerate(items)]
         self.count = len(self.items)
         self.lengths: Sequence[int] | None = tuple(row_count(rows) for rows in self.items)
 
@@ -159,7 +167,11 @@ class ListSource:
 
     def name(self, number: int) -> str:
         """Return which item it is."""
-        return f"item {number} of the list"
+        return f"item {self.first + number} of the list"
+
+    def part(self, start: int, stop: int) -> PartitionSource:
+        """Return some items."""
+        return ListSource(self.items[start:stop], self.first + start)
 
 
 class SplitSource:
@@ -186,6 +198,33 @@ class SplitSource:
     def name(self, number: int) -> str:
         """Return which run of which partition it is."""
         return f"run {number % self.pieces} of {self.pieces} of {self.source.name(number // self.pieces)}"
+
+    def part(self, start: int, stop: int) -> PartitionSource:
+        """Return some runs, of the partitions that they are of."""
+        low, high = start // self.pieces, -(-stop // self.pieces)
+        first = low * self.pieces
+        return PartSource(SplitSource(self.source.part(low, high), self.pieces), start - first, stop - first)
+
+
+class PartSource:
+    """Be some of the partitions of another source, numbered from 0 on."""
+
+    def __init__(self, source: PartitionSource, start: int, stop: int) -> None:
+        self.source, self.start, self.count = source, start, stop - start
+        self.is_resident = source.is_resident
+        self.lengths: Sequence[int] | None = None if source.lengths is None else source.lengths[start:stop]
+
+    def read(self, number: int) -> Any:
+        """Return what the source gives."""
+        return self.source.read(self.start + number)
+
+    def name(self, number: int) -> str:
+        """Return what the source calls it."""
+        return self.source.name(self.start + number)
+
+    def part(self, start: int, stop: int) -> PartitionSource:
+        """Return some partitions of the source."""
+        return self.source.part(self.start + start, self.start + stop)
 
 
 # What is read
@@ -225,7 +264,16 @@ def as_array_of_rows(value: Any, place: str) -> Any:
         given = f"an array of {what} in {place}" if value.ndim else f"{shown(value.item())} in {place}"
         action = "Convert columns with .astype(float), and texts to the numbers of their categories"
         raise DtypeError(NAME, given, "arrays of numbers, with rows along their first axis, are needed", action)
-    return value
+    return in_one_layout(value)
+
+
+def in_one_layout(array: Array) -> Array:
+    """Return an array as it lies in every process: in C order, and aligned, which what was received need not be.
+
+    BLAS takes other ways, with other last bits, through other layouts.
+    """
+    flags = array.flags
+    return array if flags.c_contiguous and flags.aligned else np.array(array, order="C")
 
 
 def row_count(rows: Sequence[Any]) -> int:

@@ -10,8 +10,9 @@ import numpy as np
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, shown
 from wengert.distributed.blocks import as_plain_arguments
-from wengert.distributed.faults import find_nan_rows, has_nan
+from wengert.distributed.faults import has_nan
 from wengert.distributed.here import HereRunner
+from wengert.distributed.on_dask import DaskRunner, require_client
 from wengert.distributed.one_thread import ONE_THREAD
 from wengert.distributed.partitions import Partitions, partitions
 from wengert.distributed.summand import Summand
@@ -49,7 +50,12 @@ class Total:
         self.data: Partitions = partitions(data)
         self.summand = Summand(name, fun, bool(jit), nan == "skip", None if memory is None else byte_count(memory))
         self.is_mean, self.looks_for_nan = reduce == "mean", nan == "raise"
-        self.run = HereRunner(self.summand, self.data)
+        self.run: HereRunner | DaskRunner
+        if client is None:
+            self.run = HereRunner(self.summand, self.data)
+        else:
+            require_client(name, client)
+            self.run = DaskRunner(client, self.summand, self.data)
         self.rows = self.skipped = 0
 
     def __repr__(self) -> str:
@@ -80,14 +86,11 @@ class Total:
 
     def refuse_nan(self, args: Sequence[Any]) -> None:
         """Raise a NumericalError about the first rows that give NaN by themselves."""
-        fun = self.summand.fun
-        for number in range(self.data.count):
-            rows = self.data.read(number)
-            bad = find_nan_rows(fun, args, rows, 1)
-            if bad:
-                given = f"NaN from row {bad[0]} of {self.data.name(number)}"
-                action = "Correct the row, pass nan='skip' to leave such rows out, or nan='keep' to get NaN"
-                raise NumericalError(self.summand.name, given, "numbers are needed", action)
+        found = self.run.find_nan(args)
+        if found is not None:
+            given = f"NaN from row {found[1]} of {self.data.name(found[0])}"
+            action = "Correct the row, pass nan='skip' to leave such rows out, or nan='keep' to get NaN"
+            raise NumericalError(self.summand.name, given, "numbers are needed", action)
 
 
 def number_leaves(args: Sequence[Any]) -> Leaves:
@@ -113,7 +116,8 @@ def total(
         fun: called as `fun(*args, *rows)` with the arrays of a block of rows; returns arrays and numbers, in any
             containers, that are sums over these rows: blocks are parts of partitions, or whole ones.
         data: what `partitions` takes.
-        client: None for threads of this process, as many as `wengert.set_num_threads` says.
+        client: a `dask.distributed.Client`, whose workers do it; None for threads of this process, as many as
+            `wengert.set_num_threads` says.
         reduce: "sum", or "mean" to divide the sum by the number of rows.
         jit: whether `fun` is traced and compiled, once for each kind of blocks, before it is called for these.
         nan: "raise" names the first row that gives NaN; "skip" leaves such rows out, and counts them in the attribute

@@ -1,0 +1,189 @@
+"""Sums over partitions: what a step costs beyond its computation, here and on Dask, and how it scales on two workers.
+
+`python -m benchmarks.scale [SUITE ...]` runs all, or some, and prints the medians of
+alternating calls, in milliseconds; what is not installed (Dask, scikit-learn) is left out. `--rows` says how many rows
+logistic regression has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import importlib.util
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import wengert as wg
+from wengert import distributed
+
+__all__ = ["SUITES", "main"]
+
+Array = Any
+Times = dict[str, float]
+WORKERS = 2
+FEATURES = 50
+
+
+def logistic(w: Array, x: Array, y: Array) -> Array:
+    """Return the loss of logistic regression, summed over rows."""
+    z = x @ w
+    return np.sum(np.logaddexp(0.0, z) - y * z)
+
+
+def small(w: Array, x: Array) -> Array:
+    """Return a loss of a few rows that reads and writes as many numbers as there are parameters."""
+    return np.sum(w) * np.sum(x) + 0.5 * np.sum(x * x) * np.sum(w * w)
+
+
+def heavy(w: Array, x: Array, y: Array) -> Array:
+    """Return a loss that computes a hundred operations for each row."""
+    z = x @ w
+    for _ in range(12):
+        z = np.tanh(z + 0.1 * np.sin(z)) + np.exp(-z * z)
+    return np.sum((z - y) ** 2)
+
+
+class Rows:
+    """Read partitions of random rows."""
+
+    def __init__(self, rows: int, features: int) -> None:
+        self.rows, self.features = rows, features
+
+    def __call__(self, number: int) -> tuple[Array, Array]:
+        """Return the rows of a partition."""
+        rng = np.random.default_rng(number)
+        return rng.normal(size=(self.rows, self.features)), (rng.random(self.rows) < 0.5) * 1.0
+
+
+def alternating(programs: dict[str, Callable[[], Any]], rounds: int) -> Times:
+    """Return the median milliseconds of each program; all run in turns."""
+    times: dict[str, list[float]] = {name: [] for name in programs}
+    for run in programs.values():
+        run()
+        run()
+    for _ in range(rounds):
+        for name, run in programs.items():
+            start = time.perf_counter()
+            run()
+            times[name].append(1000 * (time.perf_counter() - start))
+    return {name: float(np.median(found)) for name, found in times.items()}
+
+
+def step(client: Any, _rows: int) -> Iterator[tuple[str, Times]]:
+    """Yield what a step of two rows costs for some numbers of parameters."""
+    rows = [np.full(4, 1.0), np.full(4, 2.0)]
+    raw = wg.jit(wg.value_and_grad(small), native=True)
+
+    def both(w: Array) -> Any:
+        (value, slope), (other, more) = raw(w, rows[0]), raw(w, rows[1])
+        return value + other, slope + more
+
+    for count in (100, 10_000, 1_000_000):
+        w = np.linspace(0.0, 1.0, count)
+        here = distributed.value_and_grad(small, rows)
+        programs: dict[str, Callable[[], Any]] = {
+            "two calls": lambda w=w: both(w),  # type: ignore[misc]  # bound at once
+            "here": lambda w=w, here=here: here(w),  # type: ignore[misc]  # likewise
+        }
+        if client is not None:
+            there = distributed.value_and_grad(small, rows, client=client)
+            programs["Dask"] = lambda w=w, there=there: there(w)  # type: ignore[misc]  # likewise
+            programs["an empty task of Dask's"] = lambda: client.submit(int, 1, pure=False).result()
+        yield f"{count:,} parameters", alternating(programs, 100 if count < 1_000_000 else 30)
+
+
+def regression(client: Any, rows: int) -> Iterator[tuple[str, Times]]:
+    """Yield how long logistic regression takes to a gradient of 1e-6, by L-BFGS."""
+    from scipy.optimize import minimize
+
+    source = Rows(rows, FEATURES)
+    x, y = source(0)
+
+    def fit(run: Callable[[Array], Any]) -> Array:
+        def regularised(w: Array) -> Any:
+            value, slope = run(w)
+            return value / rows + 0.5 / rows * (w @ w), slope / rows + w / rows
+
+        options = {"gtol": 1e-6, "ftol": 0.0, "maxiter": 500}
+        return minimize(regularised, np.zeros(FEATURES), jac=True, method="L-BFGS-B", options=options).x
+
+    here = distributed.value_and_grad(logistic, (x, y))
+    programs: dict[str, Callable[[], Any]] = {"here": lambda: fit(here)}
+    if client is not None:
+        scattered = distributed.value_and_grad(logistic, distributed.partitions((x, y)), client=client)
+        programs["Dask, two workers"] = lambda: fit(scattered)
+    if importlib.util.find_spec("sklearn") is not None:
+        model = importlib.import_module("sklearn.linear_model").LogisticRegression
+        settings = {"C": 1.0, "fit_intercept": False, "tol": 1e-6, "max_iter": 500}
+        programs["scikit-learn"] = lambda: model(**settings).fit(x, y)
+    yield f"logistic regression, {rows:,} rows of {FEATURES}", alternating(programs, 3)
+
+
+def scaling(client: Any, _rows: int) -> Iterator[tuple[str, Times]]:
+    """Yield how long a loss takes that is bound by what it computes, on one thread and on two, and on two workers."""
+    data, w = distributed.partitions((16, Rows(20_000, FEATURES))), np.full(FEATURES, 0.1)
+    run = distributed.value_and_grad(heavy, data)
+
+    def on(threads: int) -> Any:
+        wg.set_num_threads(threads)
+        return run(w)
+
+    programs: dict[str, Callable[[], Any]] = {"one thread": lambda: on(1), "two threads": lambda: on(2)}
+    if client is not None:
+        there = distributed.value_and_grad(heavy, data, client=client)
+        programs["Dask, two workers"] = lambda: there(w)
+    yield "a hundred operations a row, 320,000 rows", alternating(programs, 7)
+
+
+def equations(_client: Any, _rows: int) -> Iterator[tuple[str, Times]]:
+    """Yield how long normal equations of 20 parameters take, and by hand."""
+    x, y = Rows(320_000, 20)(0)
+    w = np.full(20, 0.1)
+
+    def residuals(p: Array, x: Array, y: Array) -> Array:
+        return 1.0 / (1.0 + np.exp(-(x @ p))) - y
+
+    def by_hand() -> Any:
+        p = 1.0 / (1.0 + np.exp(-(x @ w)))
+        slopes = (p * (1.0 - p))[:, None] * x
+        return slopes.T @ slopes, slopes.T @ (p - y)
+
+    run = distributed.normal_equations(residuals, (x, y))
+    yield "normal equations, 320,000 rows", alternating({"by hand": by_hand, "here": lambda: run(w)}, 7)
+
+
+SUITES = {"step": step, "logistic": regression, "workers": scaling, "equations": equations}
+
+
+@contextlib.contextmanager
+def workers() -> Iterator[Any]:
+    """Be the context of a client of two workers; None if there is no Dask."""
+    if importlib.util.find_spec("distributed") is None:
+        yield None
+        return
+    dask = importlib.import_module("distributed")
+    options = {"n_workers": WORKERS, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": None}
+    with dask.LocalCluster(**options) as cluster, dask.Client(cluster) as client:
+        yield client
+
+
+def main() -> None:
+    """Run the suites that the command line names."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description="Sums over partitions.")
+    parser.add_argument("suites", nargs="*", default=list(SUITES), metavar="SUITE", help=", ".join(SUITES))
+    parser.add_argument("--rows", type=int, default=2_000_000, help="of logistic regression (default 2,000,000)")
+    chosen = parser.parse_args()
+    with workers() as client:
+        for name in chosen.suites:
+            for title, times in SUITES[name](client, chosen.rows):
+                print(title)
+                for program, milliseconds in times.items():
+                    print(f"  {program:28}{milliseconds:12.3f} ms", flush=True)
+
+
+if __name__ == "__main__":
+    main()

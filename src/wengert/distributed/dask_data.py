@@ -1,0 +1,164 @@
+"""Dask's collections as partitions: lists of delayed values and futures, arrays, data frames.
+
+They are known by the names of their modules, so that nothing of Dask is imported for other data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.distributed.sources import NAME, PartitionSource, as_rows
+from wengert.errors import ShapeError, UsageError
+
+
+def is_of_dask(value: Any) -> bool:
+    """Tell whether a value is a collection or a future of Dask's."""
+    return any(base.__module__.partition(".")[0] in PACKAGES for base in type(value).__mro__)
+
+
+PACKAGES = frozenset({"dask", "distributed", "dask_expr"})
+
+
+def is_future(value: Any) -> bool:
+    """Tell whether a value is a future of Dask's."""
+    return is_of_dask(value) and "Future" in [base.__name__ for base in type(value).__mro__]
+
+
+def is_collection(value: Any) -> bool:
+    """Tell whether a value is an array, a data frame or a column of Dask's: delayed values have every attribute."""
+    return is_of_dask(value) and "npartitions" in dir(type(value))
+
+
+class DaskSource:
+    """Have partitions that Dask computes: here by its own choice of a scheduler, on workers as tasks.
+
+    Args:
+        items: for each partition what Dask computes, one value for each array: delayed values or futures.
+        lengths: the number of rows of each; None if they are not known.
+        what: what errors call a partition before its number.
+        first: the number of the first one.
+    """
+
+    is_resident = False
+
+    def __init__(
+        self, items: Sequence[Sequence[Any]], lengths: Sequence[int] | None, what: str, first: int = 0
+    ) -> None:
+        self.items, self.lengths, self.what, self.first = [tuple(x) for x in items], lengths, what, first
+        self.count = len(self.items)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what Dask computes: whoever gets this gets its results, too."""
+        return {**vars(self), "items": []}
+
+    def read(self, number: int) -> Any:
+        """Return what Dask computes for a partition."""
+        import dask
+
+        item = self.items[number]
+        computed = iter(dask.compute(*[x for x in item if not is_future(x)]))
+        parts = [x.result() if is_future(x) else next(computed) for x in item]
+        return flat_parts(parts)
+
+    def name(self, number: int) -> str:
+        """Return which of them it is."""
+        return f"{self.what} {self.first + number}"
+
+    def part(self, start: int, stop: int) -> PartitionSource:
+        """Return some partitions."""
+        lengths = None if self.lengths is None else self.lengths[start:stop]
+        return DaskSource(self.items[start:stop], lengths, self.what, self.first + start)
+
+    def split(self, pieces: int) -> DaskSource:
+        """Return each partition in as many runs of rows, cut by Dask."""
+        import dask
+
+        cut = dask.delayed(run_of_rows, pure=True)
+        items = [[cut(x, k, pieces) for x in item] for item in self.items for k in range(pieces)]
+        return DaskSource(items, None, f"1/{pieces} of {self.what}")
+
+
+def run_of_rows(value: Any, piece: int, pieces: int) -> Any:
+    """Return one of as many runs of the rows of a partition."""
+    rows = as_rows(value, "a partition")
+    count = len(rows[0])
+    cut = tuple([x[count * piece // pieces : count * (piece + 1) // pieces] for x in rows])
+    return cut if isinstance(value, tuple) else cut[0]
+
+
+def flat_parts(parts: Sequence[Any]) -> Any:
+    """Return what was computed for a partition: the one value, or a tuple of one for each array."""
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def source_of(data: Any, columns: Any) -> PartitionSource | None:
+    """Return data of Dask's as a source; None for other data."""
+    if isinstance(data, list):
+        if not data or not all(is_of_dask(x) for x in data):
+            return None
+        return DaskSource([(x,) for x in data], None, "item")
+    collections = data if isinstance(data, tuple) else (data,)
+    if not collections or not any(map(is_of_dask, collections)):
+        return None
+    for x in collections:
+        if not is_collection(x):
+            given = f"a {type(x).__name__} among Dask's arrays and data frames"
+            action = "Pass partitions of delayed values or futures in a list; put arrays into dask.array.from_array"
+            raise UsageError(NAME, given, "arrays and data frames of Dask alone are needed", action)
+    if columns is not None:
+        collections = tuple(x for one in collections for x in by_columns(one, columns))
+    elif len(collections) == 1 and is_frame(collections[0]):
+        collections = tuple(collections[0][name] for name in collections[0].columns)
+    return aligned(collections)
+
+
+def is_frame(value: Any) -> bool:
+    """Tell whether a collection is a data frame with columns."""
+    return hasattr(value, "columns") and hasattr(value, "npartitions")
+
+
+def by_columns(frame: Any, columns: Any) -> list[Any]:
+    """Return the columns of a data frame that are asked for: one for a name, a table for a list of names."""
+    if not is_frame(frame) or not isinstance(columns, list | tuple):
+        given = f"columns of a {type(frame).__name__}"
+        raise UsageError(NAME, given, "a data frame, and a list of names, are needed", "Leave columns out")
+    known = list(frame.columns)
+    for name in (n for c in columns for n in (c if isinstance(c, list | tuple) else (c,))):
+        if name not in known:
+            needed = f"one of {', '.join(map(repr, known[:20]))} is needed"
+            raise UsageError(NAME, f"column {name!r}", needed, "Correct the name")
+    return [frame[list(c) if isinstance(c, list | tuple) else c] for c in columns]
+
+
+def aligned(collections: Sequence[Any]) -> DaskSource:
+    """Return a source of several collections whose partitions belong together."""
+    lengths: tuple[int, ...] | None = None
+    arrays = [x for x in collections if hasattr(x, "chunks")]
+    if arrays:
+        lengths = tuple(chunks_of(arrays[0])[0])
+        for x in arrays[1:]:
+            if sum(chunks_of(x)[0]) != sum(lengths):
+                given = f"arrays of {sum(lengths)} and {sum(x.chunks[0])} rows"
+                raise ShapeError(NAME, given, "as many rows in each are needed", "Leave out what has no partner")
+    columns = []
+    for x in collections:
+        if hasattr(x, "chunks"):
+            x = x.rechunk({0: lengths, **dict.fromkeys(range(1, x.ndim), -1)})
+        columns.append(list(np.ravel(np.asarray(x.to_delayed(), dtype=object))))
+    counts = {len(column) for column in columns}
+    if len(counts) > 1:
+        given = f"collections of {' and '.join(map(str, sorted(counts)))} partitions"
+        action = "Repartition data frames alike, or turn them into arrays: frame.to_dask_array(lengths=True)"
+        raise ShapeError(NAME, given, "as many in each are needed", action)
+    return DaskSource(list(zip(*columns, strict=True)), lengths, "chunk" if arrays else "partition")
+
+
+def chunks_of(array: Any) -> Any:
+    """Return the chunk sizes of an array of Dask's, which must be known."""
+    if any(np.isnan(size) for sizes in array.chunks for size in sizes):
+        action = "Call .compute_chunk_sizes(), or to_dask_array(lengths=True) of a data frame"
+        raise ShapeError(NAME, "an array of Dask's with unknown chunk sizes", "known ones are needed", action)
+    return array.chunks

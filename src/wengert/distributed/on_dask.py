@@ -1,0 +1,400 @@
+"""Sums over partitions on Dask's workers: placement, lineage, retries and joining workers are Dask's.
+
+A pass is one task a shard. A task depends on its shard, a future, and therefore runs where the shard and the rows in it
+lie; when a worker dies, Dask makes its shards anew elsewhere and runs their tasks there. No task is restricted to a
+worker: one whose worker has died would wait for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.distributed.blocks import UNLIMITED, BlockPlan
+from wengert.distributed.dask_data import DaskSource, is_future
+from wengert.distributed.partitions import Partitions
+from wengert.distributed.read_ahead import byte_size
+from wengert.distributed.shards import Parcel, Shard, Share, find_nan, parcel_of, plan_shard, sum_shard
+from wengert.distributed.summand import Summand
+from wengert.distributed.sums import Leaves, SumTree
+from wengert.errors import DtypeError, UsageError, WorkerError
+from wengert.support.attributes import function_name
+from wengert.tree import leaves
+
+LOOK = 1.0
+"""Seconds after which it is looked again which workers there are."""
+SMALL = 1 << 18
+"""Bytes of arguments that travel with each task; larger ones are scattered."""
+PATIENCE, LONGEST = 5.0, 10.0
+"""Seconds, and times what the slowest task of the passes before took, after which a task is given to another worker."""
+TRIES = 8
+"""How often a run of partitions is given to another worker because of silence or loss."""
+PLACES = 5
+"""How often shards that lie together are made again, to lie on workers of their own."""
+SPARE = 2
+"""Of so many times as many runs as threads the runs are kept."""
+WAIT = 60.0
+"""Seconds for which a pass waits for a first worker."""
+PAUSE = 0.005
+"""Seconds between two looks at tasks of which some were late, or lost."""
+FINE = 8
+"""Runs begin at multiples of a power of two that is an eighth of a run: few nodes of the tree are left open then."""
+
+
+class Errand:
+    """Hold a run of partitions that some worker is to sum up: its shard, and the tasks that were asked for."""
+
+    def __init__(self, start: int, stop: int, shard: Any) -> None:
+        self.start, self.stop, self.shard = start, stop, shard
+        self.tasks: list[Any] = []
+        self.began = 0.0
+        self.tries = 0
+        self.topic: str | None = None  # under which a run that ended its workers tells how far it is
+
+
+def cut_runs(count: int, workers: int) -> list[tuple[int, int]]:
+    """Return the runs of partitions of so many workers.
+
+    >>> cut_runs(100, 3)
+    [(0, 32), (32, 68), (68, 100)]
+    """
+    step = 1 << max((count // (FINE * workers)).bit_length() - 1, 0)
+    edges = [min(round(count * k / workers / step) * step, count) for k in range(workers)] + [count]
+    return [(a, b) for a, b in itertools.pairwise(edges) if a < b]
+
+
+class DaskRunner:
+    """Sum a function up over the partitions of data on the workers of a Dask client."""
+
+    def __init__(self, client: Any, summand: Summand, data: Partitions) -> None:
+        self.client, self.summand, self.data = client, summand, data
+        self.label = f"{summand.name.rpartition('.')[2]}-{function_name(summand.fun, '__name__').strip('<>')}"
+        self.token, self.number = os.urandom(4).hex(), 0
+        self.parcel: Parcel | None = None
+        self.errands: list[Errand] = []
+        self.late: list[Any] = []
+        self.abandoned: list[Any] = []
+        self.workers: dict[str, int] = {}
+        self.coming: list[Errand] = []
+        self.attempts = 0
+        self.looked = -LOOK
+        self.slowest: float | None = None
+
+    # Workers and shards
+
+    def look(self) -> None:
+        """Have a shard for each thread of the workers, as it was when it was last looked which there are."""
+        self.late = [task for task in self.late if not task.done()]
+        self.abandoned = [task for task in self.abandoned if not task.done()]
+        if self.coming and all(errand.shard.done() for errand in self.coming):
+            self.adopt()
+        if time.monotonic() - self.looked < LOOK and self.errands:
+            return
+        workers = self.present_workers()
+        if not self.errands:
+            self.errands = self.arrange(workers)
+            self.wait([errand.shard for errand in self.errands], PATIENCE)
+        elif workers != self.workers or self.attempts:
+            self.attempts = PLACES if workers != self.workers else self.attempts - 1
+            self.coming = self.arrange(workers)
+        self.workers, self.looked = workers, time.monotonic()
+
+    def present_workers(self) -> dict[str, int]:
+        """Return how many threads each worker has, waiting for the first one.
+
+        Raises:
+            WorkerError: there is none for a minute.
+        """
+        end = time.monotonic() + WAIT
+        while not (found := dict(self.client.nthreads())):
+            self.require_scheduler()
+            if time.monotonic() > end:
+                given = f"a cluster without workers for {WAIT:.0f} s"
+                raise WorkerError(self.summand.name, given, "one or more are needed", "Start some; they may join later")
+            time.sleep(PAUSE)
+        return found
+
+    def arrange(self, workers: dict[str, int]) -> list[Errand]:
+        """Return runs for workers, with the shards that there are, and new ones for those that lie together.
+
+        Nobody waits for the new ones: passes go on as before until they are there. Workers that are gone come back most
+        often, so that runs stay as they are when there are fewer.
+
+        Args:
+            workers: how many threads each has.
+        """
+        silent = self.silent_workers()
+        room = {where: n for where, n in workers.items() if where not in silent} or dict(workers)
+        threads, runs = sum(room.values()), [(errand.start, errand.stop) for errand in self.errands]
+        if not threads <= len(runs) <= SPARE * threads:
+            runs = cut_runs(self.data.count, threads)
+        known = {(errand.start, errand.stop): errand.shard for errand in self.errands}
+        placed = self.client.who_has([shard for shard in known.values() if shard is not None]) if known else {}
+        found = []
+        for start, stop in runs:
+            shard = known.get((start, stop))
+            where = next(iter(placed.get(shard.key, ())), None) if shard is not None else None
+            if where is None or room.get(where, 0) <= 0:
+                shard = None
+            else:
+                room[where] -= 1
+            found.append(Errand(start, stop, shard))
+        self.make([errand for errand in found if errand.shard is None])
+        return found
+
+    def adopt(self) -> None:
+        """Use new runs and shards, if they lie on more workers than those that there were."""
+        before, after = (self.places(errands) for errands in (self.errands, self.coming))
+        if len(self.coming) != len(self.errands) or len(after) > len(before):
+            self.errands, self.attempts = self.coming, self.attempts if len(after) < len(self.workers) else 0
+        self.coming = []
+
+    def places(self, errands: Sequence[Errand]) -> set[str]:
+        """Return the addresses of the workers where shards lie."""
+        placed = self.client.who_has([errand.shard for errand in errands if errand.shard is not None])
+        return {where for addresses in placed.values() for where in addresses}
+
+    def silent_workers(self) -> set[str]:
+        """Return the addresses of the workers that have not answered for long."""
+        keys = {task.key for task in self.late}
+        return {where for where, at in self.client.processing().items() if keys & set(at)} if keys else set()
+
+    def make(self, errands: Sequence[Errand]) -> None:
+        """Have Dask make shards."""
+        if not errands:
+            return
+        source = self.data.source
+        items: list[Any] = [None] * len(errands)
+        if isinstance(source, DaskSource):
+            items = self.computed([source.items[errand.start : errand.stop] for errand in errands])
+        for errand, own in zip(errands, items, strict=True):
+            part = source.part(errand.start, errand.stop)
+            key = f"{self.label}-rows-{errand.start}-{errand.stop}-{os.urandom(4).hex()}"
+            errand.shard = self.client.submit(Shard, part, errand.start, self.data.count, own, key=key, pure=False)
+
+    def computed(self, runs: Sequence[Sequence[Sequence[Any]]]) -> list[Any]:
+        """Return futures of what Dask computes for runs of partitions; all in one graph, which is sent once."""
+        asked = self.client.compute([x for run in runs for item in run for x in item if not is_future(x)])
+        futures = iter(asked)
+        return [[[x if is_future(x) else next(futures) for x in item] for item in run] for run in runs]
+
+    # A pass
+
+    def __call__(self, args: Sequence[Any]) -> tuple[Leaves, Any]:
+        """Return the leaves of the sum over all partitions, behind their counts, and what contains them."""
+        self.require_scheduler()
+        self.look()
+        if self.parcel is None:
+            self.parcel = parcel_of(self.summand, self.plan(args))
+        tree, structure, machines = SumTree(self.data.count), None, {}
+        for share in self.shares(args):
+            tree.add_all(node._replace(is_own=False) for node in share.nodes)
+            structure = share.structure
+            machines[share.machine] = share.worker
+        if len(machines) > 1:
+            self.refuse_machines(machines)
+        return list(map(as_own, tree.root)), structure
+
+    def refuse_machines(self, machines: dict[str, str]) -> None:
+        """Raise a UsageError about workers that compute other bits than others."""
+        given = "; ".join(f"worker {where} with {what}" for what, where in machines.items())
+        needed = "one version and sort of processor on all workers, for the same bits, is needed"
+        raise UsageError(self.summand.name, given, needed, "Install the same versions, or take workers away")
+
+    def plan(self, args: Sequence[Any]) -> BlockPlan:
+        """Return how partitions are cut into blocks, which a worker finds out."""
+        parcel = parcel_of(self.summand, BlockPlan((), UNLIMITED))
+        task = self.client.submit(
+            plan_shard,
+            self.errands[0].shard,
+            tuple(args),
+            parcel,
+            self.data.lengths,
+            key=f"{self.label}-plan-{os.urandom(4).hex()}",
+            pure=False,
+        )
+        found: BlockPlan = task.result()
+        return found
+
+    def shares(self, args: Sequence[Any]) -> list[Share]:
+        """Return what workers found for all runs of partitions."""
+        self.number += 1
+        size = byte_size([x for x in leaves(tuple(args)) if hasattr(x, "nbytes")])
+        sent: Any = tuple(args)
+        if size > SMALL and not self.late:
+            (sent,) = self.client.scatter([sent], broadcast=True, hash=False)
+        for errand in self.errands:
+            errand.tasks, errand.tries, errand.topic = [], 0, None
+            self.ask(errand, sent)
+        tasks = [errand.tasks[0] for errand in self.errands]
+        found: list[Share] | None = None
+        try:
+            found = self.gather(tasks, size > SMALL)
+            if found is None:
+                found = self.settle(list(self.errands), tuple(args))
+        except Exception:
+            self.leave(tasks)
+            raise
+        except BaseException:  # an interrupt: they end by themselves, and nobody asks for them
+            self.abandoned += tasks
+            raise
+        self.slowest = max([self.slowest or 0.0, *[share.seconds for share in found]])
+        return found
+
+    def ask(self, errand: Errand, args: Any) -> None:
+        """Have Dask run the task of a run of partitions."""
+        key = f"{self.label}-{self.token}-{self.number}-{errand.start}-{errand.tries}-{os.urandom(2).hex()}"
+        work = errand.start, errand.stop, args, self.parcel, os.getpid(), errand.topic
+        errand.tasks.append(self.client.submit(sum_shard, errand.shard, *work, key=key, pure=False))
+        errand.began = time.monotonic()
+
+    def gather(self, tasks: Sequence[Any], is_large: bool) -> list[Share] | None:
+        """Return the results of tasks, all at once; None if one failed, was lost, or is late."""
+
+        async def gathered() -> Any:
+            found = self.client.gather(list(tasks), direct=is_large or None, asynchronous=True)
+            return await asyncio.wait_for(found, self.deadline())
+
+        try:
+            found: list[Share] = self.client.sync(gathered)
+        except Exception:  # noqa: BLE001 - whatever a task raised, or Dask about it; it is looked at one by one
+            return None
+        return found
+
+    def deadline(self) -> float | None:
+        """Return after how many seconds a task is late; None in the first pass."""
+        return None if self.slowest is None else max(PATIENCE, LONGEST * self.slowest)
+
+    def settle(self, errands: list[Errand], args: tuple[Any, ...]) -> list[Share]:
+        """Bring all runs to an end after one failed, was lost, or is late.
+
+        Those that ended workers run again when nothing else does, and tell before each partition that they come to it.
+        """
+        found: list[Share] = []
+        suspects: list[Errand] = []
+        while errands or suspects:
+            if not errands:
+                errands = [suspects.pop()]
+                errands[0].topic, errands[0].tasks = f"{self.label}-{os.urandom(4).hex()}", []
+                self.make(errands)
+                self.ask(errands[0], args)
+            rest = []
+            for errand in errands:
+                share, error = self.outcome(errand, args)
+                if share is not None:
+                    found.append(share)
+                elif error is None:
+                    rest.append(errand)
+                elif type(error).__name__ == "KilledWorker" and errand.topic is None:
+                    suspects.append(errand)
+                elif type(error).__name__ == "KilledWorker":
+                    raise self.accusation(errand) from error
+                else:
+                    raise error
+            errands = rest
+            if errands:
+                self.require_scheduler()
+                time.sleep(PAUSE)
+            if errands and time.monotonic() - self.looked > LOOK:
+                self.require_workers(errands)
+        return found
+
+    def outcome(self, errand: Errand, args: tuple[Any, ...]) -> tuple[Share | None, BaseException | None]:
+        """Return what a worker found, or the error that it met; neither if that is not known yet."""
+        for task in errand.tasks:
+            if task.status == "finished":
+                try:
+                    share = task.result(timeout=self.deadline())
+                except TimeoutError:
+                    continue  # its worker fell silent since
+                self.late += [other for other in errand.tasks if other is not task]
+                return share, None
+            if task.status == "error":
+                return None, task.exception()
+        is_lost = all(task.status in ("cancelled", "lost") for task in errand.tasks)
+        deadline = self.deadline()
+        if is_lost or (deadline is not None and time.monotonic() - errand.began > deadline):
+            errand.tries += 1
+            if errand.tries > TRIES:
+                given = f"{self.run_name(errand)}, which {TRIES} workers in turn did not sum up"
+                raise WorkerError(self.summand.name, given, "an answer is needed", "Look at the workers' logs")
+            self.late.append(errand.shard)
+            self.attempts = PLACES
+            self.make([errand])
+            self.ask(errand, args)
+        return None, None
+
+    def run_name(self, errand: Errand) -> str:
+        """Return what errors call a run of partitions."""
+        if errand.stop - errand.start == 1:
+            return self.data.name(errand.start)
+        return f"partitions {errand.start} to {errand.stop} of {self.data.count}"
+
+    def require_workers(self, errands: Sequence[Errand]) -> None:
+        """Wait for a worker if there is none; if none comes, it may be since a partition ended them all."""
+        try:
+            self.workers, self.looked = self.present_workers(), time.monotonic()
+        except WorkerError as error:
+            if errands[0].topic is not None:
+                raise self.accusation(errands[0]) from error
+            raise
+
+    def accusation(self, errand: Errand) -> WorkerError:
+        """Return the error about the partition at which workers were when they ended."""
+        told = [event[1] for event in self.client.get_events(errand.topic)]
+        place = self.data.name(told[-1]) if told else self.run_name(errand)
+        given = f"{place}, which ended each worker that summed it up"
+        action = (
+            "Read it by itself, with fewer rows (.split) or in a worker with more memory; workers' logs may say more"
+        )
+        return WorkerError(self.summand.name, given, "a partition that workers survive is needed", action)
+
+    def find_nan(self, args: Sequence[Any]) -> tuple[int, int] | None:
+        """Return the numbers of the first partition and row that give NaN; None if none does by itself."""
+        tasks = [
+            self.client.submit(find_nan, errand.shard, errand.start, errand.stop, tuple(args), self.parcel, pure=False)
+            for errand in self.errands
+        ]
+        return min((found for found in self.client.gather(tasks) if found is not None), default=None)
+
+    # Ends
+
+    def require_scheduler(self) -> None:
+        """Raise a WorkerError if there is no scheduler any more."""
+        if self.client.status not in ("running", "connecting"):
+            given = f"a client that is {self.client.status}"
+            raise WorkerError(self.summand.name, given, "a scheduler is needed", "Connect to one, and go on from there")
+
+    def leave(self, tasks: Sequence[Any]) -> None:
+        """Let Dask forget what nobody will ask for."""
+        if self.client.status == "running":
+            self.client.cancel(list(tasks), asynchronous=False)
+
+    def wait(self, futures: Sequence[Any], seconds: float) -> None:
+        """Wait until Dask has some futures, or for so long."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not all(future.done() for future in futures):
+            time.sleep(PAUSE / 5)
+
+
+def as_own(leaf: Any) -> Any:
+    """Return a result as the user may have it: what was received cannot be written to, and need not be aligned."""
+    if type(leaf) is not np.ndarray:
+        return leaf
+    return leaf if leaf.flags.aligned and leaf.flags.writeable else np.array(leaf)
+
+
+def require_client(name: str, client: Any) -> None:
+    """Raise a DtypeError unless something is a Dask client."""
+    if not callable(getattr(client, "submit", None)) or not callable(getattr(client, "scatter", None)):
+        given = f"a {type(client).__name__} for client"
+        raise DtypeError(name, given, "a dask.distributed.Client is needed", "Leave it out for threads of this process")
+    if getattr(client, "asynchronous", False):
+        given = "an asynchronous client"
+        raise UsageError(name, given, "one that waits is needed", "Make it with asynchronous=False")

@@ -1,0 +1,189 @@
+"""Sums over partitions on Dask's workers: the bits of this process, whatever happens to workers."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from tests.cases import together
+from wengert import distributed
+from wengert.distributed import partitions, value_and_grad
+from wengert.distributed.on_dask import cut_runs
+from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError, WorkerError
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(1000, 5)), (RNG.random(1000) < 0.5) * 1.0
+W = RNG.normal(size=5)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A cluster of two processes on the loopback interface."""
+    pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+    from distributed import Client, LocalCluster
+
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with LocalCluster(**options) as local, Client(local, timeout=60):
+        yield local
+
+
+def functions():
+    """Functions that are sent by value, as those of a notebook are: workers do not import this file."""
+
+    def loss(w, x, y):
+        z = x @ w
+        return np.sum(np.logaddexp(0.0, z) - y * z)
+
+    x, y = X, Y
+
+    def read(i):
+        return x[i::8], y[i::8]
+
+    return loss, read
+
+
+LOSS, READ = functions()
+LOSS.__module__ = READ.__module__ = "__main__"
+
+
+def same(run, data, **options):
+    """Assert that workers give the bits of this process."""
+    value, gradient = value_and_grad(LOSS, data, **options)(W)
+    found = run(W)
+    assert value == found[0]
+    np.testing.assert_array_equal(gradient, found[1])
+
+
+def case_of_data(client, _cluster):
+    import dask
+    import dask.array as da
+
+    large = np.tile(W, 20_000)
+    run = value_and_grad(LOSS, (X, Y), client=client)
+    same(run, (X, Y))
+    same(run, (X, Y))  # with what is compiled and read
+    same(value_and_grad(LOSS, partitions((8, READ)).split(3), client=client), partitions((8, READ)).split(3))
+    arrays = da.from_array(X, chunks=(300, 2)), da.from_array(Y, chunks=250)
+    items = [dask.delayed(READ)(i) for i in range(8)]
+    for data in (arrays, items, client.map(READ, range(8)), [READ(i) for i in range(8)]):
+        same(value_and_grad(LOSS, partitions(data), client=client), partitions(data))
+    known = partitions(arrays)
+    assert known.lengths == (300, 300, 300, 100)
+    assert known.rows == 1000
+    assert [len(y) for _, y in known.batches(400)] == [400, 400, 200]
+    assert partitions(items).split(2).count == 16
+    same(value_and_grad(LOSS, known.split(2), client=client), known.split(2))
+    scattered = distributed.grad(lambda w, x: np.sum(w * np.sum(x)), X, client=client)(large)
+    np.testing.assert_allclose(scattered, np.full(100_000, X.sum()))
+    mean = value_and_grad(LOSS, (X, Y), client=client, reduce="mean", nan="skip", memory="10MB")
+    assert mean(W)[0] == pytest.approx(LOSS(W, X, Y) / 1000)
+    assert (mean.rows, mean.skipped) == (1000, 0)
+
+
+def case_of_bad_input(client, _cluster):
+    import dask.array as da
+
+    data = partitions((8, READ), names="file_{}.npy".format)
+    bad = X.copy()
+    bad[417] = np.nan
+    with pytest.raises(NumericalError, match=r"NaN from row 167 of partition 1 of 4 \(rows 250 to 500\)"):
+        value_and_grad(LOSS, partitions((bad, Y), count=4), client=client)(W)
+
+    def picky(w, x, y):
+        if y[0] == READ(5)[1][0] and np.array_equal(x, READ(5)[0]):
+            raise ValueError("not this one")
+        return LOSS(w, x, y)
+
+    with pytest.raises(ValueError, match="not this one") as told:
+        value_and_grad(picky, data, client=client, jit=False)(W)
+    assert "in partition 5 of 8 (file_5.npy)" in told.value.__notes__
+    with pytest.raises(UsageError, match="a sum over rows is needed"):
+        value_and_grad(lambda w, x, y: np.mean(x @ w), data, client=client)(W)
+    with pytest.raises(ShapeError, match=r"unknown chunk sizes; .* Call \.compute_chunk_sizes"):
+        partitions(da.from_array(X, chunks=(300, 5))[da.from_array(Y, chunks=300) > 0])
+    with pytest.raises(ShapeError, match="arrays of 1000 and 999 rows"):
+        partitions((da.from_array(X), da.from_array(Y[1:])))
+    with pytest.raises(UsageError, match="a ndarray among Dask's arrays"):
+        partitions((da.from_array(X), Y))
+    with pytest.raises(DtypeError, match=r"a float for client; a dask\.distributed\.Client is needed"):
+        value_and_grad(LOSS, data, client=3.0)
+
+
+def case_of_a_killed_worker(client, cluster):
+    run = value_and_grad(LOSS, partitions((8, READ)), client=client)
+    same(run, partitions((8, READ)))
+    process = next(iter(cluster.workers.values())).process.pid
+    os.kill(process, signal.SIGKILL)
+    for _ in range(5):
+        same(run, partitions((8, READ)))
+
+
+def case_of_a_silent_worker(client, cluster):
+    run = value_and_grad(LOSS, partitions((8, READ)), client=client)
+    same(run, partitions((8, READ)))
+    process = next(iter(cluster.workers.values())).process.pid
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wengert.distributed.on_dask.PATIENCE", 0.3)
+        patch.setattr("wengert.distributed.on_dask.LONGEST", 0.0)
+        os.kill(process, signal.SIGSTOP)
+        try:
+            for _ in range(2):
+                same(run, partitions((8, READ)))
+        finally:
+            os.kill(process, signal.SIGCONT)
+    same(run, partitions((8, READ)))
+
+
+def repeat(run):
+    while True:
+        run(W)
+
+
+def case_of_an_interrupt(client, _cluster):
+    run = value_and_grad(LOSS, partitions((8, READ)), client=client)
+    run(W)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    thread = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            repeat(run)
+    finally:
+        thread.join()
+        signal.signal(signal.SIGINT, before)
+    same(run, partitions((8, READ)))
+
+
+CASES = {
+    function.__name__: function
+    for function in (
+        case_of_data,
+        case_of_bad_input,
+        case_of_an_interrupt,
+        case_of_a_silent_worker,
+        case_of_a_killed_worker,
+    )
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Dask's about large graphs, and about what it closes
+@together("name", CASES)
+def test_on_workers(name, cluster):
+    from distributed import default_client
+
+    CASES[name](default_client(), cluster)
+
+
+def test_runs_leave_few_sums_open():
+    for count, workers in ((1, 4), (7, 2), (100, 3), (1000, 7), (64, 64)):
+        runs = cut_runs(count, workers)
+        assert [a for a, _ in runs[1:]] == [b for _, b in runs[:-1]]
+        assert (runs[0][0], runs[-1][1]) == (0, count)
+        lengths = [b - a for a, b in runs]
+        assert max(lengths) <= 1.3 * count / min(workers, count) + 1
+
+
+def test_errors_about_workers_have_a_class():
+    assert issubclass(WorkerError, RuntimeError)
