@@ -66,7 +66,8 @@ def compacted(maps: Maps, shape: Shape, columns: int) -> Maps:
     found: list[BoxMap] = []
     for one in maps:
         rows, (source,) = one.places(shape, one.target), one.source
-        if one.size > FEW and not rows.dims & source.dims:
+        repeats = any(c.dims and c.solo is None for c in (rows, source))
+        if repeats and one.size > FEW and not rows.dims & source.dims:
             numbers = [np.unique(c.values(one.extents)) for c in (rows, source)]
             found.append(block_map(shape, *numbers) if len(numbers[0]) * len(numbers[1]) < one.size else one)
         else:
