@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
 
 import wengert as wg
 from tests.cases import together
@@ -13,6 +13,7 @@ from wengert.sparse import hessian_pattern, jacobian_pattern
 from wengert.sparse.map_plan import plan_by_maps
 from wengert.sparse.tangent_program import TangentProgram
 
+BANDED = diags_array([np.arange(1.0, 7.0), np.ones(5), np.array([0.5, 0.25])], offsets=[0, 1, -4]).tocsr()
 TRIANGLE = np.tril(np.ones((6, 6)), -1)
 
 
@@ -97,6 +98,7 @@ EXACT = {
     "gradient": wg.grad(lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2)),
     "gradient of a loop": wg.grad(lambda x: np.sum(wg.fori_loop(0, 50, lambda i, s: np.sin(s) * 0.9, x))),
     "gradient of while": wg.grad(lambda x: np.sum(wg.while_loop(lambda s: np.sum(s) < 100, lambda s: s * s + 1, x))),
+    "sparse matrix": lambda x: BANDED @ np.sin(x) + x @ BANDED + (BANDED @ x.reshape(6, 1))[:, 0],
     "solved": lambda x: np.linalg.solve(np.stack([np.eye(2)] * 3) + 0.1, x.reshape(3, 2)[..., None]),
 }
 

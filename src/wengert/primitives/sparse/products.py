@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.batching import lead
+from wengert.core.forms.element_maps import is_known, unflattened
 from wengert.core.forms.form import Form
 from wengert.core.forms.shape_probes import Results
+from wengert.core.maps.box_maps import BoxMap
+from wengert.core.maps.coordinates import Coordinate, read
 from wengert.core.primitives.cotangent import match_dtype
 from wengert.core.primitives.declare import multilinear
 from wengert.core.primitives.primitive import Primitive
@@ -51,6 +54,30 @@ class SparseForm(Form):
             return (Aval(pattern.data_shape, dtype),), None
         rows = pattern.shape[1 if params["transposed"] else 0]
         return (Aval((rows, *avals[1].shape[1:]), dtype),), None
+
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> list[BoxMap]:
+        """Join the rows and columns of the stored elements, as often as there are further columns."""
+        pattern: StoragePattern = params["pattern"]
+        rows, columns = pattern.coordinates[:: -1 if params.get("transposed") else 1]
+        count, wide = len(rows), shape_of(operands[-1])[1:]
+        more = [Coordinate.along(d) for d in range(1, 1 + len(wide))]
+        inside = np.arange(count) if pattern.inside is None else np.asarray(pattern.inside)
+        element = [Coordinate.listed(0, inside.astype(np.int64))]
+        sides = [[Coordinate.listed(0, places.astype(np.int64)), *more] for places in (rows, columns)]
+        if self.gives_elements:
+            target, sources, shapes = element, sides, [shape_of(x) for x in operands]
+        else:
+            target, sources, shapes = sides[0], [element, sides[1]], [(pattern.size,), shape_of(operands[1])]
+        extents = (count, *wide)
+        factor: Any = None
+        if is_known(operands[1 - position]):
+            other = np.reshape(operands[1 - position], shapes[1 - position])
+            factor = read(other, sources[1 - position], extents)
+        if self.gives_elements and len(out.shape) != 1:
+            target = list(unflattened(target, out.shape, extents))
+        return [BoxMap(extents, target, sources[position], factor)]
 
 
 def evaluate_product(data: Any, x: Any, *, pattern: StoragePattern, transposed: bool) -> Any:
