@@ -9,6 +9,7 @@ from tests.cases import together
 from wengert.core.maps.box_maps import BoxMap, identity
 from wengert.core.maps.composition import compose
 from wengert.core.maps.coordinates import Coordinate
+from wengert.errors import GraphError
 from wengert.sparse import hessian_pattern, jacobian_pattern
 from wengert.sparse.map_plan import plan_by_maps
 from wengert.sparse.tangent_program import TangentProgram
@@ -179,6 +180,19 @@ def test_integers_that_are_arguments_may_be_any_place():
     x, places = np.ones(4), np.array([0, 3])
     assert jacobian_pattern(scattered, x, places).nnz == 16
     assert jacobian_pattern(scattered, x, places, local=True).nnz == 5
+
+
+def test_a_program_that_cannot_be_traced_is_refused():
+    def written_to_either(y):
+        whole = y * 1.0
+        part = whole
+        if np.mean(y) > 0.27:
+            part = part[::-1]
+        part += 2.0
+        return whole
+
+    with pytest.raises(GraphError, match="shares memory, or not, with one that has been written to since"):
+        jacobian_pattern(written_to_either, np.ones((2, 3)))
 
 
 def test_containers_and_several_arguments_are_rows_and_columns_one_after_the_other():

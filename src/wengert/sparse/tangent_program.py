@@ -10,6 +10,7 @@ from wengert.core.containers.tree_leaves import flatten
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import shape_of
+from wengert.passes.dead_code import narrow_graph
 from wengert.transforms.forward import push_forward
 from wengert.transforms.tracing import trace
 
@@ -31,10 +32,12 @@ class TangentProgram:
                     given[i] = x
                 return fun(*given)
 
-            return push_forward(name, narrowed, [args[i] for i in argnums], tangents)[1]
+            return push_forward(name, narrowed, [args[i] for i in argnums], tangents)
 
         directions = [args[i] for i in argnums]
-        self.graph: Graph = trace(push)(list(args), directions)
+        both: Graph = trace(push)(list(args), directions)  # a value of which nobody knows what it is has an error
+        half = len(both.outputs) // 2
+        self.graph = narrow_graph(both, [True] * len(both.inputs), [i >= half for i in range(2 * half)])
         self.leaves = flatten(list(args))[0]
         self.moving = len(flatten(directions)[0])
 
