@@ -18,6 +18,7 @@ from benchmarks import (
     programs,
     routines,
     sparse,
+    sparse_values,
     starting,
     tracing,
     transforms,
@@ -40,6 +41,7 @@ SUITES: dict[str, Callable[[int], Iterable[Case]]] = {
     "routines": routines.cases,
     "sparse": sparse.cases,
     "equations": differential_equations.cases,
+    "sparse-values": sparse_values.cases,
 }
 COMPARED: dict[str, Sequence[str]] = {
     "import": ("numpy",),
@@ -48,6 +50,7 @@ COMPARED: dict[str, Sequence[str]] = {
     "programs": ("jax-jit",),
     "sparse": ("asdex", "scipy"),
     "equations": ("diffrax", "scipy"),
+    "sparse-values": ("scipy", "jax-jit"),
     "jit": ("wengert-eager", "jax-jit", "torch-compile", "numba", "numpy"),
 }
 """What a suite compares with besides the peers."""
@@ -56,7 +59,7 @@ COUNTED: dict[str, Sequence[str]] = {"graphs": ("equations", "guards", "residual
 SUMMED_UP = ("operations",)
 """Suites of many cases: a summary is printed, and the cases themselves if they are few."""
 FEW = 40
-SINGLE = ("operations", "programs", "routines", "sparse", "equations")
+SINGLE = ("operations", "programs", "routines", "sparse", "sparse-values", "equations")
 """Suites in which every library has one thread, and processor time is measured."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 """What libraries look at when they are loaded, for suites in which each has one thread."""

@@ -194,6 +194,7 @@ ROUTINES = {
     *("solve_sylvester", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_banded", "solve_toeplitz"),
     *("matrix_rank", "scipy_qr", "fft", "ifft", "rfft", "irfft", "fft2", "ifft2"),
     *("cofactors", "reduceat", "sampled_product", "sparse_product"),
+    *("converged", "iterative_solve", "normal_solve", "sparse_lsmr", "sparse_lsqr", "sparse_solve"),
     *("packbits", "unpackbits"),
     *("unravel_index", "array_equal", "array_equiv"),
     *("nonzero", "argwhere", "unique", "bincount", "occurrences"),

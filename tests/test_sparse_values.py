@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -230,6 +231,9 @@ def test_as_containers() -> None:
     assert wg.tree.structure((matrix, 1.0)) == wg.tree.structure((3.0 * matrix.copy(), 2.0))
     pattern = pattern_of(matrix)
     assert pickle.loads(pickle.dumps(pattern)) is pattern
+    held = sparse.csr_array(matrix)
+    for other in (pickle.loads(pickle.dumps(held)), copy.copy(held), copy.deepcopy(held)):
+        np.testing.assert_array_equal(other.toarray(), matrix.toarray())
     step = wg.tree.map(lambda p, g: p - 0.1 * g, matrix, wg.grad(lambda a: np.sum(a @ V))(matrix))
     assert type(step) is scipy.sparse.csr_array
     rng = [lambda a: a @ V, lambda a: a * 2.0]
@@ -293,5 +297,9 @@ def test_refusals() -> None:
         with pytest.raises(kind) as caught:
             wg.grad(lambda a, f=operation: in_full(f(a)).sum())(matrix)
         assert str(caught.value).startswith(text)
+    with pytest.raises(
+        ShapeError, match=r"^sparse: a sparse array with elements of shape \(\); shape \(\d+,\) is needed"
+    ):
+        wg.vmap(lambda a: a @ V)(matrix)
     with pytest.raises(DtypeError, match=r"^sparse: a lil_array; a sparse array whose stored elements are an array is"):
         wg.grad(lambda a: a.sum())(matrix.tolil())

@@ -475,8 +475,8 @@ def test_functions_of_scipy_that_take_no_tensors_say_which_do(function: Any, act
 
 
 SPARSE = (
-    "Use numpy.linalg.solve, lstsq, eigh or svd of the whole matrix, write the iteration with NumPy's functions, or "
-    "declare a rule by wengert.custom_rule."
+    "Use wengert.scipy.sparse.linalg, numpy.linalg.solve, eigh or svd of the whole matrix, or declare a rule by "
+    "wengert.custom_rule."
 )
 
 

@@ -25,7 +25,8 @@ MODULES = (
     *("wengert.scipy", "wengert.scipy.integrate", "wengert.scipy.interpolate"),
     "wengert.scipy.linalg",
     *("wengert.scipy.ndimage", "wengert.scipy.optimize", "wengert.scipy.signal", "wengert.scipy.spatial.distance"),
-    *("wengert.scipy.special", "wengert.scipy.stats", "wengert.sparse"),
+    *("wengert.scipy.sparse", "wengert.scipy.sparse.linalg", "wengert.scipy.special", "wengert.scipy.stats"),
+    "wengert.sparse",
     *("wengert.nn", "wengert.nn.functional"),
     "wengert.distributed",
 )

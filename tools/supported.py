@@ -6,6 +6,7 @@ calls are the samples that the tests use, and those below for what is made of ot
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import warnings
@@ -16,6 +17,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import scipy.sparse
 
 import wengert as wg
 from tests.samples import SAMPLES
@@ -35,8 +37,12 @@ __all__ = ["CALLS", "MODULES", "WITHOUT", "Row", "functions", "main", "page", "r
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "supported.md"
-APART = ("wengert.scipy", "wengert.scipy.stats", "wengert.scipy.optimize", "wengert.nn")
-"""Modules of modules, of distributions, which are objects with methods, and of solvers, which take functions."""
+APART = (
+    *("wengert.scipy", "wengert.scipy.stats", "wengert.scipy.optimize", "wengert.scipy.sparse"),
+    "wengert.nn",
+)
+"""Modules of modules, of distributions, which are objects with methods, of solvers, which take functions, and of sparse
+arrays, which are containers."""
 MODULES = tuple(
     module
     for module in public_names.MODULES
@@ -59,7 +65,8 @@ page, and a test holds it to be true.
 A call of a function stands for all: an option may be refused where the table says "yes". Matrices of up to 1,024 rows
 are meant. Real numbers are meant; most
 functions take complex ones, too ([choices](choices.md#complex-numbers)). A function that is one routine of NumPy or
-SciPy is no slower for not being native. Distributions are in `wengert.scipy.stats`. The names of NumPy and SciPy that
+SciPy is no slower for not being native. Distributions are in `wengert.scipy.stats`, sparse arrays in
+`wengert.scipy.sparse`. The names of NumPy and SciPy that
 are not here are in [what is left out](left-out.md).
 """
 
@@ -72,6 +79,7 @@ SAMPLED = np.arange(6.0), normal(6), positive(3)
 KNOTS = np.array([0.0, 0.0, 0.0, 0.0, 2.5, 5.0, 5.0, 5.0, 5.0])
 SECTIONS = np.array([[1.0, 0.2, 0.1, 1.0, 0.3, 0.1]])
 COUNTS = fixed(np.array([1, 0, 2]))
+SPARSE = fixed(scipy.sparse.csr_array(np.diag(np.arange(2.0, 6.0))))
 
 
 def of(*args: Any, **kwargs: Any) -> Sample:
@@ -187,6 +195,11 @@ CALLS: dict[str, dict[str, Sample]] = {
         "fixed_quad": of(np.sin, positive(), 2.0 + positive()),
         "solve_ivp": of(lambda t, y: -y, (0.0, positive()), V, t_eval=fixed([0.0])),
     },
+    "wengert.scipy.sparse.linalg": {
+        **dict.fromkeys(("factorized", "splu", "spsolve"), of(SPARSE, V)),
+        **dict.fromkeys(("bicgstab", "cg", "gmres", "minres"), of(SPARSE, V, rtol=1e-12)),
+        **dict.fromkeys(("lsmr", "lsqr"), of(SPARSE, V, atol=1e-14, btol=1e-14)),
+    },
     "wengert.scipy.spatial.distance": {
         "cdist": of(normal(3, 2), normal(4, 2)),
         "pdist": of(normal(3, 2)),
@@ -241,10 +254,14 @@ CALLS: dict[str, dict[str, Sample]] = {
 """Calls of functions without a sample, by module and name."""
 USUAL = [of(V), of(A), of(V, W), of(A, A), of(A, 2)]
 """Calls that are tried for functions that have no other."""
-EVALUATED = {"make_interp_spline": 1, "make_lsq_spline": 1, "RectBivariateSpline": 2}
+EVALUATED = {"factorized": 1, "make_interp_spline": 1, "make_lsq_spline": 1, "RectBivariateSpline": 2}
 """Functions, and classes, whose results are called with the last arguments: how many these are, 1 for others."""
-SOLVING = frozenset({"solve_ivp"})
-"""Functions that return objects whose `y` is the solution."""
+SOLVING: dict[str, Callable[..., Any]] = {
+    "solve_ivp": lambda function, *args, **kwargs: function(*args, **kwargs).y,
+    "splu": lambda function, matrix, b: function(matrix).solve(b),
+    **dict.fromkeys(("lsmr", "lsqr"), lambda function, *args, **kwargs: function(*args, **kwargs)[0]),
+}
+"""Functions that return more than the solution, or what solves, and what gives that."""
 WRITING = ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask")
 """Functions that write to their first argument and return nothing."""
 NOTHING = frozenset({"ndenumerate"}) | {
@@ -333,13 +350,10 @@ def as_called(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         count = EVALUATED.get(name, 1)
         return function(*args[:-count])(*args[-count:])
 
-    def solved(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs).y
-
     if name in WRITING:
         return written
     if name in SOLVING:
-        return solved
+        return functools.partial(SOLVING[name], function)
     return evaluated if name in EVALUATED or inspect.isclass(function) else function
 
 

@@ -1,4 +1,4 @@
-"""Samples of products with sparse matrices, and of products that are sampled where one has elements."""
+"""Samples of products with sparse matrices, of products that are sampled where one has elements, and of systems."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from tests.samples.base import Sample, normal, sample
+from tests.samples.base import Sample, fixed, normal, positive, sample
 from wengert.core.values.dispatch import apply
+from wengert.primitives.sparse import iterative_solves
+from wengert.primitives.sparse.direct_solves import sparse_solve
 from wengert.primitives.sparse.products import sampled_product, sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
 
@@ -36,7 +38,53 @@ def product_of(x: Any, format: str = "csr", transposed: bool = False, dtype: Any
     return sample("sparse_product", multiplied, data, x, format=format, transposed=transposed)
 
 
+SQUARE = pattern_of(scipy.sparse.csc_array(np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]])))
+"""The places of matrices that are symmetric, and regular, if elements are near to 1."""
+
+
+def solved(data: Any, b: Any, transposed: bool) -> Any:
+    """Solve a sparse system."""
+    params: dict[str, Any] = {"name": "spsolve", "pattern": SQUARE, "options": ()}
+    return apply(sparse_solve, data, b, transposed=transposed, **params)
+
+
+def iterated(data: Any, b: Any, x0: Any) -> Any:
+    """Solve a sparse system by iterations."""
+    options = ("atol", 0.0), ("rtol", 1e-14 if data.dtype == float else 1e-5)
+    params: dict[str, Any] = {"method": "gmres", "pattern": SQUARE, "options": options}
+    return apply(iterative_solves.iterative_solve, data, b, x0, transposed=False, unit=False, **params)[0]
+
+
+def fitted(data: Any, b: Any, method: str) -> Any:
+    """Solve a least squares problem with a sparse matrix."""
+    options = ("atol", 1e-15), ("btol", 1e-15), ("conlim", 0.0)
+    params: dict[str, Any] = {"method": method, "pattern": pattern("csr"), "damp": 0.5, "options": options}
+    primitive = {"lsqr": iterative_solves.lsqr, "lsmr": iterative_solves.lsmr}[method]
+    return apply(primitive, data, b, **params)[0]
+
+
+def normal_solution(data: Any, b: Any) -> Any:
+    """Solve the normal equations of a sparse matrix."""
+    options = ("atol", 1e-15), ("btol", 1e-15), ("conlim", 0.0)
+    params: dict[str, Any] = {"method": "lsqr", "pattern": pattern("csr"), "damp": 0.5, "options": options}
+    return apply(iterative_solves.normal_solve, data, b, **params)
+
+
+def passed_on(x: Any) -> Any:
+    """Pass on what is given, since a method has converged."""
+    return apply(iterative_solves.converged, x, np.int64(0), name="cg")
+
+
 SAMPLES = [
+    sample("sparse_solve", solved, positive(6), normal(3), transposed=False),
+    sample("sparse_solve", solved, positive(6), normal(3, 2), transposed=True),
+    sample("sparse_solve", solved, positive(6) + 1j, normal(3), transposed=False),
+    sample("sparse_solve", solved, positive(6), normal(3) + 1j, transposed=True),
+    sample("iterative_solve", iterated, positive(6), normal(3), fixed(np.zeros(3))),
+    sample("sparse_lsqr", fitted, normal(5), normal(3), method="lsqr"),
+    sample("sparse_lsmr", fitted, normal(5), normal(3), method="lsmr"),
+    sample("normal_solve", normal_solution, normal(5), normal(4)),
+    sample("converged", passed_on, normal(3)),
     product_of(normal(4)),
     product_of(normal(3), transposed=True),
     product_of(normal(4, 2)),

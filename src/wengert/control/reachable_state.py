@@ -43,6 +43,7 @@ from wengert.control.variable_places import (
     is_undefined,
     line_text,
 )
+from wengert.core.containers.container_classes import REGISTERED
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.graph.identity import Object
 from wengert.core.memory.possible_aliases import Plain
@@ -201,6 +202,8 @@ class ReachableState:
             inside = (kind, *keys_of(value))
         elif has_class_attribute(kind, "__next__"):
             self.iterators.append((value, progress(value)))
+        elif kind in REGISTERED:  # a container of the library: a sparse array
+            inside = flatten(value)[0]
         else:  # an object of a library: what a function wraps, and arrays, which somebody may write to
             held = own_attributes(value)
             inside = [x for key, x in held.items() if issubclass(type(x), np.ndarray) or key == "__wrapped__"]

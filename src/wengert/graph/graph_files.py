@@ -145,7 +145,8 @@ ESTIMATES: Mapping[str, Callable[[Shapes, Params], int]] = {
     "sharing": lambda shapes, _params: size(shapes[0]) * abs(shapes[0][-1]),
     "unravel_index": lambda shapes, params: size(shapes[0]) * len(params["shape"]),
     **dict.fromkeys(("outer", "kron", "convolve", "correlate"), product),
-    **dict.fromkeys(("sampled_product", "sparse_product"), of_sparse),
+    **dict.fromkeys(("sampled_product", "sparse_product", "sparse_solve"), of_sparse),
+    **dict.fromkeys(("iterative_solve", "normal_solve", "sparse_lsmr", "sparse_lsqr"), of_sparse),
 }
 
 

@@ -27,6 +27,7 @@ from wengert.core.primitives.declare import multilinear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of, shape_of
 from wengert.core.values.dispatch import apply
+from wengert.errors import ShapeError
 from wengert.primitives.indexing.elements import gather, scatter
 from wengert.primitives.sparse.storage_pattern import StoragePattern
 
@@ -190,8 +191,17 @@ sampled_product: Primitive = multilinear(
 # Other linear maps of the stored elements
 
 
+def require_elements(data: Any, pattern: StoragePattern) -> None:
+    """Raise a ShapeError unless there are as many stored elements as a pattern has places: lanes may be others."""
+    if shape_of(data) != pattern.data_shape:
+        given = f"a sparse array with elements of shape {shape_of(data)}"
+        action = "Make it of those of one lane, by matrix.with_data(elements) inside of the function, say"
+        raise ShapeError("sparse", given, f"shape {pattern.data_shape} is needed, one for each place", action)
+
+
 def entries(data: Any, pattern: StoragePattern) -> Any:
     """Return the stored elements that are in the matrix as a vector, in the order of the pattern's coordinates."""
+    require_elements(data, pattern)
     flat = np.reshape(data, (pattern.size,)) if len(pattern.data_shape) != 1 else data
     return flat if pattern.inside is None else gather(flat, pattern.inside)
 

@@ -17,7 +17,7 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.primitives.indexing.elements import gather
 from wengert.primitives.sparse import places
-from wengert.primitives.sparse.products import add_up, entries, sparse_product
+from wengert.primitives.sparse.products import add_up, entries, require_elements, sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
 
 ELEMENTWISE = (
@@ -94,6 +94,9 @@ class SparseTensor:
             f"a sparse array of Tensors has no {name!r} (in format {self._pattern.format!r}); "
             "take its elements with .data, or all of it with .toarray()"
         )
+
+    def __reduce__(self) -> Any:
+        return SparseTensor, (self._pattern, self.data)
 
     def __repr__(self) -> str:
         kind = "array" if self._pattern.is_array else "matrix"
@@ -176,6 +179,7 @@ class SparseTensor:
     def apply_selection(self, name: Any, operate: Callable[[Any], Any]) -> Any:
         """Return what an operation of SciPy's that moves elements makes of the matrix; it is found out once."""
         chosen: places.Selected = self._pattern.derive(name, lambda: places.selected_by(self._pattern, operate))
+        require_elements(self.data, self._pattern)
         flat = np.reshape(self.data, (self._pattern.size,))
         if chosen.source is not None:
             flat = gather(flat, chosen.source)
@@ -419,6 +423,7 @@ def multiply_dense(matrix: SparseTensor, x: Any) -> Any:
         return values @ gather(x, where)
     if matrix.ndim != 2 or x.ndim not in (1, 2) or x.shape[0] != matrix.shape[1]:
         raise unequal_lengths(matrix, x)
+    require_elements(matrix.data, matrix._pattern)
     return apply(sparse_product, matrix.data, x, pattern=matrix._pattern, transposed=False)
 
 

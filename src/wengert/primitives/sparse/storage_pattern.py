@@ -19,7 +19,7 @@ import numpy as np
 
 from wengert.core.graph.identity import Composite, identity
 from wengert.core.memory.buffers import may_change
-from wengert.errors import DtypeError, UsageError
+from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.support.cached import cached
 from wengert.support.weak_identity_map import WeakIdentityMap
 
@@ -113,6 +113,9 @@ class StoragePattern(Composite):
 
     def matrix(self, data: np.ndarray[Any, Any]) -> Any:
         """Return SciPy's matrix of this pattern with some stored elements, which it shares."""
+        if data.shape != self.data_shape:  # SciPy would read what lies behind them
+            given = f"stored elements of shape {data.shape}"
+            raise ShapeError("sparse", given, f"shape {self.data_shape} is needed", "Pass one for each place")
         found = copy.copy(self.template)
         found.data = data
         return found

@@ -35,6 +35,9 @@ from wengert.scipy.sparse._construction import (
 )
 from wengert.support.hints import names_on_demand
 
+if TYPE_CHECKING:
+    from wengert.scipy.sparse import linalg as linalg
+
 __all__ = [
     "SparseTensor",
     "block_array",
@@ -49,10 +52,11 @@ __all__ = [
     "hstack",
     "issparse",
     "kron",
+    "linalg",
     "tril",
     "triu",
     "vstack",
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = names_on_demand("wengert.scipy.sparse")
+    __getattr__ = names_on_demand("wengert.scipy.sparse", ("linalg",))

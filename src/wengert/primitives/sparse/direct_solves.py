@@ -1,0 +1,180 @@
+"""Sparse linear systems: one primitive, whose factors are those of whatever system has the same matrix.
+
+    A x = b:    x' = A^-1 (b' - A' x),    w = A^-T x*,    b* -> w,    a* -> -(w x^T at the places of A)
+
+Values, tangents, cotangents and lanes are solutions of the same matrix or its transpose, which SuperLU has of one
+factor. It is found again by what the matrix is, stored element by stored element: so it serves all of them in whatever
+mode, order and trace they come, and the next call with the same matrix, too.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.forms.batching import lead
+from wengert.core.forms.form import Form
+from wengert.core.forms.shape_probes import Results
+from wengert.core.primitives.cotangent import match_dtype
+from wengert.core.primitives.declare import opaque
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval, aval_of, shape_of
+from wengert.core.values.dispatch import apply
+from wengert.errors import NumericalError
+from wengert.primitives.sparse.products import sampled_product, sparse_product, stacked_elements
+from wengert.primitives.sparse.storage_pattern import StoragePattern
+
+Params = Mapping[str, Any]
+MOST_FACTORS = 8
+MOST_ELEMENTS = 1 << 25
+"""How many factors are kept at most, and how many elements these have together, unless one alone has more."""
+
+
+class Factor(NamedTuple):
+    """Hold the factor of a matrix.
+
+    Attributes:
+        pattern: where its elements are stored; it does not keep that alive.
+        options: of the factorisation.
+        data: the stored elements, a copy.
+        factor: SuperLU's.
+    """
+
+    pattern: weakref.ref[StoragePattern]
+    options: Any
+    data: np.ndarray[Any, Any]
+    factor: Any
+
+    def is_of(self, pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any]) -> bool:
+        """Tell whether it is that of a matrix."""
+        return (
+            self.pattern() == pattern
+            and self.options == options
+            and self.data.dtype == data.dtype
+            and np.array_equal(self.data, data)
+        )
+
+
+FACTORS: list[Factor] = []
+"""Those that were used last, the last one first."""
+LOCK = threading.Lock()
+
+
+def factor_of(name: str, pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any]) -> Factor:
+    """Return the factor of a matrix: one that there is, or a new one.
+
+    Raises:
+        NumericalError: the matrix is singular.
+    """
+    known = next((x for x in list(FACTORS) if x.is_of(pattern, options, data)), None)
+    if known is None:
+        known = Factor(weakref.ref(pattern), options, data.copy(), factorise(name, pattern, options, data))
+    remember(known)
+    return known
+
+
+def remember(factor: Factor) -> None:
+    """Let a factor be the one that was used last; the oldest ones are forgotten."""
+    with LOCK:
+        others = [x for x in FACTORS if x is not factor and x.pattern() is not None][: MOST_FACTORS - 1]
+        FACTORS[:] = [factor, *others]
+        while len(FACTORS) > 1 and sum(x.factor.nnz for x in FACTORS) > MOST_ELEMENTS:
+            FACTORS.pop()
+
+
+def factorise(name: str, pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any]) -> Any:
+    """Return SuperLU's factor of a matrix."""
+    from scipy.sparse.linalg import splu
+
+    if data.dtype.char not in "fdFD":
+        data = data.astype(np.result_type(data.dtype, np.float64))
+    matrix = pattern.matrix(data).tocsc()
+    matrix.sum_duplicates()
+    try:
+        return splu(matrix, **dict(options))
+    except RuntimeError as error:
+        if "singular" not in str(error):
+            raise
+        empty = np.flatnonzero(np.diff(matrix.indptr) == 0)
+        where = f", whose column {empty[0]} is empty" if len(empty) else ""
+        given = f"a singular matrix of shape {pattern.shape}{where}"
+        action = "Add what its equations leave open, or use wengert.scipy.sparse.linalg.lsqr"
+        raise NumericalError(name, given, "one with an inverse is needed", action) from error
+
+
+class SystemForm(Form):
+    """A sparse linear system: the solution is like the right-hand side."""
+
+    def results(self, _primitive: Primitive, inputs: Sequence[Any], _params: Params) -> Results:
+        """Return the shape of the right-hand side, and a floating dtype."""
+        data, b = map(aval_of, inputs[:2])
+        dtype = np.result_type(data.dtype, b.dtype)
+        return (Aval(b.shape, dtype if dtype.kind in "fc" else np.dtype(float)),), None
+
+
+def evaluate_system(data: Any, b: Any, *, name: str, pattern: StoragePattern, transposed: bool, options: Any) -> Any:
+    """Evaluate `sparse_solve` by SuperLU."""
+    dtype = np.result_type(data.dtype, b.dtype)
+    dtype = dtype if dtype.kind in "fc" else np.dtype(float)
+    if 0 in (*b.shape, *pattern.shape):
+        return pattern.matrix(data) @ np.zeros(b.shape, dtype)
+    factor = factor_of(name, pattern, options, data).factor
+    way, own = "T" if transposed else "N", factor_dtype(data.dtype)
+    if np.dtype(b.dtype).kind == "c" and own.kind != "c":
+        parts = [factor.solve(np.ascontiguousarray(x, own), way) for x in (b.real, b.imag)]
+        return (parts[0] + 1j * parts[1]).astype(dtype, copy=False)
+    return np.ascontiguousarray(factor.solve(np.asarray(b, own), way)).astype(dtype, copy=False)
+
+
+def factor_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype in which SuperLU computes."""
+    return dtype if dtype.char in "fdFD" else np.result_type(dtype, np.float64)
+
+
+def vjp_system(
+    ct: Any, out: Any, data: Any, b: Any, *, pattern: StoragePattern, transposed: bool, **options: Any
+) -> Any:
+    """Solve with the transpose, once for both operands; see above."""
+    w = apply(sparse_solve, data, ct, pattern=pattern, transposed=not transposed, **options)
+    left, right = (out, w) if transposed else (w, out)
+    by_data = -apply(sampled_product, left, right, pattern=pattern)
+    return match_dtype(by_data, aval_of(data).dtype), match_dtype(w, aval_of(b).dtype)
+
+
+def jvp_system(
+    tangents: Sequence[Any], out: Any, data: Any, _b: Any, *, pattern: StoragePattern, transposed: bool, **options: Any
+) -> Any:
+    """Solve with the same matrix."""
+    moved, right = tangents
+    if moved is not None:
+        change = -apply(sparse_product, moved, out, pattern=pattern, transposed=transposed)
+        right = change if right is None else right + change
+    return apply(sparse_solve, data, right, pattern=pattern, transposed=transposed, **options)
+
+
+def batch_system(
+    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Params
+) -> Any:
+    """Take the lanes as further right-hand sides, or one matrix that has those of the lanes along its diagonal."""
+    (data, b), pattern = operands, params["pattern"]
+    if not batched[0]:
+        columns = np.moveaxis(b, 0, -1)
+        rest = shape_of(columns)
+        width = size * (rest[1] if len(rest) == 3 else 1)
+        found = apply(primitive, data, np.reshape(columns, (rest[0], width)), **params)
+        return np.moveaxis(np.reshape(found, rest), -1, 0)
+    many = pattern.repeated(size)
+    stacked = lead(b, batched[1], size)
+    rest = shape_of(stacked)
+    flat = np.reshape(stacked, (size * rest[1], *rest[2:]))
+    found = apply(primitive, stacked_elements(data, pattern, many), flat, **{**params, "pattern": many})
+    return np.reshape(found, rest)
+
+
+sparse_solve: Primitive = opaque(
+    "sparse_solve", evaluate_system, vjp=vjp_system, jvp=jvp_system, form=SystemForm(), batch=batch_system
+)

@@ -1,0 +1,420 @@
+"""Sparse linear systems and least squares with SciPy's names and signatures: `wengert.scipy.sparse.linalg`.
+
+SciPy solves; derivatives by the right-hand side and by the stored elements of the matrix are solutions of the same
+matrix or its transpose, in both modes and to any order. One factor of a matrix serves values, tangents, cotangents and
+lanes. Iterative solutions are as exact as `rtol` says, their derivatives, too; what has not converged has none.
+
+>>> import numpy as np
+>>> import wengert as wg
+>>> from wengert.scipy import sparse
+>>> def deflection(k):
+...     stiffness = sparse.diags_array([k[1:] + k[:-1], -k[1:-1], -k[1:-1]], offsets=[0, 1, -1])
+...     return spsolve(stiffness, np.ones(3)).sum()
+>>> wg.grad(deflection)(np.ones(4)).round(6)
+array([-2.25, -0.25, -0.25, -2.25])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wengert.core.diagnostics.argument_checks import require_callable, shown
+from wengert.core.values.dispatch import apply, as_tensor
+from wengert.core.values.tensor import Tensor, is_concrete, raw
+from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.implicit import linear_solve
+from wengert.primitives.sparse import iterative_solves
+from wengert.primitives.sparse.direct_solves import factor_of, remember, sparse_solve
+from wengert.primitives.sparse.iterative_solves import SYMMETRIC, iterative_solve
+from wengert.primitives.sparse.sparse_tensor import SparseTensor, sparse_tensor
+from wengert.support.hints import names_on_demand
+
+__all__ = [
+    "LinearOperator",
+    "SparseFactors",
+    "bicgstab",
+    "cg",
+    "factorized",
+    "gmres",
+    "lsmr",
+    "lsqr",
+    "minres",
+    "splu",
+    "spsolve",
+]
+
+
+def sparse_operand(name: str, a: Any, is_square: bool = True) -> SparseTensor:
+    """Return the matrix of a system as a sparse array of Tensors."""
+    if not hasattr(a, "tocsr"):
+        given = f"a matrix of type {type(a).__name__}"
+        action = "Convert it by wengert.scipy.sparse.csr_array, or use numpy.linalg.solve for arrays in full"
+        raise DtypeError(name, given, "a sparse array is needed", action)
+    found = a if isinstance(a, SparseTensor) else sparse_tensor(a)
+    if found.ndim != 2 or (is_square and found.shape[0] != found.shape[1]):
+        needed = "a square one is needed" if is_square else "one of two axes is needed"
+        raise ShapeError(
+            name, f"a matrix of shape {found.shape}", needed, "Use lsqr for others" if is_square else "Reshape it"
+        )
+    return found
+
+
+def right_side(name: str, rows: int, b: Any, most: int) -> Any:
+    """Return the right-hand side of a system of so many equations: a vector, or up to so many axes."""
+    if hasattr(b, "tocsr"):
+        raise DtypeError(name, "a sparse right-hand side", "an array is needed", "Convert it with .toarray()")
+    x: Any = b if type(b) is Tensor else as_tensor(b)
+    if not 1 <= x.ndim <= 2 or x.shape[0] != rows or (most == 1 and x.ndim == 2 and x.shape[1] != 1):
+        needed = f"shape ({rows},){'' if most == 1 else f' or ({rows}, k)'} is needed"
+        raise ShapeError(name, f"shape {x.shape} on the right of {rows} equations", needed, "Reshape it")
+    return x if most == 2 or x.ndim == 1 else np.reshape(x, (rows,))
+
+
+# Direct solutions
+
+
+class SparseFactors:
+    """Be the factor of a sparse matrix, as `splu` gives it.
+
+    Attributes:
+        shape: of the matrix.
+    """
+
+    def __init__(self, matrix: SparseTensor, options: tuple[tuple[str, Any], ...]) -> None:
+        self.shape = matrix.shape
+        self._matrix, self._options = matrix, options
+        self._factor = None
+        if is_concrete(matrix.data):  # singular matrices are told at once, and the factor lives as long as this
+            self._factor = factor_of("splu", matrix._pattern, options, np.asarray(raw(matrix.data)))
+
+    def solve(self, rhs: Any, trans: str = "N") -> Any:
+        """Return the solution of a system with the matrix, its transpose ("T") or its adjoint ("H").
+
+        Args:
+            rhs: the right-hand side, of shape (n,) or (n, k).
+            trans: which.
+
+        Returns:
+            A Tensor of the shape of `rhs`.
+
+        Raises:
+            ShapeError: `rhs` has another length.
+            UsageError: `trans` is something else.
+            NumericalError: the matrix is singular.
+        """
+        if trans not in ("N", "T", "H"):
+            raise UsageError("solve", f"trans={shown(trans)}", "'N', 'T' or 'H' is needed", "Leave it out")
+        b = right_side("solve", self.shape[0], rhs, 2)
+        if self._factor is not None:
+            remember(self._factor)
+        params = {"pattern": self._matrix._pattern, "options": self._options, "name": "splu"}
+        if trans == "H":
+            return np.conj(apply(sparse_solve, self._matrix.data, np.conj(b), transposed=True, **params))
+        return apply(sparse_solve, self._matrix.data, b, transposed=trans == "T", **params)
+
+
+def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:  # noqa: N803 - SciPy's
+    """Return the solution of a sparse linear system; see `scipy.sparse.linalg.spsolve`.
+
+    Args:
+        A: a square sparse array.
+        b: the right-hand side, of shape (n,) or (n, k).
+        permc_spec: how SuperLU orders columns.
+        use_umfpack: not used: SuperLU solves.
+
+    Returns:
+        A Tensor of the shape of `b`.
+
+    Raises:
+        NumericalError: the matrix is singular.
+        ShapeError: it is not square, or `b` has another length.
+        DtypeError: it is not sparse, or `b` is.
+
+    >>> from wengert.scipy.sparse import diags_array
+    >>> spsolve(diags_array(np.array([2.0, 4.0])), np.ones(2))
+    tensor([0.5 , 0.25])
+    """
+    matrix = sparse_operand("spsolve", A)
+    params = {"pattern": matrix._pattern, "options": chosen(permc_spec=permc_spec), "name": "spsolve"}
+    right = right_side("spsolve", matrix.shape[0], b, 2)
+    return apply(sparse_solve, as_tensor(matrix.data), right, transposed=False, **params)
+
+
+def splu(
+    A: Any,  # noqa: N803 - SciPy's name
+    permc_spec: str | None = None,
+    diag_pivot_thresh: float | None = None,
+    relax: int | None = None,
+    panel_size: int | None = None,
+) -> SparseFactors:
+    """Return the factor of a sparse matrix, whose method `solve` solves systems; see `scipy.sparse.linalg.splu`.
+
+    Args:
+        A: a square sparse array.
+        permc_spec: how SuperLU orders columns.
+        diag_pivot_thresh: from which part of the largest element of a column on the diagonal is its pivot.
+        relax: how many columns may be merged.
+        panel_size: how many columns are worked on at once.
+
+    Returns:
+        An object with a method `solve(rhs, trans="N")`, whose derivatives are by `A` and `rhs`.
+
+    Raises:
+        NumericalError: the matrix is singular.
+        ShapeError: it is not square.
+        DtypeError: it is not sparse.
+
+    >>> from wengert.scipy.sparse import diags_array
+    >>> splu(diags_array(np.array([2.0, 4.0]))).solve(np.ones(2), "T")
+    tensor([0.5 , 0.25])
+    """
+    options = {"permc_spec": permc_spec, "diag_pivot_thresh": diag_pivot_thresh, "relax": relax}
+    return SparseFactors(sparse_operand("splu", A), chosen(**options, panel_size=panel_size))
+
+
+def factorized(A: Any) -> Callable[[Any], Any]:  # noqa: N803 - SciPy's name
+    """Return the function that solves systems with a sparse matrix; see `scipy.sparse.linalg.factorized`.
+
+    Args:
+        A: a square sparse array.
+
+    Returns:
+        A function of the right-hand side.
+
+    Raises:
+        NumericalError: the matrix is singular.
+        ShapeError: it is not square.
+
+    >>> from wengert.scipy.sparse import diags_array
+    >>> factorized(diags_array(np.array([2.0, 4.0])))(np.ones(2))
+    tensor([0.5 , 0.25])
+    """
+    return splu(A).solve
+
+
+def chosen(**options: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the options that are given, in order."""
+    return tuple([(name, options[name]) for name in sorted(options) if options[name] is not None])
+
+
+# Iterative solutions
+
+
+class LinearOperator:
+    """Be a square matrix that is known by its products with vectors, written with NumPy's functions.
+
+    Iterative solutions of it are differentiated by what `matvec` captures, too; see `wengert.implicit.linear_solve`.
+
+    Args:
+        shape: of the matrix, (n, n).
+        matvec: a linear function of a vector of shape (n,), to the same shape.
+        dtype: of vectors; by default that of the right-hand side.
+
+    Raises:
+        ShapeError: it is not square.
+        DtypeError: `matvec` cannot be called.
+
+    >>> import wengert as wg
+    >>> def solved(k):
+    ...     return cg(LinearOperator((2, 2), lambda x: k * x), np.ones(2), rtol=1e-12)[0].sum()
+    >>> round(float(wg.grad(solved)(2.0)), 6)
+    -0.5
+    """
+
+    def __init__(self, shape: tuple[int, int], matvec: Callable[[Any], Any], dtype: Any = None) -> None:
+        require_callable("LinearOperator", matvec, "matvec")
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise ShapeError("LinearOperator", f"shape {tuple(shape)}", "a square one is needed", "Use a sparse array")
+        self.shape, self.matvec, self.dtype = tuple(shape), matvec, dtype
+
+    def __matmul__(self, x: Any) -> Any:
+        return self.matvec(x)
+
+
+def solve_by(name: str, a: Any, b: Any, x0: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the solution that one of SciPy's methods finds, and what it says of it."""
+    if isinstance(a, LinearOperator):
+        return solve_operator(name, a, b, x0, options)
+    matrix = sparse_operand(name, a)
+    right = right_side(name, matrix.shape[0], b, 1)
+    start = np.zeros(right.shape, right.dtype) if x0 is None else right_side(name, matrix.shape[0], x0, 1)
+    params = {"method": name, "pattern": matrix._pattern, "options": chosen(**options)}
+    x, info = apply(iterative_solve, as_tensor(matrix.data), right, start, transposed=False, unit=False, **params)
+    return x, info
+
+
+def solve_operator(name: str, a: LinearOperator, b: Any, x0: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the same of a matrix that is known by its products."""
+    from scipy.sparse import linalg
+
+    right = right_side(name, a.shape[0], b, 1)
+    given = {key: value for key, value in options.items() if value is not None}
+
+    def solve(matvec: Callable[[Any], Any], b: Any) -> Any:
+        operator = linalg.LinearOperator(a.shape, matvec=matvec, dtype=a.dtype or b.dtype)
+        return getattr(linalg, name)(operator, b, x0=x0, **given)[0]
+
+    x = linear_solve(a.matvec, right, solve, symmetric=name in SYMMETRIC)
+    far = np.linalg.norm(right - a.matvec(x)) > np.maximum(
+        options["rtol"] * np.linalg.norm(right), options.get("atol") or 0.0
+    )
+    return x, np.where(far, options.get("maxiter") or 10 * a.shape[0], 0)
+
+
+def method_of(name: str, summary: str, more: dict[str, tuple[Any, str]]) -> Callable[..., tuple[Any, Any]]:
+    """Return the function that solves systems by one of SciPy's methods."""
+
+    def method(
+        A: Any,  # noqa: N803 - SciPy's name
+        b: Any,
+        x0: Any = None,
+        *,
+        rtol: float = 1e-5,
+        **options: Any,
+    ) -> tuple[Any, Any]:
+        unknown = options.keys() - more.keys() - {"maxiter", "M", "callback"}
+        if unknown:
+            raise TypeError(f"{name}() got an unexpected keyword argument {min(unknown)!r}")
+        return solve_by(name, A, b, x0, {"rtol": rtol, **options})
+
+    lines = "".join([f"        {key}: {text}\n" for key, (_, text) in more.items()])
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"""Return the solution of a sparse linear system by {summary}; see `scipy.sparse.linalg.{name}`.
+
+    Args:
+        A: a square sparse array, or a `LinearOperator`.
+        b: the right-hand side, of shape (n,) or (n, 1).
+        x0: where to begin; no derivative depends on it.
+        rtol: how small the residual is to be, for a right-hand side of length one. Derivatives are as exact.
+{lines}        maxiter: the most iterations.
+        M: a preconditioner: what is like the inverse of `A`, as SciPy takes it; a constant.
+        callback: called after each iteration, as SciPy calls it.
+
+    Returns:
+        The solution, a Tensor of shape (n,), and SciPy's `info`: 0, or how many iterations were not enough, or less.
+        Of a `LinearOperator` it is 0 or `maxiter`, as the residual tells.
+
+    Raises:
+        NumericalError: when differentiated: it, or the system of the derivative, has not converged.
+        ShapeError: the matrix is not square, or `b` has another length.
+        DtypeError: it is not sparse.
+
+    >>> from wengert.scipy.sparse import diags_array
+    >>> x, info = {name}(diags_array(np.array([2.0, 4.0])), np.ones(2), rtol=1e-10)
+    >>> x.round(6), int(info)
+    (tensor([0.5 , 0.25]), 0)
+    """
+    return method
+
+
+ATOL = {"atol": (0.0, "how small it is to be at least, whatever the right-hand side.")}
+cg = method_of("cg", "conjugate gradients, for positive definite matrices", ATOL)
+bicgstab = method_of("bicgstab", "stabilised biconjugate gradients", ATOL)
+gmres = method_of(
+    "gmres",
+    "generalised minimal residuals",
+    {
+        **ATOL,
+        "restart": (None, "iterations between two restarts."),
+        "callback_type": (None, "what the callback is given, as SciPy has it."),
+    },
+)
+minres = method_of(
+    "minres",
+    "minimal residuals, for symmetric matrices",
+    {"shift": (0.0, "a multiple of the identity that is subtracted from `A`.")},
+)
+
+
+def least_squares_by(name: str, a: Any, b: Any, damp: float, options: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what `lsqr` or `lsmr` gives."""
+    matrix = sparse_operand(name, a, is_square=False)
+    if "c" in (matrix.dtype.kind, np.asarray(b).dtype.kind if type(b) is not Tensor else b.dtype.kind):
+        needed = "real numbers are needed"
+        raise DtypeError(name, "complex numbers", needed, "Write the system in real and imaginary parts")
+    right = right_side(name, matrix.shape[0], b, 1)
+    params = {"method": name, "pattern": matrix._pattern, "damp": float(damp), "options": chosen(**options)}
+    found: tuple[Any, ...] = apply(getattr(iterative_solves, name), as_tensor(matrix.data), right, **params)
+    return found
+
+
+def lsqr(
+    A: Any,  # noqa: N803 - SciPy's name
+    b: Any,
+    damp: float = 0.0,
+    atol: float = 1e-6,
+    btol: float = 1e-6,
+    conlim: float = 1e8,
+    iter_lim: int | None = None,
+    calc_var: bool = False,
+) -> tuple[Any, ...]:
+    """Return the least squares solution of a sparse system; see `scipy.sparse.linalg.lsqr`.
+
+    Args:
+        A: a sparse array of shape (m, n), with independent columns if there is no damping, to be differentiated.
+        b: the right-hand side, of shape (m,) or (m, 1).
+        damp: the damping d: what is minimised is |A x - b|^2 + d^2 |x|^2.
+        atol: how exact the elements of `A` are; derivatives are as exact.
+        btol: how exact those of `b` are.
+        conlim: the greatest condition.
+        iter_lim: the most iterations.
+        calc_var: whether variances are computed.
+
+    Returns:
+        The solution, a Tensor of shape (n,), and eight numbers and variances as SciPy has them, without derivatives.
+
+    Raises:
+        NumericalError: when differentiated: it, or the system of the derivative, has not converged.
+        UsageError: something else than the solution is differentiated.
+        ShapeError: `b` has another length.
+        DtypeError: the matrix is not sparse.
+
+    >>> from wengert.scipy.sparse import csr_array
+    >>> lsqr(csr_array(np.array([[1.0], [1.0]])), np.array([1.0, 3.0]))[0].round(6)
+    tensor([2.])
+    """
+    options = {"atol": atol, "btol": btol, "conlim": conlim, "iter_lim": iter_lim, "calc_var": calc_var}
+    return least_squares_by("lsqr", A, b, damp, options)
+
+
+def lsmr(
+    A: Any,  # noqa: N803 - SciPy's name
+    b: Any,
+    damp: float = 0.0,
+    atol: float = 1e-6,
+    btol: float = 1e-6,
+    conlim: float = 1e8,
+    maxiter: int | None = None,
+) -> tuple[Any, ...]:
+    """Return the least squares solution of a sparse system; see `scipy.sparse.linalg.lsmr`.
+
+    Args:
+        A: a sparse array of shape (m, n), with independent columns if there is no damping, to be differentiated.
+        b: the right-hand side, of shape (m,) or (m, 1).
+        damp: the damping d: what is minimised is |A x - b|^2 + d^2 |x|^2.
+        atol: how exact the elements of `A` are; derivatives are as exact.
+        btol: how exact those of `b` are.
+        conlim: the greatest condition.
+        maxiter: the most iterations.
+
+    Returns:
+        The solution, a Tensor of shape (n,), and seven numbers as SciPy has them, without derivatives.
+
+    Raises:
+        NumericalError: when differentiated: it, or the system of the derivative, has not converged.
+        UsageError: something else than the solution is differentiated.
+        ShapeError: `b` has another length.
+        DtypeError: the matrix is not sparse.
+
+    >>> from wengert.scipy.sparse import csr_array
+    >>> lsmr(csr_array(np.array([[1.0], [1.0]])), np.array([1.0, 3.0]))[0].round(6)
+    tensor([2.])
+    """
+    return least_squares_by("lsmr", A, b, damp, {"atol": atol, "btol": btol, "conlim": conlim, "maxiter": maxiter})
+
+
+if not TYPE_CHECKING:
+    __getattr__ = names_on_demand("wengert.scipy.sparse.linalg")

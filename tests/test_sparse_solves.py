@@ -1,0 +1,218 @@
+"""Sparse linear systems and least squares by SciPy's solvers: derivatives against those of full matrices."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg
+
+import wengert as wg
+from tests.cases import together
+from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
+from wengert.primitives.sparse import direct_solves
+from wengert.scipy.sparse import csr_array, linalg
+
+RNG = np.random.default_rng(2)
+SIZE = 6
+FULL = RNG.normal(size=(SIZE, SIZE)) * (RNG.uniform(size=(SIZE, SIZE)) < 0.4) + 5.0 * np.eye(SIZE)
+POSITIVE = FULL @ FULL.T
+B, MANY = RNG.normal(size=SIZE), RNG.normal(size=(3, SIZE))
+TIGHT: dict[str, Any] = {"rtol": 1e-13}
+
+
+def on_pattern(full: Any, matrix: Any) -> Any:
+    rows, columns = scipy.sparse.coo_array(matrix).coords
+    return full[rows, columns]
+
+
+def in_full(a: Any) -> Any:
+    return a.toarray() if hasattr(a, "toarray") else a
+
+
+def cubes(solve: Any) -> Any:
+    return lambda a, b: np.sum(solve(a, b) ** 3)
+
+
+def solve_full(a: Any, b: Any) -> Any:
+    return np.linalg.solve(a.toarray(), b)
+
+
+SOLVERS: dict[str, Any] = {
+    "spsolve": linalg.spsolve,
+    "splu": lambda a, b: linalg.splu(a).solve(b),
+    "the transpose": lambda a, b: linalg.splu(a.T.tocsc(), diag_pivot_thresh=0.5).solve(b, "T"),
+    "the adjoint": lambda a, b: linalg.splu(a.T.tocsc()).solve(b, "H"),
+    "factorized": lambda a, b: linalg.factorized(a)(b),
+    "gmres": lambda a, b: linalg.gmres(a, b, atol=0.0, restart=10, **TIGHT)[0],
+    "bicgstab": lambda a, b: linalg.bicgstab(a, b, np.ones(SIZE), **TIGHT)[0],
+    "cg": lambda a, b: linalg.cg(a, b, M=scipy.sparse.diags_array(1.0 / POSITIVE.diagonal()), **TIGHT)[0],
+    "minres": lambda a, b: linalg.minres(a, b, **TIGHT)[0],
+    "of products": lambda a, b: linalg.gmres(linalg.LinearOperator(a.shape, lambda x: a @ x), b, **TIGHT)[0],
+}
+
+
+@together("name", SOLVERS)
+def test_derivatives_of_solutions(name: str) -> None:
+    solve, full = SOLVERS[name], POSITIVE if name in ("cg", "minres") else FULL
+    matrix = scipy.sparse.csr_array(full)
+    np.testing.assert_allclose(solve(matrix, B), np.linalg.solve(full, B), rtol=1e-9)
+    want = wg.grad(cubes(solve_full), (0, 1))(matrix, B)
+    gradient = wg.grad(cubes(solve), (0, 1))
+    both = [gradient(matrix, B), wg.jit(gradient)(matrix, B), wg.grad(wg.jit(cubes(solve)), (0, 1))(matrix, B)]
+    for by_matrix, by_vector in both:
+        np.testing.assert_allclose(by_matrix.data, want[0].data, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(by_vector, want[1], rtol=1e-6, atol=1e-9)
+    direction = 0.1 * matrix
+    for run in (solve, wg.jit(solve)):
+        tangent = wg.jvp(run, (matrix, B), (direction, MANY[0]))[1]
+        np.testing.assert_allclose(tangent, wg.jvp(solve_full, (matrix, B), (direction, MANY[0]))[1], rtol=1e-6)
+    second = [wg.hvp(cubes(f), (matrix, B), (direction, B)) for f in (solve, solve_full)]
+    for got, wanted in zip(*second, strict=True):
+        np.testing.assert_allclose(getattr(got, "data", got), getattr(wanted, "data", wanted), rtol=1e-5, atol=1e-8)
+    lanes = wg.vmap(lambda s, b: solve(matrix * s, b))(np.array([1.0, 2.0, 4.0]), MANY)
+    np.testing.assert_allclose(
+        lanes, [np.linalg.solve(s * full, b) for s, b in zip((1, 2, 4), MANY, strict=True)], rtol=1e-9
+    )
+
+
+@together("format", ["csc", "coo", "dia", "bsr"])
+def test_systems_in_every_format(format: str) -> None:
+    matrix = scipy.sparse.csr_array(FULL).asformat(format)
+    for b in (B, MANY.T):
+        np.testing.assert_allclose(linalg.spsolve(matrix, b), np.linalg.solve(FULL, b))
+        gradient = wg.grad(lambda a, b=b: np.sum(linalg.spsolve(a, b) ** 2))(matrix)
+        want = wg.grad(lambda a, b=b: np.sum(solve_full(a, b) ** 2))(matrix)
+        np.testing.assert_allclose(in_full(gradient), in_full(want), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(wg.vmap(lambda b: linalg.spsolve(matrix, b))(MANY), np.linalg.solve(FULL, MANY.T).T)
+
+
+def test_one_factor_serves_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    own = direct_solves.factorise
+    monkeypatch.setattr(direct_solves, "factorise", lambda *args: made.append(args) or own(*args))
+    matrix = scipy.sparse.csr_array(FULL + np.diag(np.arange(SIZE)))
+    energy = cubes(linalg.spsolve)
+    wg.grad(energy, (0, 1))(matrix, B)
+    wg.jvp(energy, (matrix, B), (matrix, B))
+    wg.hvp(energy, (matrix, B), (matrix, B))
+    wg.jit(wg.grad(energy))(matrix, B)
+    wg.vmap(lambda b: wg.grad(energy, 1)(matrix, b))(MANY)
+    linalg.splu(matrix).solve(B, "T")
+    assert len(made) == 1
+    matrix.data[0] += 1.0
+    np.testing.assert_allclose(linalg.spsolve(matrix, B), np.linalg.solve(matrix.toarray(), B))
+    assert len(made) == 2
+
+
+def test_loops_of_systems() -> None:
+    matrix = scipy.sparse.csr_array(FULL)
+
+    def steps(solve: Any) -> Any:
+        return lambda a: np.sum(wg.fori_loop(0, 3, lambda _i, x: solve(a, x + B), B))
+
+    want = wg.grad(lambda a: np.sum(solve_full(a, solve_full(a, solve_full(a, 2 * B) + B) + B)))(matrix).data
+    for run in (wg.grad(steps(linalg.spsolve)), wg.jit(wg.grad(steps(linalg.spsolve)))):
+        np.testing.assert_allclose(run(matrix).data, want, rtol=1e-9)
+
+
+def test_numbers_of_other_types() -> None:
+    matrix, b = scipy.sparse.csc_array(FULL + 0.5j * np.eye(SIZE)), B + 1j * MANY[0]
+    gradient = wg.grad(lambda a, b: np.sum(np.abs(linalg.spsolve(a, b)) ** 2), (0, 1))(matrix, b)
+    want = wg.grad(lambda a, b: np.sum(np.abs(solve_full(a, b)) ** 2), (0, 1))(matrix, b)
+    np.testing.assert_allclose(gradient[0].data, want[0].data, rtol=1e-9)
+    np.testing.assert_allclose(gradient[1], want[1], rtol=1e-9)
+    real = scipy.sparse.csr_array(FULL)
+    np.testing.assert_allclose(linalg.spsolve(real, b), np.linalg.solve(FULL, b))
+    assert wg.grad(lambda a: np.sum(np.abs(linalg.spsolve(a, b)) ** 2))(real).dtype == np.float64
+    hermitian = scipy.sparse.csr_array(matrix.toarray() @ matrix.toarray().conj().T)
+    found = wg.grad(lambda a: np.sum(np.abs(linalg.cg(a, b, **TIGHT)[0]) ** 2))(hermitian)
+    want = wg.grad(lambda a: np.sum(np.abs(solve_full(a, b)) ** 2))(hermitian)
+    np.testing.assert_allclose(found.data, want.data, rtol=1e-6)
+    single = wg.grad(lambda a: np.sum(linalg.spsolve(a, B.astype(np.float32))))(real.astype(np.float32))
+    assert single.dtype == np.float32
+    assert linalg.spsolve(scipy.sparse.csr_array(np.eye(2, dtype=int)), np.array([1, 2])).dtype == np.float64
+    assert linalg.spsolve(real, np.zeros((SIZE, 0))).shape == (SIZE, 0)
+
+
+@together("name", ["lsqr", "lsmr"])
+def test_least_squares(name: str) -> None:
+    full = RNG.normal(size=(9, 4)) * (RNG.uniform(size=(9, 4)) < 0.7) + np.eye(9, 4)
+    matrix, b = scipy.sparse.csr_array(full), RNG.normal(size=9)
+    tight: dict[str, Any] = {"atol": 1e-15, "btol": 1e-15, "conlim": 0.0}
+    tight["iter_lim" if name == "lsqr" else "maxiter"] = 200
+    for damp in (0.0, 0.5):
+
+        def solve(a: Any, b: Any, damp: float = damp) -> Any:
+            return getattr(linalg, name)(a, b, damp, **tight)[0]
+
+        def of_normal_equations(a: Any, b: Any, damp: float = damp) -> Any:
+            whole = a.toarray()
+            return np.linalg.solve(whole.T @ whole + damp**2 * np.eye(4), whole.T @ b)
+
+        for transform in (wg.grad, lambda f, n: wg.jit(wg.grad(f, n))):
+            got, want = (transform(cubes(f), (0, 1))(matrix, b) for f in (solve, of_normal_equations))
+            np.testing.assert_allclose(got[0].data, want[0].data, rtol=1e-6, atol=1e-9)
+            np.testing.assert_allclose(got[1], want[1], rtol=1e-6, atol=1e-9)
+        got, want = (wg.jvp(f, (matrix, b), (matrix, b))[1] for f in (solve, of_normal_equations))
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-9)
+        got, want = (wg.hvp(cubes(f), (matrix, b), (matrix, b)) for f in (solve, of_normal_equations))
+        np.testing.assert_allclose(got[0].data, want[0].data, rtol=1e-5, atol=1e-8)
+    found, wanted = getattr(linalg, name)(matrix, b), getattr(scipy.sparse.linalg, name)(matrix, b)
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got, want)
+    with pytest.raises(UsageError, match=f"^{name}: a derivative of what tells how it went; one of the solution is "):
+        wg.grad(lambda b: getattr(linalg, name)(matrix, b)[3])(b)
+
+
+def test_what_has_not_converged_has_a_value_and_no_derivative() -> None:
+    matrix = scipy.sparse.csr_array(POSITIVE)
+    x, info = linalg.cg(matrix, B, maxiter=1)
+    wanted, said = scipy.sparse.linalg.cg(matrix, B, maxiter=1)
+    assert int(info) == said == 1
+    np.testing.assert_array_equal(x, wanted)
+    text = (
+        "cg: after 1 iterations it had not converged; a solution is needed to differentiate. Allow more iterations, "
+        "precondition it by M, or use spsolve."
+    )
+    for run in (lambda f: f, wg.jit):
+        with pytest.raises(NumericalError, match="^" + re.escape(text)):
+            run(wg.grad(lambda b: np.sum(linalg.cg(matrix, b, maxiter=1)[0])))(B)
+        with pytest.raises(NumericalError, match="^" + re.escape(text)):
+            wg.jvp(run(lambda b: linalg.cg(matrix, b, maxiter=1)[0]), (B,), (B,))
+    tiny = wg.vjp(lambda b: linalg.cg(matrix, b, atol=1e-12, **TIGHT)[0], B)[1](1e-30 * B)[0]
+    np.testing.assert_allclose(tiny, 1e-30 * np.linalg.solve(POSITIVE, B), rtol=1e-9)
+    assert int(linalg.gmres(linalg.LinearOperator((SIZE, SIZE), lambda x: FULL @ x), B, maxiter=1, restart=2)[1]) == 1
+
+
+def test_refusals_of_systems() -> None:
+    singular = scipy.sparse.csr_array(np.diag([1.0, 0.0]))
+    singular.eliminate_zeros()
+    text = "spsolve: a singular matrix of shape (2, 2), whose column 1 is empty; one with an inverse is needed. "
+    for run in (lambda f: f, wg.jit, wg.grad):
+        with pytest.raises(NumericalError, match="^" + re.escape(text)):
+            run(lambda a: np.sum(linalg.spsolve(a, np.ones(2))))(singular)
+    with pytest.raises(NumericalError, match=r"^splu: a singular matrix of shape \(2, 2\); "):
+        linalg.splu(csr_array(scipy.sparse.csr_array(np.ones((2, 2)))))
+    square = scipy.sparse.csr_array(FULL)
+    for call, kind, said in [
+        (lambda: linalg.spsolve(FULL, B), DtypeError, "spsolve: a matrix of type ndarray; a sparse array is needed. "),
+        (
+            lambda: linalg.spsolve(square[:3], B),
+            ShapeError,
+            "spsolve: a matrix of shape (3, 6); a square one is needed.",
+        ),
+        (lambda: linalg.spsolve(square, B[:2]), ShapeError, "spsolve: shape (2,) on the right of 6 equations; shape "),
+        (lambda: linalg.spsolve(square, square), DtypeError, "spsolve: a sparse right-hand side; an array is needed. "),
+        (lambda: linalg.cg(square, MANY.T), ShapeError, "cg: shape (6, 3) on the right of 6 equations; shape (6,) is "),
+        (lambda: linalg.splu(square).solve(B, "X"), UsageError, "solve: trans='X'; 'N', 'T' or 'H' is needed. "),
+        (lambda: linalg.LinearOperator((2, 3), abs), ShapeError, "LinearOperator: shape (2, 3); a square one is "),
+        (lambda: linalg.lsqr(square * 1j, B), DtypeError, "lsqr: complex numbers; real numbers are needed. "),
+        (lambda: linalg.cg(square, B, tol=1.0), TypeError, "cg() got an unexpected keyword argument 'tol'"),
+    ]:
+        with pytest.raises(kind) as caught:
+            call()
+        assert str(caught.value).startswith(said)
