@@ -77,6 +77,14 @@ def test_programs_in_lanes_and_graphs_are_those_alone() -> None:
     np.testing.assert_allclose(wg.jit(wg.grad(loss))(q), expected[0], rtol=1e-9, atol=1e-12)
 
 
+def test_larger_programs_are_solved_to_rounding() -> None:
+    P, q, A, b, G, h = program(150, 10, 150)
+    x, y, z = qp(P, q, A, b, G, h)
+    size = np.max(np.abs(P)) * np.max(np.abs(x)) * len(q)
+    np.testing.assert_allclose(P @ x + q + y @ A + z @ G, 0, atol=1e-13 * size)
+    assert np.all(G @ x <= h + 1e-11)
+
+
 def test_constraints_that_just_hold_are_named_and_left_out() -> None:
     one = np.array([[1.0, 1.0]])
     with pytest.warns(UserWarning, match=r"^qp: rows \[0\] of G are active with a multiplier of zero; derivatives are"):

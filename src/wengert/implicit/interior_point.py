@@ -10,8 +10,11 @@ from wengert.errors import NumericalError
 from wengert.implicit.programs import Program, solve_system
 
 MOST_STEPS = 100
-PRECISION = 1e-10
-"""At which residuals and gap, as parts of the data's size, the iteration ends; what is active is polished after it."""
+PRECISION, GAP = 1e-7, 1e-10
+"""At which residuals, and which gap, as parts of the data's size, the iteration ends; polishing does the rest.
+
+Residuals of larger programs stay at 1e-9: the matrices of the last steps are nearly singular.
+"""
 
 
 class Point(NamedTuple):
@@ -63,7 +66,7 @@ def solve_by_interior_point(program: Program) -> Any:
     with np.errstate(all="ignore"):  # of programs without a solution numbers grow
         for _ in range(MOST_STEPS):
             missed = residuals_at(point, program)
-            if missed.largest <= PRECISION * size:
+            if missed.largest <= PRECISION * size and missed.gap <= GAP * size:
                 return point.x
             if not np.isfinite(missed.largest):
                 break
