@@ -39,6 +39,10 @@ def last_write_wins(x):
     return y
 
 
+def grown(c, _):
+    return wg.while_loop(lambda s: np.sum(s) < 10, lambda s: s * s + 1, c), None
+
+
 def left_behind(x):
     return wg.scan(lambda c, u: (c * 0.5 + u, c * u), x[0], x)
 
@@ -100,6 +104,7 @@ EXACT = {
     "gradient of a loop": wg.grad(lambda x: np.sum(wg.fori_loop(0, 50, lambda i, s: np.sin(s) * 0.9, x))),
     "gradient of while": wg.grad(lambda x: np.sum(wg.while_loop(lambda s: np.sum(s) < 100, lambda s: s * s + 1, x))),
     "sparse matrix": lambda x: BANDED @ np.sin(x) + x @ BANDED + (BANDED @ x.reshape(6, 1))[:, 0],
+    "gradient of while in a scan": wg.grad(lambda x: np.sum(wg.scan(grown, x, None, length=3)[0])),
     "solved": lambda x: np.linalg.solve(np.stack([np.eye(2)] * 3) + 0.1, x.reshape(3, 2)[..., None]),
 }
 
@@ -125,6 +130,7 @@ def test_patterns_have_the_elements_that_are_not_zero_and_no_others(name):
 
 
 BY_PATTERN_ALONE = {"long scan", "long loop", "branch", "while", "gradient of a loop", "gradient of while", "solved"}
+BY_PATTERN_ALONE |= {"gradient of while in a scan"}
 """Where coefficients are not carried: long loops, branches that are not known, and routines."""
 
 

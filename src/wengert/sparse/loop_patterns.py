@@ -24,7 +24,7 @@ from wengert.core.maps.composition import compose
 from wengert.core.maps.coordinates import Coordinate
 from wengert.core.maps.index_maps import Shape
 from wengert.core.primitives.structured import StructuredLowering
-from wengert.core.values.aval import shape_of
+from wengert.core.values.aval import UNKNOWN, shape_of
 from wengert.core.values.tensor import is_staged
 from wengert.sparse.column_maps import Maps, known_lengths
 from wengert.sparse.loop_body import LoopBody
@@ -116,8 +116,10 @@ class InnerGraphs(StructuredLowering):
             given = [*values.constants, *state, *rows], [*maps.constants, *moving, *of_rows]
             found, reached = self.step(params["body"], *given)
             state, moving = found[: spec.carried], list(reached[: spec.carried])
-            for rows_left, own in zip(left, reached[spec.carried :], strict=True):
-                rows_left += [one.onto([Coordinate.at(position), *one.target]) for one in own]
+            outputs = self.equation.outputs[spec.carried :]
+            for rows_left, own, v in zip(left, reached[spec.carried :], outputs, strict=True):
+                at = [] if UNKNOWN in v.shape else [Coordinate.at(position)]  # rows of unknown number: each may be any
+                rows_left += [one.onto([*at, *one.target]) for one in own]
             for column, value in zip(behind, found[spec.carried :], strict=True):
                 column.append(value)
         stacks = zip(self.equation.outputs[spec.carried :], behind, strict=True)
@@ -134,7 +136,9 @@ def stack_of(variable: Variable, rows: Sequence[Any], reverse: bool) -> Any:
 
 
 def row_maps(maps: Maps, position: int, shape: Shape) -> Maps:
-    """Return the maps of one element of a sequence."""
+    """Return the maps of one element of a sequence; those of any, where nobody knows how many rows there are."""
+    if UNKNOWN in shape:
+        return maps
     own = [Coordinate.along(d) for d in range(len(shape) - 1)]
     row = BoxMap(shape[1:], own, [Coordinate.at(position), *own])
     return joined([compose(row, one, shape) for one in maps])
