@@ -405,6 +405,8 @@ def sparse(this: Subject) -> None:
         pattern, _ = pattern_with_causes(program, False)
         dense = dense_jacobian(leaves_alone(narrow), point)
         covered = pattern.to_scipy().toarray()
+        if covered.shape != dense.shape:
+            raise Rejected("a traced program gives numbers of other types than a plain one")
         missed = np.argwhere((dense != 0) & ~covered)
         if len(missed):
             raise Disagreement(f"pattern: elements {missed.tolist()} of {dense!r} are not in it")
