@@ -22,6 +22,8 @@ __all__ = ["PATTERNS", "cases", "count_colours"]
 
 generator = np.random.default_rng(0)
 clock = time.process_time
+WARM = 200
+"""Calls after which it has been decided to compile a derivative, or not to."""
 
 
 def bands(size: int) -> Any:
@@ -118,6 +120,8 @@ def prepared(
 
         make = wg.sparse.hessian if second else wg.sparse.jacobian
         derivative = make(problem())
+        for _ in range(WARM):  # after which it is compiled
+            derivative(x)
         return lambda: make(problem()).prepare(x), lambda: derivative(x)
     if library == "asdex":
         jax, asdex = (importlib.import_module(name) for name in ("jax", "asdex"))

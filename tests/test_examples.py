@@ -25,6 +25,7 @@ from examples import (
     kalman_filter,
     kernel_ridge,
     logistic_regression,
+    membrane,
     neural_ode,
     optimal_control,
     option_greeks,
@@ -113,6 +114,13 @@ def test_conductivity_is_recovered():
     spread = heat_equation.records(np.ones(8), np.sin(np.pi * x), 20)  # an eigenvector of the scheme
     factor = 1 - 4 * heat_equation.STEP * np.sin(np.pi / 16) ** 2
     np.testing.assert_allclose(spread[:, 1], factor ** np.arange(1, 21))
+
+
+def test_the_film_is_scherks_surface():
+    found = membrane.main(points=9)
+    assert found.largest_error < 0.01
+    assert found.gradients[-1] < 1e-12
+    assert found.elements == 289
 
 
 def test_greeks_have_their_formulas():

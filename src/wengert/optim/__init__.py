@@ -44,6 +44,7 @@ from wengert.optim.rules import (
     warmed_up,
 )
 from wengert.optim.scalar_roots import root_scalar
+from wengert.optim.sparse_constraints import constraint
 from wengert.optim.training import train
 from wengert.support.hints import names_on_demand
 
@@ -55,6 +56,7 @@ __all__ = [
     "adamw",
     "anderson",
     "clipped",
+    "constraint",
     "cosine",
     "curve_fit",
     "exponential",

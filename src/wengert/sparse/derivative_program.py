@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.values.aval import Aval, aval_of
 from wengert.errors import ShapeError
@@ -21,6 +23,7 @@ from wengert.transforms.reverse import gradient_at
 from wengert.transforms.tracing import Traced, trace_converting, trace_function
 from wengert.transforms.transformed_function import Options, make_derivative
 
+Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
 
 
@@ -33,7 +36,6 @@ class Program(NamedTuple):
     Attributes:
         plan: what it does.
         run: the jitted function of all arguments that gives elements, perhaps the value, and the auxiliary result.
-        write: the same of memory and all arguments, which writes elements into the memory.
         layout: the matrices that elements are put into.
         outer: the containers of the results by which matrices come.
         inner: the containers of the arguments.
@@ -45,8 +47,15 @@ class Program(NamedTuple):
     layout: BlockLayout
     outer: Any
     inner: Any
-    write: Function
-    memory: list[Any]
+    memory: list[Array]
+
+    def in_memory(self, data: Array) -> Array:
+        """Return elements in the memory of those before."""
+        if not self.memory:
+            self.memory.append(data)
+        if self.memory[0] is not data:
+            np.copyto(self.memory[0], data)
+        return self.memory[0]
 
 
 def make_program(fun: Function, request: Request, call: Call) -> Program:
@@ -67,8 +76,8 @@ def make_program(fun: Function, request: Request, call: Call) -> Program:
     heights, widths = ([count(avals)] if is_flat else [count([x]) for x in avals] for avals in (rows, inputs))
     layout = BlockLayout(plan.coloring.sparsity, heights, widths, "csr" if is_flat else request.format, request.lower)
     outer = flatten(request.options.in_form(call.selection))[1] if request.second else structure
-    run, write = jitted_elements(form, request, call, plan, layout)
-    return Program(plan, run, layout, outer, flatten(call.selection)[1], write, [])
+    run = jitted_elements(form, request, call, plan, layout)
+    return Program(plan, run, layout, outer, flatten(call.selection)[1], [])
 
 
 def count(avals: Sequence[Aval]) -> int:
@@ -123,10 +132,8 @@ def differentiated(form: Function, request: Request, call: Call) -> Function:
     return make_derivative(gradient_at, main, Options(options.name, call.chosen)) if request.second else main
 
 
-def jitted_elements(
-    form: Function, request: Request, call: Call, plan: Plan, layout: BlockLayout
-) -> tuple[Jitted[..., Any], Jitted[..., Any]]:
-    """Return the jitted functions that give the elements of matrices and what else is returned: `run` and `write`."""
+def jitted_elements(form: Function, request: Request, call: Call, plan: Plan, layout: BlockLayout) -> Jitted[..., Any]:
+    """Return the jitted function of all arguments that gives the elements of matrices and what else is returned."""
     options, coloring = request.options, plan.coloring
     places = coloring.lane_places if layout.order is None else coloring.lane_places[layout.order]
     of_arguments = differentiated(form, request, call)
@@ -140,11 +147,4 @@ def jitted_elements(
         value, *aux = split_aux(options.name, found) if options.has_aux else (found,)
         return (data, *([value] if request.with_value else []), *aux)
 
-    def write(memory: Any, *args: Any, **kwargs: Any) -> Any:
-        data, *more = elements(*args, **kwargs)
-        memory[...] = data
-        return tuple(more)
-
-    positions, names = call.static
-    shifted = tuple(i + 1 for i in positions)
-    return Jitted(elements, positions, names, ()), Jitted(write, shifted, names, (0,))
+    return Jitted(elements, *call.static, ())

@@ -15,7 +15,7 @@ from wengert.primitives.sparse.storage_pattern import pattern_of
 from wengert.sparse.block_layout import Block
 from wengert.sparse.derivative_arguments import Call, describe_inputs, kind_of_leaf
 from wengert.sparse.derivative_program import Program, make_program
-from wengert.sparse.plan_choice import Request
+from wengert.sparse.plan_choice import Request, warn_of_many
 from wengert.sparse.plans import Plan
 from wengert.support.attributes import function_name, resemble
 from wengert.support.function_protocol import LikeFunction
@@ -54,14 +54,10 @@ class SparseDerivative(LikeFunction):
                 program = self.make(call)
             if kind is not None:
                 self.programs[kind] = program
-        if not self.request.reuse or holds_tensors(args, kwargs):
-            return self.finish(program, *program.run(*args, **kwargs))
-        if program.memory:
-            rest = program.write(program.memory[0], *args, **kwargs)
-            return self.finish(program, program.memory[0], *rest)
         data, *more = program.run(*args, **kwargs)
-        program.memory.append(data)
-        return self.finish(program, program.memory[0], *more)
+        if self.request.reuse and isinstance(data, np.ndarray):
+            data = program.in_memory(data)
+        return self.finish(program, data, *more)
 
     def prepare(self, *args: Any, **kwargs: Any) -> SparseDerivative:
         """Find the pattern and the plan for examples of arguments, so that calls need not; return the function itself.
@@ -102,7 +98,9 @@ class SparseDerivative(LikeFunction):
         request = self.request
         if len(self.programs) >= MOST_KINDS:
             self.programs.pop(next(iter(self.programs)))
-        program = self.programs[call.key] = make_program(self.fun, request, call)
+        program = make_program(self.fun, request, call)
+        warn_of_many(request.options.name, program.plan)
+        self.programs[call.key] = program
         return program
 
     def finish(self, program: Program, data: Any, *more: Any) -> Any:
@@ -130,11 +128,6 @@ def kind_of_arrays(args: tuple[Any, ...]) -> Any:
             return None
         found += [x.shape, x.dtype]
     return tuple(found)
-
-
-def holds_tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Tell whether there are Tensors among arguments."""
-    return any(isinstance(leaf, Tensor) for leaf in flatten((args, kwargs))[0])
 
 
 def filled(block: Block, data: Any) -> Any:

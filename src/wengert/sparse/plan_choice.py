@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,7 +95,6 @@ def choose_plan(wanted: Wanted, of: Positional, request: Request) -> Plan:
     if request.plan == "dense":
         return Plan(own, "dense", each_line(pattern), reasons)
     coloring = color_symmetric(pattern, "auto") if wanted.second else color_general(pattern, "auto", "auto")
-    warn_of_many(wanted.name, coloring, reasons)
     return Plan(own, "colors", coloring, reasons)
 
 
@@ -143,10 +141,10 @@ def each_line(pattern: Pattern) -> Coloring:
     return Coloring(pattern, "general", None, (np.arange(m, dtype=np.int32), m), places)
 
 
-def warn_of_many(name: str, coloring: Coloring, reasons: Sequence[str]) -> None:
-    """Warn if there are so many colours that the dense derivative is no more work, and say what causes it."""
-    pattern = coloring.sparsity
-    if min(pattern.shape) <= FEW_LINES or coloring.count <= MANY * min(pattern.shape):
+def warn_of_many(name: str, plan: Plan) -> None:
+    """Warn if a plan has so many colours that the dense derivative is no more work, and say what causes it."""
+    coloring, pattern = plan.coloring, plan.coloring.sparsity
+    if plan.method != "colors" or min(plan.shape) <= FEW_LINES or plan.cost <= MANY:
         return
     by_rows = coloring.columns is not None
     lengths = np.diff(pattern.indptr) if by_rows else np.bincount(pattern.indices, minlength=pattern.shape[1])
@@ -154,7 +152,6 @@ def warn_of_many(name: str, coloring: Coloring, reasons: Sequence[str]) -> None:
     lines = ", ".join(f"{i} ({lengths[i]} elements)" for i in longest)
     text = (
         f"{name}: {coloring.count} colours for {pattern.shape[0]} x {pattern.shape[1]}, as many products as "
-        f"{coloring.count / min(pattern.shape):.0%} of the dense derivative takes; the longest "
-        f"{'rows' if by_rows else 'columns'} are {lines}"
+        f"{plan.cost:.0%} of the dense derivative takes; the longest {'rows' if by_rows else 'columns'} are {lines}"
     )
-    warnings.warn("; ".join([text, *reasons]) + ".", stacklevel=user_stacklevel())
+    warnings.warn("; ".join([text, *plan.reasons]) + ".", stacklevel=user_stacklevel())

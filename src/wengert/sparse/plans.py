@@ -61,10 +61,10 @@ class Plan:
     >>> print(plan)
     jacobian of 4 x 5: 8 elements (40 %), by 2 colours of columns
     2 products in place of 4: 0.5 of the dense derivative
-    |++   |
-    | ++  |
-    |  ++ |
-    |   ++|
+    |##   |
+    | ##  |
+    |  ## |
+    |   ##|
     """
 
     def __init__(self, identity: Identity, method: str, coloring: Coloring, reasons: Sequence[str] = ()) -> None:
@@ -216,7 +216,7 @@ def picture_lines(pattern: Pattern) -> list[str]:
         return []
     found = shares(pattern, min(m, PICTURE_ROWS), min(n, PICTURE_COLUMNS))
     top = len(SHADES) - 1
-    levels = np.where(found > 0, np.clip(np.ceil(found * (top - 1)), 1, top - 1), 0).astype(int)
+    levels = np.where(found > 0, np.clip(np.ceil(found * top), 1, top), 0).astype(int)
     return ["|" + "".join(SHADES[level] for level in row) + "|" for row in levels]
 
 

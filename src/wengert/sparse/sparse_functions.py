@@ -64,7 +64,7 @@ def jacobian(
             `wengert.tree.ravel`.
         plan: "auto", "colors", or "dense" for one column or row after the other; or a plan from `load_plan`.
         format: of the matrices, "csr" or "csc"; "flat" gives one matrix in csr for all results and arguments.
-        reuse: whether the next call writes into the memory of the matrices that this one returns.
+        reuse: whether later calls write into the memory of the matrices that the first one returns.
         has_aux: whether `fun` returns a pair (output, auxiliary result).
         check: whether the pattern is compared, when the plan is made, with products of the Jacobian with two random
             vectors.
