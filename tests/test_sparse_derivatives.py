@@ -5,10 +5,11 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse as sp
+from scipy.optimize import NonlinearConstraint
 
 import wengert as wg
 from tests.cases import together
-from wengert import sparse
+from wengert import optim, sparse
 from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import DtypeError, FileFormatError, ShapeError, UsageError
 
@@ -271,3 +272,39 @@ def test_sparse_derivatives_in_every_mode():
         loss(t).backward()
         np.testing.assert_allclose(t.grad.numpy(), wg.grad(other)(POINT))
         assert jacobian(wg.tensor(POINT)).format == "csr"
+
+
+def test_drivers_of_many_unknowns_use_sparse_derivatives_where_few_elements_are_stored():
+    target = np.linspace(1.0, 2.0, 320)
+
+    def residuals(p):
+        return np.concatenate([p["a"] ** 2 - target, 0.1 * (p["a"][1:] - p["a"][:-1])])
+
+    found = optim.least_squares(residuals, {"a": np.ones(320)})
+    assert sp.issparse(found.jac)
+    np.testing.assert_allclose(wg.grad(lambda p: np.sum(residuals(p) ** 2))(found.x)["a"], 0.0, atol=1e-6)
+    dense = optim.least_squares(residuals, {"a": np.ones(320)}, tr_solver="exact")
+    assert not sp.issparse(dense.jac)
+    np.testing.assert_allclose(found.x["a"], dense.x["a"], rtol=1e-6)
+
+    def energy(p):
+        return np.sum((p["a"] - target) ** 4) + np.sum((p["a"] - target) ** 2)
+
+    circles = optim.constraint(lambda p: p["a"][1:] ** 2 + p["a"][:-1] ** 2, -np.inf, 4.0)
+    ordinary = NonlinearConstraint(lambda p: np.sum(p["a"] ** 2), 0.0, 400.0)  # whose Jacobian is dense
+    options = {"maxiter": 8}
+    start = {"a": np.full(320, 0.5)}
+    found = optim.minimize(energy, start, method="trust-constr", constraints=[circles, ordinary], options=options)
+    assert sp.issparse(found.jac[0])
+    assert found.fun < energy(start)
+
+
+def test_constraints_have_sparse_derivatives():
+    constraint = optim.constraint(lambda x: x[1:] ** 2 + x[:-1] ** 2, -np.inf, 4.0)
+    np.testing.assert_allclose(constraint.fun(POINT), POINT[1:] ** 2 + POINT[:-1] ** 2)
+    slope = constraint.jac(POINT)
+    np.testing.assert_allclose(slope.toarray(), wg.jacobian(lambda x: x[1:] ** 2 + x[:-1] ** 2)(POINT))
+    np.testing.assert_allclose(constraint.fun(POINT), POINT[1:] ** 2 + POINT[:-1] ** 2)  # what came with the Jacobian
+    assert constraint.hess(POINT, np.ones(4)).nnz == 5
+    with pytest.raises(DtypeError, match=r"optim.constraint: .* function"):
+        optim.constraint(3.0, 0.0, 1.0)

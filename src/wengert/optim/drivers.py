@@ -43,7 +43,8 @@ def minimize(
     """Minimise a function of containers by one of SciPy's methods; see `scipy.optimize.minimize`.
 
     Values come with their gradient, and methods that use second derivatives get products with the Hessian
-    (Newton-CG, trust-ncg, trust-krylov, trust-constr) or the Hessian (dogleg, trust-exact).
+    (Newton-CG, trust-ncg, trust-krylov, trust-constr) or the Hessian (dogleg, trust-exact). With 300 unknowns and more,
+    trust-constr gets sparse Hessians and Jacobians where few elements are stored.
 
     Args:
         fun: the function: of a container like `x0`, and of `args`; returns a number.
@@ -94,14 +95,21 @@ def minimize(
     if problem.is_asked(functions=[c.get("fun") if isinstance(c, dict) else getattr(c, "fun", None) for c in many]):
         settings["constraints"] = [problem.flat_constraint(c) for c in many]
         return problem.result(differentiable.minimize(problem.scalar, problem.vector, problem.args, **settings))
-    found = optimize.minimize(
-        problem.value if name in WITHOUT_GRADIENT else problem.value_and_gradient,
-        problem.start,
-        constraints=[problem.constraint(c, curved=name == "trust-constr") for c in many],
-        **settings,
-        **derivatives,
-    )
-    return problem.result(found)
+    settings["constraints"] = [problem.constraint(c, curved=name == "trust-constr") for c in many]
+    if name == "trust-constr":
+        take_sparse(problem, settings, derivatives)
+    value = problem.value if name in WITHOUT_GRADIENT else problem.value_and_gradient
+    return problem.result(optimize.minimize(value, problem.start, **settings, **derivatives))
+
+
+def take_sparse(problem: VectorProblem, settings: dict[str, Any], derivatives: dict[str, Any]) -> None:
+    """Let a method that takes sparse matrices have them, where there are many unknowns and few elements."""
+    second = problem.sparse_hessian()
+    if second is not None:
+        derivatives["hess"] = second
+        del derivatives["hessp"]
+    if any(getattr(c, "is_sparse", False) for c in settings["constraints"]):  # then SciPy wants all to be
+        settings["options"] = {"sparse_jacobian": True, **(settings["options"] or {})}
 
 
 def reporter(problem: VectorProblem, callback: Callable[..., Any] | None, progress: bool) -> Callable[..., Any] | None:
@@ -130,6 +138,9 @@ def least_squares(
     fun: Callable[..., Any], x0: Any, args: Any = (), *, bounds: Any = None, jit: bool = True, **options: Any
 ) -> Any:
     """Minimise a sum of squares by SciPy's methods, with the Jacobian; see `scipy.optimize.least_squares`.
+
+    With 300 unknowns and more the Jacobian is a sparse array where few of its elements are stored, so that SciPy solves
+    by products (`tr_solver="lsmr"`), unless the method is "lm" or `tr_solver` is "exact".
 
     Args:
         fun: the residuals: of a container like `x0`, and of `args`; returns an array, or containers of arrays.
@@ -164,6 +175,8 @@ def least_squares(
         given = {"bounds": sides, "args": problem.args, **options}
         return problem.result(differentiable.least_squares(problem.residuals, problem.vector, **given))
     value, slope = problem.residuals_and_jacobian()
+    if options.get("method") != "lm" and options.get("tr_solver") != "exact":  # which take dense matrices alone
+        slope = problem.sparse_jacobian() or slope
     found = optimize.least_squares(value, problem.start, jac=slope, bounds=sides, **options)
     return problem.result(found)
 

@@ -15,6 +15,10 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.scipy.optimize._function_contents import Traces, holds_little, traces_of_function
 from wengert.scipy.optimize._solving import asking
+from wengert.sparse.derivatives import SparseDerivative
+from wengert.sparse.low_fill import if_low_fill
+from wengert.sparse.sparse_functions import hessian as sparse_hessian
+from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
 from wengert.support.attributes import resemble
 from wengert.support.cached import cached
 from wengert.traces.nodes import CREATED
@@ -163,6 +167,23 @@ class VectorProblem(FlatProblem):
             lambda x: np.asarray(slope(as_floats(x), *self.args), dtype=float),
         )
 
+    def sparse_jacobian(self) -> Callable[[Vector], Any] | None:
+        """Return the Jacobian of the residuals as sparse arrays, if there are many unknowns and few elements."""
+        return self.with_low_fill(sparse_jacobian, self.residuals)
+
+    def sparse_hessian(self) -> Callable[[Vector], Any] | None:
+        """Return the Hessian as sparse arrays, if there are many unknowns and few elements."""
+        return self.with_low_fill(sparse_hessian, self.scalar)
+
+    def with_low_fill(
+        self, derivative: Callable[..., SparseDerivative], function: Callable[..., Any], *more: Any
+    ) -> Callable[..., Any] | None:
+        """Return a sparse derivative of a function of vectors and the further arguments, if few elements are stored."""
+        if not self.compiled:
+            return None
+        found = if_low_fill(derivative(function), as_floats(self.start), *more, *self.args)
+        return None if found is None else lambda x, *others: found(as_floats(x), *others, *self.args)
+
     def result(self, found: Any) -> Any:
         """Return SciPy's result with the user's containers in place of vectors."""
         found.x = self.back(found.x)
@@ -239,6 +260,10 @@ class VectorProblem(FlatProblem):
         from scipy.optimize import NonlinearConstraint
 
         slope = given.get("jac") if isinstance(given, dict) else getattr(given, "jac", None)
+        own = getattr(given, "function", None)  # of `optim.constraint`, whose derivatives are made anew
+        if own is not None:
+            given = NonlinearConstraint(own, given.lb, given.ub, keep_feasible=given.keep_feasible)
+            slope = None
         if callable(slope):
             if isinstance(self.example, np.ndarray | Tensor) and self.example.ndim == 1:
                 return given
@@ -253,6 +278,9 @@ class VectorProblem(FlatProblem):
             inner = VectorProblem(self.name, given.fun, self.example, (), self.compiled)
             value, slope = inner.residuals_and_jacobian()
             residuals = inner.residuals
+            sparse = inner.sparse_jacobian() if curved else None
+            if sparse is not None:
+                return inner.sparse_constraint(given, value, sparse)
             weighted = inner.run("weighted", lambda: hessian(lambda x, weights: np.sum(residuals(x) * weights)))
             return NonlinearConstraint(
                 value,
@@ -263,6 +291,23 @@ class VectorProblem(FlatProblem):
                 keep_feasible=given.keep_feasible,
             )
         return given
+
+    def sparse_constraint(self, given: Any, value: Callable[..., Any], slope: Callable[..., Any]) -> Any:
+        """Return a constraint with sparse derivatives."""
+        from scipy.optimize import NonlinearConstraint
+
+        residuals = self.residuals
+        weighted = sparse_hessian(lambda x, weights: np.sum(residuals(x) * weights))
+        found = NonlinearConstraint(
+            value,
+            given.lb,
+            given.ub,
+            jac=slope,
+            hess=lambda x, weights: weighted(as_floats(x), np.asarray(weights, dtype=float)),
+            keep_feasible=given.keep_feasible,
+        )
+        found.is_sparse = True
+        return found
 
 
 def in_better_mode(residuals: Callable[..., Any]) -> Callable[..., Any]:
