@@ -79,8 +79,8 @@ def test_jacobians_are_the_dense_ones_at_each_leaf(case):
     dense = wg.jacobian(fun, argnums)(*args)
     chosen = [args[argnums]] if isinstance(argnums, int) else [args[i] for i in argnums]
     outputs, leaves = flatten(fun(*args))[0], flatten(chosen)[0]
-    for format in ("csr", "csc"):
-        found = sparse.jacobian(fun, argnums, format=format)(*args)
+    for format, plan in (("csr", "auto"), ("csc", "colors"), ("csr", "dense")):
+        found = sparse.jacobian(fun, argnums, format=format, plan=plan)(*args)
         expected = flatten(dense)[0]
         matrices = matrices_in(found, dense)
         pairs = [(output, leaf) for output in outputs for leaf in leaves]
@@ -98,11 +98,13 @@ def test_hessians_are_the_dense_ones():
     def energy(p, scale):
         return scale * np.sum(p["a"] ** 3) + np.sum(p["a"][:, 0]) * p["b"][0] + p["b"][1] ** 4
 
-    dense, found = wg.hessian(energy)(TREE, 2.0), sparse.hessian(energy)(TREE, 2.0)
-    for one in "ab":
-        for other in "ab":
-            expected = matrix_of(dense[one][other], TREE[one], TREE[other])
-            np.testing.assert_allclose(found[one][other].toarray(), expected)
+    dense = wg.hessian(energy)(TREE, 2.0)
+    for plan in ("auto", "colors"):
+        found = sparse.hessian(energy, plan=plan)(TREE, 2.0)
+        for one in "ab":
+            for other in "ab":
+                expected = matrix_of(dense[one][other], TREE[one], TREE[other])
+                np.testing.assert_allclose(found[one][other].toarray(), expected)
     flat = sparse.hessian(energy, format="flat")(TREE, 2.0)
     lower = sparse.hessian(energy, format="flat", lower=True)(TREE, 2.0)
     np.testing.assert_allclose(np.tril(flat.toarray()), lower.toarray())
@@ -158,7 +160,7 @@ def test_the_same_memory_is_written_to_where_that_is_asked_for():
 
 
 def test_plans_say_what_is_done_and_can_be_kept(tmp_path):
-    plan = sparse.jacobian(arrow).plan(np.ones(30))
+    plan = sparse.jacobian(arrow, plan="colors").plan(np.ones(30))
     assert (plan.method, plan.coloring.count, plan.nnz, plan.shape) == ("colors", 3, 88, (30, 30))
     lines = str(plan).splitlines()
     assert lines[0] == "jacobian of 30 x 30: 88 elements (9.8 %), by 2 colours of columns and 1 of rows"
@@ -176,6 +178,15 @@ def test_plans_say_what_is_done_and_can_be_kept(tmp_path):
     ):
         with pytest.raises(UsageError, match=rf"sparse.jacobian: {text}.*; one of this function is needed\. Leave"):
             sparse.jacobian(fun, plan=sparse.load_plan(tmp_path / "plan"))(point)
+    plan = sparse.jacobian(arrow).plan(np.ones(30))
+    assert (plan.method, plan.coloring, str(plan).splitlines()[0]) == (
+        "maps",
+        None,
+        f"jacobian of 30 x 30: 88 elements (9.8 %), by {plan.maps} maps",
+    )
+    plan.save(tmp_path / "maps")
+    derivative = sparse.jacobian(arrow, plan=sparse.load_plan(tmp_path / "maps"))
+    np.testing.assert_allclose(derivative(x).toarray(), wg.jacobian(arrow)(x))
     with pytest.raises(UsageError, match=r"sparse.hessian: a plan of a jacobian; one of this function is needed"):
         sparse.hessian(rosenbrock, plan=plan)(x)
     damaged = bytearray((tmp_path / "plan").read_bytes())
@@ -216,7 +227,7 @@ def test_many_colours_are_told_once_with_their_cause():
         return np.sum(x) * x
 
     with pytest.warns(UserWarning, match=r"30 colours for 30 x 30, .* the longest rows are 0 \(30 elements\)"):
-        derivative = sparse.jacobian(mixed).prepare(np.ones(30))
+        derivative = sparse.jacobian(mixed, plan="colors").prepare(np.ones(30))
     with warnings.catch_warnings(action="error"):
         np.testing.assert_allclose(derivative(np.ones(30)).toarray(), wg.jacobian(mixed)(np.ones(30)))
         sparse.jacobian(mixed, plan="dense")(np.ones(30))
@@ -235,6 +246,12 @@ def test_what_cannot_be_used_is_refused():
         sparse.jacobian(differences)(POINT + 0j)
     with pytest.raises(UsageError, match=r"sparse.jacobian: format='coo'; 'csr', 'csc' or 'flat' .* is needed"):
         sparse.jacobian(differences, format="coo")
+    with pytest.raises(UsageError, match=r"sparse.jacobian: a pattern beside plan='maps'; one of them is needed"):
+        sparse.jacobian(differences, plan="maps", pattern=np.ones((4, 5)))(POINT)
+    with pytest.raises(
+        UsageError, match=r"sparse.jacobian: plan='maps' of a function with an operation that maps do not"
+    ):
+        sparse.jacobian(with_loop, plan="maps")(POINT)
     with pytest.raises(UsageError, match=r"sparse.jacobian: plan='best'; a plan or one of 'auto', .* is needed"):
         sparse.jacobian(differences, plan="best")
 
@@ -244,7 +261,8 @@ def test_sparse_derivatives_in_every_mode():
         return wg.jacobian(differences)(x)
 
     batch = np.stack([POINT, 2 * POINT, POINT - 1.0])
-    for jacobian in (sparse.jacobian(differences),):
+    for plan in ("maps", "colors"):
+        jacobian = sparse.jacobian(differences, plan=plan)
 
         def loss(x, jacobian=jacobian):
             return np.sum((jacobian(x) @ x) ** 2)
@@ -272,6 +290,16 @@ def test_sparse_derivatives_in_every_mode():
         loss(t).backward()
         np.testing.assert_allclose(t.grad.numpy(), wg.grad(other)(POINT))
         assert jacobian(wg.tensor(POINT)).format == "csr"
+
+
+def test_what_a_function_captures_is_differentiated():
+    def sum_of_slopes(a):
+        return np.sum(sparse.jacobian(lambda x: a * x[1:] * x[:-1])(POINT).data)
+
+    expected = 2 * POINT.sum() - POINT[0] - POINT[-1]
+    assert wg.grad(sum_of_slopes)(2.0) == pytest.approx(expected)
+    assert wg.jit(wg.grad(sum_of_slopes))(2.0) == pytest.approx(expected)
+    assert wg.jvp(sum_of_slopes, (2.0,), (1.0,))[1] == pytest.approx(expected)
 
 
 def test_drivers_of_many_unknowns_use_sparse_derivatives_where_few_elements_are_stored():

@@ -77,8 +77,12 @@ class Positional:
         positions, names = call.static
         self.positions = [i for i in range(len(call.args)) if i not in positions]
         self.names = [name for name in call.kwargs if name not in names]
-        self.values = [*(call.args[i] for i in self.positions), *(call.kwargs[name] for name in self.names)]
+        self.values = self.traced(call.args, call.kwargs)
         self.argnums = tuple(self.positions.index(i) for i in call.chosen)
+
+    def traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Return those of some arguments that are traced."""
+        return [*(args[i] for i in self.positions), *(kwargs[name] for name in self.names)]
 
     def __call__(self, *values: Any) -> Any:
         """Call the function."""

@@ -14,6 +14,7 @@ from wengert.errors import ShapeError
 from wengert.sparse.block_layout import BlockLayout
 from wengert.sparse.derivative_arguments import Call, Positional, describe_inputs
 from wengert.sparse.lanes import lane_elements
+from wengert.sparse.map_plan import MapPlan
 from wengert.sparse.pattern_check import require_every_element
 from wengert.sparse.plan_choice import Request, Wanted, choose_plan
 from wengert.sparse.plans import Plan
@@ -69,14 +70,14 @@ def make_program(fun: Function, request: Request, call: Call) -> Program:
     rows = inputs if request.second else outputs
     positional = Positional(differentiated(form, request, call), call)
     wanted = Wanted(name, describe_inputs(call), request.second, (count(rows), count(inputs)), traced.graph)
-    plan = choose_plan(wanted, positional, request)
-    if request.check:
+    plan, maps = choose_plan(wanted, positional, request)
+    if request.check and plan.coloring is not None:
         require_every_element(name, positional, plan.coloring, traced.graph)
     is_flat = request.format == "flat"
     heights, widths = ([count(avals)] if is_flat else [count([x]) for x in avals] for avals in (rows, inputs))
-    layout = BlockLayout(plan.coloring.sparsity, heights, widths, "csr" if is_flat else request.format, request.lower)
+    layout = BlockLayout(plan.sparsity, heights, widths, "csr" if is_flat else request.format, request.lower)
     outer = flatten(request.options.in_form(call.selection))[1] if request.second else structure
-    run = jitted_elements(form, request, call, plan, layout)
+    run = jitted_elements(form, request, call, elements_of(form, request, call, plan, maps), layout)
     return Program(plan, run, layout, outer, flatten(call.selection)[1], [])
 
 
@@ -132,15 +133,44 @@ def differentiated(form: Function, request: Request, call: Call) -> Function:
     return make_derivative(gradient_at, main, Options(options.name, call.chosen)) if request.second else main
 
 
-def jitted_elements(form: Function, request: Request, call: Call, plan: Plan, layout: BlockLayout) -> Jitted[..., Any]:
+def elements_of(form: Function, request: Request, call: Call, plan: Plan, maps: MapPlan | None) -> Function:
+    """Return the function of all arguments that gives the elements of a Jacobian in the order of its pattern.
+
+    Args:
+        form: the function whose derivative is wanted.
+        request: what is asked for.
+        call: the arguments.
+        plan: what is done.
+        maps: what carries a plan by maps out.
+    """
+    if maps is not None:
+        by_maps, positional = maps, Positional(form, call)
+        return lambda args, kwargs, order: in_order(by_maps.elements(*positional.traced(args, kwargs)), order)
+    coloring = plan.coloring
+    assert coloring is not None
+    places, fun, name = coloring.lane_places, differentiated(form, request, call), request.options.name
+
+    def of_lanes(args: tuple[Any, ...], kwargs: dict[str, Any], order: Array | None) -> Any:
+        chosen = tuple(args[i] for i in call.chosen)
+        own = places if order is None else places[order]
+        return lane_elements(name, Narrowed(fun, args, call.chosen, kwargs), chosen, coloring, own)
+
+    return of_lanes
+
+
+def in_order(elements: Any, order: Array | None) -> Any:
+    """Return elements in the order of matrices."""
+    return elements if order is None else elements[order]
+
+
+def jitted_elements(
+    form: Function, request: Request, call: Call, of: Function, layout: BlockLayout
+) -> Jitted[..., Any]:
     """Return the jitted function of all arguments that gives the elements of matrices and what else is returned."""
-    options, coloring = request.options, plan.coloring
-    places = coloring.lane_places if layout.order is None else coloring.lane_places[layout.order]
-    of_arguments = differentiated(form, request, call)
+    options, order = request.options, layout.order
 
     def elements(*args: Any, **kwargs: Any) -> Any:
-        chosen = tuple(args[i] for i in call.chosen)
-        data = lane_elements(options.name, Narrowed(of_arguments, args, call.chosen, kwargs), chosen, coloring, places)
+        data = of(args, kwargs, order)
         if not (request.with_value or options.has_aux):
             return (data,)
         found = form(*args, **kwargs)

@@ -23,6 +23,7 @@ from wengert.sparse.pattern import Pattern
 from wengert.sparse.tangent_program import TangentProgram
 from wengert.sparse.value_walk import InnerValues, NotByMaps, ValueWalk
 from wengert.transforms.jit import jit
+from wengert.transforms.tracing import trace
 
 MOST_READ = 4
 """Up to so many contributions to each element are read and added; where there are more, each is added in its place."""
@@ -137,7 +138,7 @@ class MapPlan:
         self.placement: Placement | None = None
         self.count = 0
         self.evaluate: Callable[..., Any] = jit(self.elements)
-        self.evaluate(*args)
+        trace(self.elements)(*args)
 
     @property
     def pattern(self) -> Pattern:

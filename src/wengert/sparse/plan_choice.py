@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,13 +16,16 @@ from wengert.sparse.coloring import Coloring
 from wengert.sparse.coloring_methods import as_pattern, color_general, color_symmetric, require_symmetric, transpose
 from wengert.sparse.derivative_arguments import Positional
 from wengert.sparse.find_pattern import pattern_with_causes
+from wengert.sparse.map_plan import MapPlan, plan_by_maps
 from wengert.sparse.pattern import Pattern
 from wengert.sparse.plans import VERSION, Identity, Plan
 from wengert.sparse.tangent_program import TangentProgram
 from wengert.transforms.transformed_function import Options
 
 Array = np.ndarray[Any, Any]
-METHODS = ("auto", "colors", "dense")
+METHODS = ("auto", "maps", "colors", "dense")
+MOST_MAPS = 48
+"""Maps of a Jacobian up to which a plan by them is taken without looking for colours, whatever these may be."""
 FEW_LINES = 20
 """Rows or columns up to which nobody is told that they are computed one by one."""
 MANY = 0.5
@@ -79,23 +83,60 @@ class Wanted(NamedTuple):
         return Identity("hessian" if self.second else "jacobian", self.inputs, "" if own is None else own.hex())
 
 
-def choose_plan(wanted: Wanted, of: Positional, request: Request) -> Plan:
-    """Return the plan that was given, if it is of this function and these arguments, or the best one."""
+def choose_plan(wanted: Wanted, of: Positional, request: Request) -> tuple[Plan, MapPlan | None]:
+    """Return the plan that was given, if it is of this function and these arguments, or the one that takes least.
+
+    With a plan by maps comes what carries it out.
+    """
     own = wanted.identity()
     if isinstance(request.plan, Plan):
         require_same(wanted.name, request.plan.identity, own)
-        return request.plan
-    if request.pattern is None:
-        pattern, dense = pattern_with_causes(TangentProgram(wanted.name, of, of.values, of.argnums), False)
-        reasons = [f"{e.primitive.name} makes it dense, {e.position or 'of the library'}" for e in dense[:NAMED]]
-        if wanted.second:
-            pattern = with_transpose(pattern)
-    else:
-        pattern, reasons = given_pattern(wanted, request.pattern), []
-    if request.plan == "dense":
-        return Plan(own, "dense", each_line(pattern), reasons)
+        given = request.plan
+        return given, require_maps(wanted, of) if given.method == "maps" else None
+    if request.pattern is not None:
+        pattern = given_pattern(wanted, request.pattern)
+        if request.plan == "maps":
+            given_both = "a pattern beside plan='maps'"
+            raise UsageError(wanted.name, given_both, "one of them is needed", "Leave pattern out: maps find their own")
+        return plan_for_pattern(wanted, own, pattern, request.plan, []), None
+    if request.plan == "maps":
+        maps = require_maps(wanted, of)
+        return Plan(own, "maps", maps.pattern, None, maps.count), maps
+    program = TangentProgram(wanted.name, of, of.values, of.argnums)
+    found = plan_by_maps(program, of.values) if request.plan == "auto" else None
+    if found is not None and found.count <= MOST_MAPS:
+        return Plan(own, "maps", found.pattern, None, found.count), found
+    pattern, dense = pattern_with_causes(program, False)
+    reasons = [f"{e.primitive.name} makes it dense, {e.position or 'of the library'}" for e in dense[:NAMED]]
+    if wanted.second:
+        pattern = with_transpose(pattern)
+    plan = plan_for_pattern(wanted, own, pattern, request.plan, reasons, None if found is None else found.count)
+    return plan, found if plan.method == "maps" else None
+
+
+def require_maps(wanted: Wanted, of: Positional) -> MapPlan:
+    """Return the plan by maps; raise a UsageError if there is none."""
+    maps = plan_by_maps(TangentProgram(wanted.name, of, of.values, of.argnums), of.values)
+    if maps is None:
+        given = "plan='maps' of a function with an operation that maps do not follow"
+        needed = "gathers, sums, products and functions of each element are needed"
+        raise UsageError(wanted.name, given, needed, "Leave plan out")
+    return maps
+
+
+def plan_for_pattern(
+    wanted: Wanted, own: Identity, pattern: Pattern, method: str, reasons: Sequence[str], maps: int | None = None
+) -> Plan:
+    """Return the plan by colours of a pattern, or by some number of maps if these take less."""
+    if method == "dense":
+        return Plan(own, "dense", pattern, each_line(pattern), 0, reasons)
     coloring = color_symmetric(pattern, "auto") if wanted.second else color_general(pattern, "auto", "auto")
-    return Plan(own, "colors", coloring, reasons)
+    plan = Plan(own, "colors", pattern, coloring, 0, reasons)
+    if maps is not None:
+        other = Plan(own, "maps", pattern, None, maps, reasons)
+        if other.cost < plan.cost:
+            return other
+    return plan
 
 
 def require_same(name: str, plan: Identity, own: Identity) -> None:
@@ -143,15 +184,15 @@ def each_line(pattern: Pattern) -> Coloring:
 
 def warn_of_many(name: str, plan: Plan) -> None:
     """Warn if a plan has so many colours that the dense derivative is no more work, and say what causes it."""
-    coloring, pattern = plan.coloring, plan.coloring.sparsity
-    if plan.method != "colors" or min(plan.shape) <= FEW_LINES or plan.cost <= MANY:
+    coloring, shape = plan.coloring, plan.shape
+    if plan.method != "colors" or coloring is None or min(shape) <= FEW_LINES or plan.cost <= MANY:
         return
     by_rows = coloring.columns is not None
-    lengths = np.diff(pattern.indptr) if by_rows else np.bincount(pattern.indices, minlength=pattern.shape[1])
+    lengths = np.diff(plan.sparsity.indptr) if by_rows else np.bincount(plan.sparsity.indices, minlength=shape[1])
     longest = np.argsort(-lengths, kind="stable")[:NAMED]
     lines = ", ".join(f"{i} ({lengths[i]} elements)" for i in longest)
     text = (
-        f"{name}: {coloring.count} colours for {pattern.shape[0]} x {pattern.shape[1]}, as many products as "
-        f"{plan.cost:.0%} of the dense derivative takes; the longest {'rows' if by_rows else 'columns'} are {lines}"
+        f"{name}: {coloring.count} colours for {shape[0]} x {shape[1]}, as many products as {plan.cost:.0%} of the "
+        f"dense derivative takes; the longest {'rows' if by_rows else 'columns'} are {lines}"
     )
     warnings.warn("; ".join([text, *plan.reasons]) + ".", stacklevel=user_stacklevel())

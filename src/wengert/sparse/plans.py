@@ -26,7 +26,10 @@ PICTURE_ROWS, PICTURE_COLUMNS = 12, 24
 SHADES = " .:+#"
 SIDE = 96
 """Squares along the longer side of a picture in a notebook."""
-ARRAYS = ("indptr", "indices", "columns", "rows", "by_column", "line", "group")
+ARRAYS = ("columns", "rows", "by_column", "line", "group")
+"""Of a colouring."""
+PRODUCTS_A_MAP = 0.2
+"""What a map takes by what a product takes: 0.13 to 0.33 for stencils, Hessians of chains, collocation and arrows."""
 
 
 DAMAGED = (ValueError, LookupError, TypeError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
@@ -52,58 +55,86 @@ class Plan:
 
     Attributes:
         identity: what it is for.
-        method: "colors", or "dense" if each column or row is computed by itself.
-        coloring: the colours of rows and columns, with the pattern.
+        method: "maps" if elements are computed one by one, "colors" if by sums of columns and rows, or "dense" if each
+            column or row is computed by itself.
+        pattern: which elements may be other than zero.
+        coloring: the colours of rows and columns; None for a plan by maps.
+        maps: of how many maps between elements the derivative is the sum, in a plan by maps.
         reasons: what else is to be said: what the dense parts of the pattern come from.
 
     >>> import wengert as wg
     >>> plan = wg.sparse.jacobian(lambda x: x[1:] * x[:-1]).plan(np.ones(5))
     >>> print(plan)
-    jacobian of 4 x 5: 8 elements (40 %), by 2 colours of columns
-    2 products in place of 4: 0.5 of the dense derivative
+    jacobian of 4 x 5: 8 elements (40 %), by 2 maps
+    0.4 products in place of 4: 0.1 of the dense derivative
     |##   |
     | ##  |
     |  ## |
     |   ##|
     """
 
-    def __init__(self, identity: Identity, method: str, coloring: Coloring, reasons: Sequence[str] = ()) -> None:
-        self.identity, self.method, self.coloring, self.reasons = identity, method, coloring, tuple(reasons)
+    def __init__(
+        self,
+        identity: Identity,
+        method: str,
+        pattern: Pattern,
+        coloring: Coloring | None,
+        maps: int = 0,
+        reasons: Sequence[str] = (),
+    ) -> None:
+        self.identity, self.method, self.sparsity, self.coloring = identity, method, pattern, coloring
+        self.maps, self.reasons = maps, tuple(reasons)
+
+    @property
+    def pattern(self) -> Any:
+        """The pattern, a `scipy.sparse.csr_array` of bools."""
+        return self.sparsity.to_scipy()
 
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of rows and columns, of all results and all arguments."""
-        return self.coloring.sparsity.shape
+        return self.sparsity.shape
 
     @property
     def nnz(self) -> int:
         """How many elements are stored."""
-        return self.coloring.sparsity.count
+        return self.sparsity.count
+
+    @property
+    def products(self) -> float:
+        """What it takes, in products of the Jacobian with a vector: a map takes about a fifth of one."""
+        return PRODUCTS_A_MAP * self.maps if self.coloring is None else self.coloring.count
 
     @property
     def cost(self) -> float:
-        """What it takes by what the dense derivative does, by the number of products with the Jacobian."""
-        dense = min(self.shape) if self.coloring.structure == "general" else self.shape[1]
-        return self.coloring.count / max(dense, 1)
+        """What it takes by what the dense derivative does, whose columns or rows, if these are fewer, are products."""
+        return self.products / max(min(self.shape), 1)
 
     def __str__(self) -> str:
         m, n = self.shape
         share = 100 * self.nnz / max(m * n, 1)
-        how = str(self.coloring).partition(": ")[2].removesuffix(">").replace(" colours", "")
-        sides = how.replace(" of ", " colours of ", 1) if self.method == "colors" else f"all {how}"
         lines = [
-            f"{self.identity.name} of {m} x {n}: {self.nnz} elements ({share:.2g} %), by {sides}",
-            f"{self.coloring.count} products in place of {round(self.coloring.count / self.cost) if self.cost else 0}: "
-            f"{self.cost:.2g} of the dense derivative",
+            f"{self.identity.name} of {m} x {n}: {self.nnz} elements ({share:.2g} %), by {self.means()}",
+            f"{self.products:.3g} products in place of {min(m, n)}: {self.cost:.2g} of the dense derivative",
             *self.reasons,
         ]
-        return "\n".join(lines + picture_lines(self.coloring.sparsity))
+        return "\n".join(lines + picture_lines(self.sparsity))
+
+    def means(self) -> str:
+        """Return by what elements are computed, as the plan prints it."""
+        if self.coloring is None:
+            return f"{self.maps} maps"
+        sides = [(self.coloring.column_count, "columns"), (self.coloring.row_count, "rows")]
+        parts = [f"{count} of {what}" for count, what in sides if count]
+        if self.method == "dense":
+            return f"all of {' and '.join(what for count, what in sides if count)}"
+        return " and ".join(parts).replace(" of ", " colours of ", 1) or "nothing"
 
     def __repr__(self) -> str:
         return f"<plan: {str(self).partition(chr(10))[0]}>"
 
     def _repr_svg_(self) -> str:
-        return svg_of(self.coloring.sparsity)
+        return svg_of(self.sparsity)
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the plan to a file: arrays and text, nothing that runs; the function is known by a digest.
@@ -120,8 +151,10 @@ class Plan:
             needed = "arrays and numbers alone are needed"
             raise UsageError("Plan.save", given, needed, "Pass what it captures as arguments")
         head = {"version": VERSION, **self.identity._asdict(), "method": self.method, "reasons": self.reasons}
-        head |= {"shape": self.shape, "structure": self.coloring.structure}
-        head |= {"counts": (self.coloring.column_count, self.coloring.row_count)}
+        head |= {"shape": self.shape, "maps": self.maps}
+        if self.coloring is not None:
+            head |= {"structure": self.coloring.structure}
+            head |= {"counts": (self.coloring.column_count, self.coloring.row_count)}
         arrays = {name: array for name, array in self.arrays().items() if array is not None}
         text = json.dumps(head)
         entries = {"head": np.array(text), "fingerprint": np.array(fingerprint(text, arrays)), **arrays}
@@ -131,9 +164,11 @@ class Plan:
 
     def arrays(self) -> dict[str, Array | None]:
         """Return the arrays that make it up, by their names in files."""
-        pattern, coloring = self.coloring.sparsity, self.coloring
-        found = pattern.indptr, pattern.indices, coloring.columns, coloring.rows, coloring.by_column
-        return dict(zip(ARRAYS, (*found, coloring.line, coloring.group), strict=True))
+        coloring = self.coloring
+        found: dict[str, Array | None] = {"indptr": self.sparsity.indptr, "indices": self.sparsity.indices}
+        if coloring is not None:
+            found |= {name: getattr(coloring, name) for name in ARRAYS}
+        return found
 
 
 def fingerprint(text: str, arrays: dict[str, Array]) -> str:
@@ -187,15 +222,20 @@ def load_plan(file: str | os.PathLike[str]) -> Plan:
         raise FileFormatError("sparse.load_plan", "a file that has changed since", needed, action)
     if head["version"] != VERSION:
         raise FileFormatError("sparse.load_plan", f"a plan of version {head['version']}", needed, action)
-    arrays = {name: entries.get(name) for name in ARRAYS}
     pattern = Pattern(tuple(head["shape"]), entries["indptr"], entries["indices"])
+    coloring = coloring_in(pattern, head, entries) if "structure" in head else None
+    own = Identity(head["name"], head["inputs"], head["digest"])
+    return Plan(own, head["method"], pattern, coloring, head["maps"], head["reasons"])
+
+
+def coloring_in(pattern: Pattern, head: dict[str, Any], entries: dict[str, Array]) -> Coloring:
+    """Return the colouring that a file holds."""
     sides = [
-        None if (colours := arrays[name]) is None else (colours, count)
+        (entries[name], count) if name in entries else None
         for name, count in zip(("columns", "rows"), head["counts"], strict=True)
     ]
     places = entries["by_column"], entries["line"], entries["group"]
-    coloring = Coloring(pattern, head["structure"], sides[0], sides[1], places)
-    return Plan(Identity(head["name"], head["inputs"], head["digest"]), head["method"], coloring, head["reasons"])
+    return Coloring(pattern, head["structure"], sides[0], sides[1], places)
 
 
 def shares(pattern: Pattern, rows: int, columns: int) -> Array:
