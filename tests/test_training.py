@@ -192,5 +192,10 @@ def test_errors(tmp_path: Path) -> None:
     for wrong, text in ((3, "3 for batches; batches, or a"), (iter([]), "an iterator for 2 epochs; what can be iter")):
         with pytest.raises(UsageError, match=f"^optim.train: {text}"):
             optim.train(step, start(), wrong, epochs=2)
+    for place in (3, None.__class__, b"x"):
+        with pytest.raises(UsageError, match=r"^optim.train: .* for checkpoint; the path of a file is needed\."):
+            optim.train(step, start(), batches, checkpoint=place)
+    with pytest.raises(TypeError, match=r"^optim.train: 3 as the callback"):
+        optim.train(step, start(), batches, callback=3)
     with pytest.raises(TypeError, match="unexpected keyword argument 'max_epochs'; write epochs="):
         optim.train(step, start(), batches, max_epochs=2)

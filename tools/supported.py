@@ -192,7 +192,11 @@ CALLS: dict[str, dict[str, Sample]] = {
     },
     "wengert.scipy.integrate": {
         **dict.fromkeys(("cumulative_trapezoid", "simpson", "trapezoid", "romb"), of(SPREAD)),
-        "fixed_quad": of(np.sin, positive(), 2.0 + positive()),
+        **dict.fromkeys(("fixed_quad", "quad"), of(np.sin, positive(), 2.0 + positive())),
+        "cumulative_simpson": of(SPREAD),
+        "nquad": of(np.multiply, ((0.0, positive()), (0.0, positive()))),
+        "dblquad": of(np.multiply, 0.0, positive(), 0.0, positive()),
+        "tplquad": of(lambda z, y, x: x * y * z, 0.0, positive(), 0.0, 1.0, 0.0, 1.0),
         "solve_ivp": of(lambda t, y: -y, (0.0, positive()), V, t_eval=fixed([0.0])),
     },
     "wengert.scipy.sparse.linalg": {

@@ -80,6 +80,8 @@ def train(
     """
     require_callable(NAME, step)
     require_flag(NAME, jit=jit)
+    if callback is not None:
+        require_callable(NAME, callback, "callback")
     count = as_whole(NAME, "epochs", epochs, least=0)
     clock = None if checkpoint is None else Checkpoints(checkpoint, every, as_whole(NAME, "keep", keep, least=1))
     position = 0, 0
@@ -130,6 +132,9 @@ class Checkpoints:
     """
 
     def __init__(self, path: str | os.PathLike[str], every: int | str, keep: int) -> None:
+        if not isinstance(path, str | os.PathLike):
+            needed = "the path of a file is needed"
+            raise UsageError(NAME, f"{shown(path)} for checkpoint", needed, "Pass one, as 'run.npz'")
         self.path, self.keep = path, keep
         self.steps, self.seconds = interval_of(every)
         self.written: tuple[int, int] | None = None

@@ -1,7 +1,7 @@
 """Integration with SciPy's names and signatures: `wengert.scipy.integrate`.
 
-Differential equations are solved by `solve_ivp`. Samples and, by `fixed_quad`, functions are integrated, and
-differentiated by samples, their places and limits.
+Differential equations are solved by `solve_ivp`. Functions are integrated by `quad` and its like, where they need it in
+small steps, samples by `simpson` and others. All are differentiated by what they depend on, limits and places included.
 
 >>> import numpy as np
 >>> import wengert as wg
@@ -12,12 +12,25 @@ np.True_
 from typing import TYPE_CHECKING
 
 from wengert.numpy._accumulations import trapezoid
+from wengert.scipy.integrate._adaptive import dblquad, nquad, quad, tplquad
 from wengert.scipy.integrate._fixed_places import fixed_quad
 from wengert.scipy.integrate._initial_value import solve_ivp
-from wengert.scipy.integrate._samples import cumulative_trapezoid, romb, simpson
+from wengert.scipy.integrate._samples import cumulative_simpson, cumulative_trapezoid, romb, simpson
 from wengert.support.hints import names_on_demand
 
-__all__ = ["cumulative_trapezoid", "fixed_quad", "romb", "simpson", "solve_ivp", "trapezoid"]
+__all__ = [
+    "cumulative_simpson",
+    "cumulative_trapezoid",
+    "dblquad",
+    "fixed_quad",
+    "nquad",
+    "quad",
+    "romb",
+    "simpson",
+    "solve_ivp",
+    "tplquad",
+    "trapezoid",
+]
 
 if not TYPE_CHECKING:
     __getattr__ = names_on_demand("wengert.scipy.integrate")

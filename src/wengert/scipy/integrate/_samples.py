@@ -64,6 +64,56 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
     return np.concatenate([zeros, found], axis=at)
 
 
+def first_halves(y: Any, h: Any, axis: int) -> Any:
+    """Return the integral over the first interval of each three samples, of the parabola through them."""
+    a, b, c = (slice_axis(y, axis, i, y.shape[axis] - 2 + i) for i in range(3))
+    if np.ndim(h) == 0:
+        return h / 12.0 * (5.0 * a + 8.0 * b - c)
+    first, second = slice_axis(h, axis, None, -1), slice_axis(h, axis, 1, None)
+    share, bend = first / (first + second), first**2 / (second * (first + second))
+    return first / 6.0 * ((3.0 - share) * a + (3.0 + bend + share) * b - bend * c)
+
+
+def cumulative_simpson(y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
+    """Return the integrals up to each sample by Simpson's rule; see `scipy.integrate.cumulative_simpson`.
+
+    Args:
+        y: samples.
+        x: their places.
+        dx: the distance between them, where x is not given.
+        axis: the axis to integrate along.
+        initial: the integral up to the first sample, which is added to all; without it there is none for that.
+
+    Raises:
+        ShapeError: there are no two samples, or not as many places.
+
+    >>> cumulative_simpson([0.0, 1.0, 4.0, 9.0], initial=0)
+    tensor([0.        , 0.33333333, 2.66666667, 9.        ])
+    """
+    name = "cumulative_simpson"
+    heights: Any = as_tensor(y)
+    at = normalize_axis_index(axis, heights.ndim)
+    count = heights.shape[at]
+    if count < 2:
+        raise ShapeError(name, f"samples of shape {heights.shape}", "two samples at least are needed", "Pass some")
+    if count == 2:
+        return cumulative_trapezoid(heights, x, dx, axis, None if initial is None else 0) + (initial or 0.0)
+    h = distance(name, dx) if x is None else widths(name, heights, x, at).astype(float)
+    back = h if np.ndim(h) == 0 else np.flip(h, at)
+    forward = first_halves(heights, h, at)
+    backward = np.flip(first_halves(np.flip(heights, at), back, at), at)
+    # the first interval of each pair from the parabola that begins there, the second from the one that ends there
+    odd = (np.arange(count - 1) % 2 == 1) | (np.arange(count - 1) == count - 2)
+    places = np.reshape(odd, (1,) * at + (-1,) + (1,) * (heights.ndim - at - 1))
+    first = slice_axis(backward, at, 0, 1)
+    parts = np.where(places, np.concatenate([first, backward], at), np.concatenate([forward, first], at))
+    found: Any = np.cumulative_sum(parts, axis=at)
+    if initial is None:
+        return found
+    start = np.broadcast_to(initial, (*found.shape[:at], 1, *found.shape[at + 1 :]))
+    return np.concatenate([start, found + initial], axis=at)
+
+
 def quotient(x: Any, y: Any) -> Any:
     """Return x / y, and 0 where y is 0."""
     fine = y != 0

@@ -1,0 +1,376 @@
+"""Integrals of functions over intervals that are cut where the function needs it: `quad`, `dblquad`, `nquad`.
+
+Which intervals there are is decided by values alone, in a loop that `jit` and `vmap` take as any other. The integral is
+then a sum over fixed places in these, and over short intervals at limits that are differentiated, from where they are
+to where they go: nothing in value, and the integrand there in derivatives. So every mode differentiates to any order.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.special
+
+from wengert.control.while_loop import while_loop
+from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_one_number
+from wengert.core.diagnostics.source_positions import user_stacklevel
+from wengert.core.values.tensor import Tensor, is_concrete, raw
+from wengert.errors import UsageError
+from wengert.transforms.reverse import stop_gradient
+from wengert.transforms.vmap import vmap
+
+FINE, COARSE = 20, 10
+"""Places of Gauss's rule that gives the integral over an interval, and of that which it is compared with."""
+
+
+class Intervals(NamedTuple):
+    """Hold the intervals of a mesh of the unit interval, of which there is room for a number.
+
+    Attributes:
+        low: where each begins.
+        high: where it ends.
+        value: the integral over it.
+        error: how far that may be off.
+        count: how many there are.
+    """
+
+    low: Any
+    high: Any
+    value: Any
+    error: Any
+    count: Any
+
+
+@functools.cache
+def rule() -> tuple[Any, Any, Any]:
+    """Return the places of both rules in the unit interval, and the weights of the finer and of the coarser one."""
+    fine, weights = scipy.special.roots_legendre(FINE)
+    coarse, others = scipy.special.roots_legendre(COARSE)
+    return (np.concatenate([fine, coarse]) + 1.0) / 2.0, weights / 2.0, others / 2.0
+
+
+def measure(function: Callable[[Any], Any], low: Any, high: Any) -> tuple[Any, Any]:
+    """Return integrals of a function over intervals, and how far these may be off.
+
+    The estimate is that of Piessens et al., *QUADPACK* (1983), section 2.2.4.1, of the difference of two rules.
+    """
+    places, weights, others = rule()
+    width = high - low
+    values = function((low[:, None] + width[:, None] * places).reshape(-1)).reshape(len(low), -1)
+    fine, coarse = values[:, :FINE], values[:, FINE:]
+    value = fine @ weights
+    difference = np.abs(width * (value - coarse @ others))
+    spread = width * (np.abs(fine - value[:, None]) @ weights)
+    size = width * (np.abs(fine) @ weights)
+    ratio = np.minimum(1.0, (200.0 * difference / np.where(spread > 0, spread, 1.0)) ** 1.5)
+    error = np.where((spread > 0) & (difference > 0), spread * ratio, difference)
+    return width * value, np.maximum(error, 50.0 * np.finfo(float).eps * size)
+
+
+def cut(function: Callable[[Any], Any], mesh: Intervals) -> Intervals:
+    """Return a mesh with the interval of the greatest error in two halves."""
+    worst = np.argmax(mesh.error)
+    low, high = mesh.low[worst], mesh.high[worst]
+    middle = (low + high) / 2.0
+    value, error = measure(function, np.stack([low, middle]), np.stack([middle, high]))
+    numbers = np.arange(len(mesh.low))
+
+    def replace(old: Any, first: Any, second: Any) -> Any:
+        return np.where(numbers == worst, first, np.where(numbers == mesh.count, second, old))
+
+    return Intervals(
+        replace(mesh.low, low, middle),
+        replace(mesh.high, middle, high),
+        replace(mesh.value, value[0], value[1]),
+        replace(mesh.error, error[0], error[1]),
+        mesh.count + 1,
+    )
+
+
+def refine(function: Callable[[Any], Any], ends: Any, limit: int, epsabs: Any, epsrel: Any) -> Intervals:
+    """Return the mesh on which the integral of a function is as exact as wanted, or one with as many as there may be.
+
+    Args:
+        function: of places in the unit interval, an array.
+        ends: the ends of the intervals to begin with.
+        limit: how many intervals there may be.
+        epsabs: the error that the integral may have.
+        epsrel: the same, as a share of it.
+    """
+    count = len(ends) - 1
+    low, high = np.zeros(limit), np.zeros(limit)
+    low[:count], high[:count] = ends[:-1], ends[1:]
+    value, error = measure(function, low[:count], high[:count])
+    none = np.zeros(limit - count)
+    first = Intervals(low, high, np.concatenate([value, none]), np.concatenate([error, none]), count)
+
+    def goes_on(mesh: Intervals) -> Any:
+        total = np.sum(mesh.error)
+        wanted = np.maximum(epsabs, epsrel * np.abs(np.sum(mesh.value)))
+        return (total > wanted) & (mesh.count < limit)
+
+    mesh: Intervals = while_loop(goes_on, functools.partial(cut, function), first)
+    return mesh
+
+
+def integrate(function: Callable[[Any], Any], limit: int, epsabs: Any, epsrel: Any) -> tuple[Any, Any, Any]:
+    """Return the integral of a function over the unit interval, its error, and whether it is as exact as wanted."""
+    mesh = refine(lambda s: stop_gradient(function(s)), np.array([0.0, 1.0]), limit, epsabs, epsrel)
+    count = mesh.count
+    slots = int(raw(count)) if is_concrete(count) else limit
+    present = np.arange(slots) < count
+    # in the place of intervals that are not there stands the first one: there the function is finite
+    low = np.where(present, mesh.low[:slots], mesh.low[0])
+    width = np.where(present, mesh.high[:slots], mesh.high[0]) - low
+    places, weights, _ = rule()
+    values = function((low[:, None] + width[:, None] * places[:FINE]).reshape(-1)).reshape(slots, FINE)
+    value = np.sum(np.where(present, width * (values @ weights), 0.0))
+    error = np.sum(mesh.error)
+    return value, error, error <= np.maximum(epsabs, epsrel * np.abs(value))
+
+
+def over_line(function: Callable[[Any], Any], a: Any, b: Any) -> tuple[Callable[[Any], Any], float]:
+    """Return a function of places in the unit interval that has the integral of another one from a to b, and a sign.
+
+    Places are closer together towards limits, as s**2, so that an integrand that is infinite there as 1 / sqrt(x), or
+    has a root, is smooth.
+    """
+    low, high = end_of(a), end_of(b)
+    if low == high and low:
+        return lambda s: 0.0 * s, 1.0
+    if low > high:
+        inner, sign = over_line(function, b, a)
+        return inner, -sign
+    if not low and not high:
+        return lambda s: function(a + (b - a) * (s * s * (3.0 - 2.0 * s))) * ((b - a) * 6.0 * s * (1.0 - s)), 1.0
+
+    def stretched(s: Any) -> Any:
+        far, width = s * s / (1.0 - s), s * (2.0 - s) / (1.0 - s) ** 2
+        if low and high:
+            return (function(far) + function(-far)) * width
+        return function(b - far if low else a + far) * width
+
+    return stretched, 1.0
+
+
+def end_of(limit: Any) -> float:
+    """Return the sign of an infinite limit; 0 for others, those that are traced among them."""
+    return float(np.sign(raw(limit))) if is_concrete(limit) and np.isinf(raw(limit)) else 0.0
+
+
+def at_limit(function: Callable[[Any], Any], limit: Any) -> Any:
+    """Return the integral from where a limit is to where it goes, which is 0 and has all derivatives of the integral.
+
+    Those up to the eighth are exact, since so is the rule for the polynomials that they are of.
+    """
+    if type(limit) is not Tensor or limit._trace is None:
+        return 0.0
+    places, weights = scipy.special.roots_legendre(4)
+    here = stop_gradient(limit)
+    way = limit - here
+    return way * (function(here + way * (places + 1.0) / 2.0) @ (weights / 2.0))
+
+
+def quad(
+    func: Callable[..., Any],
+    a: Any,
+    b: Any,
+    args: Any = (),
+    full_output: int = 0,
+    epsabs: float = 1.49e-8,
+    epsrel: float = 1.49e-8,
+    limit: int = 50,
+    points: Sequence[float] | None = None,
+) -> tuple[Any, Any]:
+    """Return the integral of a function of one variable, and an estimate of its error; see `scipy.integrate.quad`.
+
+    It is differentiated by the limits, `args`, and what `func` captures, to any order, and runs under `jit` and `vmap`.
+    The interval is cut where the function needs it, as QUADPACK does. `func` is called for many places at once, by
+    `vmap`. Where it jumps at a place that depends on what is differentiated, derivatives miss the jump.
+
+    Args:
+        func: `func(x, *args)` returns a number.
+        a: the lower limit; -numpy.inf is allowed where it is known.
+        b: the upper limit, likewise.
+        args: further arguments of `func`, a tuple; one that is no tuple is the only one.
+        full_output: 0; there is no further output.
+        epsabs: the absolute error wanted.
+        epsrel: the relative error wanted; the larger of both counts.
+        limit: how many intervals there may be between limits and points. Under `jit` all are computed for the sum.
+        points: known places where the function is not smooth.
+
+    Returns:
+        (integral, error).
+
+    Raises:
+        UsageError: `full_output` is asked for, or points are given for an infinite interval.
+        DtypeError, ShapeError: a limit is no real number.
+
+    >>> import numpy as np
+    >>> import wengert as wg
+    >>> value, error = quad(lambda x, k: np.exp(-k * x), 0.0, np.inf, args=(2.0,))
+    >>> round(float(value), 12), bool(error < 1e-8)
+    (0.5, True)
+    >>> round(float(wg.grad(lambda k: quad(lambda x: np.exp(-k * x), 0.0, np.inf)[0])(2.0)), 12)
+    -0.25
+    """
+    require_callable("quad", func)
+    if full_output:
+        raise UsageError("quad", f"full_output={full_output}", "0 is needed", "Call scipy.integrate.quad for details")
+    most = as_whole("quad", "limit", limit, least=1)
+    for name, end in (("a", a), ("b", b)):
+        require_one_number("quad", name, end)
+    further = args if isinstance(args, tuple) else (args,)
+
+    def function(x: Any) -> Any:
+        return vmap(lambda place: func(place, *further))(x)
+
+    held = stop_gradient(a), stop_gradient(b)
+    inner = sorted(points) if points is not None else []
+    if inner and any(map(end_of, held)):
+        action = "Integrate the finite part with points, and the rest without"
+        raise UsageError("quad", "points for an infinite interval", "a finite one is needed", action)
+    ends = [held[0], *inner, held[1]]
+    found = []
+    for low, high in pairwise(ends):
+        line, sign = over_line(function, low, high)
+        value, error, is_exact = integrate(line, most, epsabs, epsrel)
+        found.append((sign * value, error, is_exact))
+    if not all(bool(raw(exact)) for *_, exact in found if is_concrete(exact)):
+        from scipy.integrate import IntegrationWarning  # with all else of it, which takes 50 ms
+
+        text = f"quad: {most} intervals leave an error of {float(raw(np.sum([e for _, e, _ in found]))):.2g}; "
+        text += "a smooth integrand is needed. Pass points where it is not smooth, or a larger limit."
+        warnings.warn(text, IntegrationWarning, stacklevel=user_stacklevel())
+    moved = at_limit(function, b) - at_limit(function, a)
+    return sum([value for value, *_ in found]) + moved, np.abs(sum([error for _, error, _ in found]))
+
+
+def nquad(func: Callable[..., Any], ranges: Sequence[Any], args: Any = (), opts: Any = None) -> tuple[Any, Any]:
+    """Return the integral of a function of several variables, and an estimate of its error; see SciPy's `nquad`.
+
+    It is differentiated as `quad` is, by what ranges depend on, too.
+
+    Args:
+        func: `func(x0, ..., xn, *args)` returns a number; x0 is the variable of the innermost integral.
+        ranges: for each variable its pair of limits, or a function of the variables after it, and `args`, that returns
+            them.
+        args: further arguments, a tuple.
+        opts: keywords for `quad`: a dictionary for all variables, or one for each.
+
+    Returns:
+        (integral, error of the outermost integral).
+
+    Raises:
+        UsageError: there is no range, or there are not as many options.
+
+    >>> import numpy as np
+    >>> round(float(nquad(lambda y, x: x * y, [lambda x: (0.0, x), (0.0, 2.0)])[0]), 12)
+    2.0
+    """
+    require_callable("nquad", func)
+    further = args if isinstance(args, tuple) else (args,)
+    count = len(ranges)
+    each = [opts or {}] * count if opts is None or isinstance(opts, dict) else list(opts)
+    if not count or len(each) != count:
+        given = f"{count} ranges and {len(each)} options"
+        raise UsageError("nquad", given, "a range, and options or none, for each variable are needed", "Pass as many")
+
+    def level(i: int, outer: tuple[Any, ...]) -> tuple[Any, Any]:
+        low, high = ranges[i](*outer, *further) if callable(ranges[i]) else ranges[i]
+
+        def function(x: Any) -> Any:
+            return func(x, *outer, *further) if i == 0 else level(i - 1, (x, *outer))[0]
+
+        return quad(function, low, high, **each[i])
+
+    return level(count - 1, ())
+
+
+def dblquad(
+    func: Callable[..., Any],
+    a: Any,
+    b: Any,
+    gfun: Any,
+    hfun: Any,
+    args: Any = (),
+    epsabs: float = 1.49e-8,
+    epsrel: float = 1.49e-8,
+) -> tuple[Any, Any]:
+    """Return the integral of a function over an area, and an estimate of its error; see `scipy.integrate.dblquad`.
+
+    Args:
+        func: `func(y, x, *args)` returns a number.
+        a: the lower limit of x.
+        b: the upper limit of x.
+        gfun: the lower limit of y, a number or a function of x.
+        hfun: the upper limit of y, likewise.
+        args: further arguments, a tuple.
+        epsabs: the absolute error wanted.
+        epsrel: the relative error wanted.
+
+    Returns:
+        (integral, error).
+
+    Raises:
+        DtypeError: `func` cannot be called.
+
+    >>> round(float(dblquad(lambda y, x: x * y, 0.0, 2.0, 0.0, lambda x: x)[0]), 12)
+    2.0
+    """
+    options = {"epsabs": epsabs, "epsrel": epsrel}
+    return nquad(func, [lambda x, *_: (at(gfun, x), at(hfun, x)), (a, b)], args, options)
+
+
+def tplquad(
+    func: Callable[..., Any],
+    a: Any,
+    b: Any,
+    gfun: Any,
+    hfun: Any,
+    qfun: Any,
+    rfun: Any,
+    args: Any = (),
+    epsabs: float = 1.49e-8,
+    epsrel: float = 1.49e-8,
+) -> tuple[Any, Any]:
+    """Return the integral of a function over a volume, and an estimate of its error; see `scipy.integrate.tplquad`.
+
+    Args:
+        func: `func(z, y, x, *args)` returns a number.
+        a: the lower limit of x.
+        b: the upper limit of x.
+        gfun: the lower limit of y, a number or a function of x.
+        hfun: the upper limit of y, likewise.
+        qfun: the lower limit of z, a number or a function of x and y.
+        rfun: the upper limit of z, likewise.
+        args: further arguments, a tuple.
+        epsabs: the absolute error wanted.
+        epsrel: the relative error wanted.
+
+    Returns:
+        (integral, error).
+
+    Raises:
+        DtypeError: `func` cannot be called.
+
+    >>> round(float(tplquad(lambda z, y, x: x * y * z, 0.0, 1.0, 0.0, 2.0, 0.0, 1.0)[0]), 12)
+    0.5
+    """
+    options = {"epsabs": epsabs, "epsrel": epsrel}
+    ranges = [
+        lambda y, x, *_: (at(qfun, x, y), at(rfun, x, y)),
+        lambda x, *_: (at(gfun, x), at(hfun, x)),
+        (a, b),
+    ]
+    return nquad(func, ranges, args, options)
+
+
+def at(limit: Any, *places: Any) -> Any:
+    """Return a limit that may be a function of the other variables."""
+    return limit(*places) if callable(limit) else limit
