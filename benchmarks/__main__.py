@@ -17,6 +17,7 @@ from benchmarks import (
     operations,
     programs,
     routines,
+    solvers,
     sparse,
     sparse_values,
     starting,
@@ -39,6 +40,7 @@ SUITES: dict[str, Callable[[int], Iterable[Case]]] = {
     "operations": operations.cases,
     "programs": programs.cases,
     "routines": routines.cases,
+    "solvers": solvers.cases,
     "sparse": sparse.cases,
     "equations": differential_equations.cases,
     "sparse-values": sparse_values.cases,
@@ -48,6 +50,7 @@ COMPARED: dict[str, Sequence[str]] = {
     "transforms": ("jax-jit",),
     "operations": ("numpy",),
     "programs": ("jax-jit",),
+    "solvers": ("optimistix", "scipy"),
     "sparse": ("asdex", "scipy"),
     "equations": ("diffrax", "scipy"),
     "sparse-values": ("scipy", "jax-jit"),
@@ -59,7 +62,7 @@ COUNTED: dict[str, Sequence[str]] = {"graphs": ("equations", "guards", "residual
 SUMMED_UP = ("operations",)
 """Suites of many cases: a summary is printed, and the cases themselves if they are few."""
 FEW = 40
-SINGLE = ("operations", "programs", "routines", "sparse", "sparse-values", "equations")
+SINGLE = ("operations", "programs", "routines", "solvers", "sparse", "sparse-values", "equations")
 """Suites in which every library has one thread, and processor time is measured."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 """What libraries look at when they are loaded, for suites in which each has one thread."""

@@ -314,6 +314,17 @@ def test_curve_fit_returns_what_scipy_does() -> None:
         wg.grad(lambda a: optimize.curve_fit(model, T, a * data, nan_policy="omit")[0][0])(1.0)
 
 
+def test_results_are_scipys_on_a_tape_and_of_plain_tensors() -> None:
+    weight = wg.tensor([2.0, 3.0], requires_grad=True)
+    found = optimize.minimize(lambda x: np.sum((x - weight) ** 2), [1.0, 2.0])
+    assert "terminated successfully" in found.message
+    found.x.sum().backward()
+    np.testing.assert_allclose(weight.grad, 1.0)
+    plain_part = wg.tensor([8.0, 1.0])[0]
+    assert type(optimize.root(lambda x, a: x**3 - a, 1.0, plain_part).x) is np.ndarray
+    assert wg.grad(lambda a: optimize.root(lambda x: x**3 - 8.0, a).x[0])(1.5) == 0.0
+
+
 # What has no derivative
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from wengert.control.side_effects import Reach
 from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.diagnostics.source_positions import user_stacklevel
+from wengert.core.memory.views import current
 from wengert.core.values.tensor import Tensor, concrete, is_staged
 from wengert.implicit.solver_call import solve_without_derivatives
 from wengert.tree import leaves
@@ -122,7 +123,7 @@ def as_number(name: str, leaf: Any) -> Any:
 
 def is_traced_now(value: Any) -> bool:
     """Tell whether a value is one of a transformation."""
-    return type(value) is Tensor and value._trace is not None
+    return type(value) is Tensor and current(value)._trace is not None
 
 
 class Asking(NamedTuple):
@@ -140,7 +141,8 @@ class Asking(NamedTuple):
 def asking(name: str, values: Any, functions: Sequence[Any]) -> Asking:
     """Return what transformations ask of values, and of what functions capture."""
     reached = [x for function in functions for x, _ in Reach(name, function).tensors]
-    traces = [x._trace for x in (*leaves(values), *reached) if type(x) is Tensor and x._trace is not None]
+    now = [current(x)._trace for x in (*leaves(values), *reached) if type(x) is Tensor]
+    traces = [trace for trace in now if trace is not None]
     return Asking(bool(traces), any(not trace.staged and trace.concrete for trace in traces))
 
 
