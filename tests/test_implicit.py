@@ -148,7 +148,13 @@ def test_tapes_record_solutions_and_derivatives_of_their_sweeps() -> None:
 def test_one_factorisation_serves_all_cotangents_tangents_and_orders(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     factorise = systems.factorise
-    monkeypatch.setattr(systems, "factorise", lambda matrix: made.append(matrix) or factorise(matrix))
+
+    def noted(matrix: Any) -> Any:
+        if not np.array_equal(matrix, np.eye(len(matrix))):  # of which shapes are found
+            made.append(matrix)
+        return factorise(matrix)
+
+    monkeypatch.setattr(systems, "factorise", noted)
     loss = loss_of(by_scipy)
     for derivative in (
         wg.grad(loss),
@@ -411,3 +417,22 @@ def test_symmetric_systems_need_one_solver() -> None:
         return B[:2] @ linear_solve(lambda x: k * (spring @ x), B[:2], solve, symmetric=True)
 
     assert wg.grad(wg.grad(energy))(2.0) == pytest.approx(B[:2] @ np.linalg.solve(spring, B[:2]) / 4)
+
+
+def test_adjoints_of_symmetric_systems_take_direct_products_and_are_checked() -> None:
+    products: list[Any] = []
+
+    def work(matrix: Any, b: Any) -> Any:
+        def solve(matvec: Any, b: Any) -> Any:
+            products.append(matvec(np.eye(3)[0]))
+            return np.linalg.solve(np.stack([matvec(e) for e in np.eye(3)], axis=1), b)
+
+        return B[:3] @ linear_solve(lambda x: matrix @ x, b, solve, symmetric=True)
+
+    spring = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 2.0]])
+    assert np.allclose(wg.grad(work, 1)(spring, B[:3]), np.linalg.solve(spring, B[:3]))
+    turned = np.triu(spring)
+    with pytest.raises(NumericalError, match="symmetric only where matvec is its own"):
+        wg.grad(work, 1)(turned, B[:3])
+    assert type(products[-1]) is np.ndarray
+    assert np.allclose(products[-1], turned[:, 0])  # not its first row

@@ -36,7 +36,8 @@ def linear_solve(
         solve: `solve(matvec, b)` returns x, to about ten digits; called with ndarrays.
         transpose_solve: the same for the transpose (of complex numbers the adjoint), which needs another one if `solve`
             does not use the matvec that it is given: if it has factors, say. By default `solve`.
-        symmetric: whether matvec is its own transpose, so that one solver will do.
+        symmetric: whether matvec is its own transpose (of complex numbers its own adjoint), so that one solver will do,
+            and products with the transpose are those with itself.
 
     Returns:
         The solution, in the containers of b.
@@ -70,6 +71,6 @@ def linear_solve(
             raise ShapeError("linear_solve", given, "the same containers and shapes are needed", "Keep them")
         return unflatten(structure, [y - z for y, z in zip(after, before, strict=True)])
 
-    own = OwnSolver(solve, solve if symmetric or transpose_solve is None else transpose_solve, vector)
+    own = OwnSolver(solve, solve if symmetric or transpose_solve is None else transpose_solve, vector, symmetric)
     found = solve_without_derivatives(lambda b: solve(matvec, b), (b,), {}, lambda b: b)
     return implicit_solution(residual, found, (b,), name="linear_solve", linear_solver=own, symmetric=symmetric)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.compile.executable import GraphFunction
 from wengert.control.subgraphs import trace_closed
 from wengert.core.forms.batching import lead
 from wengert.core.forms.form import Like
@@ -19,8 +20,9 @@ from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.primitives.kinds import Constant
 from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import Tensor
 from wengert.errors import NumericalError
-from wengert.implicit.solver_call import solve_without_derivatives
+from wengert.implicit.solver_call import in_plain_form, solve_without_derivatives
 from wengert.implicit.systems import require_solved
 from wengert.implicit.vectors import Vector
 from wengert.transforms.forward import push_forward
@@ -28,6 +30,8 @@ from wengert.transforms.reverse import pull_back
 
 Values = Sequence[Any]
 METHODS = ("cg", "minres", "gmres", "lsmr")
+SYMMETRIC = ("cg", "minres")
+"""Those for symmetric systems, whose transposes are the same."""
 PRECISION = 1e-10
 """By how much of the right-hand side systems may be missed, in double precision; of single precision 1e-5."""
 ALLOWED = 1e-6
@@ -45,16 +49,18 @@ class OwnSolver(NamedTuple):
         solve: from a function that multiplies a container of arrays, and a right-hand side, to the solution.
         transpose_solve: the same for the transpose.
         vector: the containers that they know.
+        symmetric: whether the system is its own transpose.
     """
 
     solve: Callable[..., Any]
     transpose_solve: Callable[..., Any]
     vector: Vector
+    symmetric: bool
 
     @property
     def transposed(self) -> OwnSolver:
         """The same for the transposed system."""
-        return OwnSolver(self.transpose_solve, self.solve, self.vector)
+        return OwnSolver(self.transpose_solve, self.solve, self.vector, self.symmetric)
 
     def __call__(self, multiply: Callable[[Any], Any], right: Any) -> Any:
         """Return the solution of a system of vectors."""
@@ -67,6 +73,8 @@ class OwnSolver(NamedTuple):
 
 
 PRODUCTS: Recent[tuple[Graph, bool], Graph] = Recent(MOST_PRODUCTS)
+FUNCTIONS: Recent[Graph, GraphFunction] = Recent(MOST_PRODUCTS)
+"""What computes such graphs of arrays, natively after some calls."""
 
 
 def product_graph(residual: Graph, transposed: bool, name: str) -> Graph:
@@ -97,6 +105,40 @@ def multiplied(residual: Graph, transposed: bool, name: str) -> Callable[..., li
     return difference
 
 
+def products_with(graph: Graph, right: Any, held: Values) -> Callable[[Any], Any]:
+    """Return the function from y to op(J) y, as its graph has it: native where all are arrays, which iterations need.
+
+    Args:
+        graph: of op(J) y - right.
+        right: what is like a right-hand side.
+        held: x and the operands of the residual.
+    """
+    rest = [in_plain_form(x) if type(x) is Tensor else x for x in (np.zeros_like(right), *held)]
+    is_plain = not any(type(x) is Tensor for x in rest)
+
+    def multiply(y: Any) -> Any:
+        own = in_plain_form(y) if type(y) is Tensor else y
+        if type(own) is Tensor or not is_plain:
+            return evaluate(graph, (own, *rest))[0]
+        return function_of(graph)(own, *rest)[0]
+
+    return multiply
+
+
+def function_of(graph: Graph) -> GraphFunction:
+    """Return a graph as a function of arrays, which is compiled after some calls."""
+    found = FUNCTIONS.get(graph)
+    if found is None:
+        found = FUNCTIONS[graph] = GraphFunction(graph)
+    FUNCTIONS.touch(graph)
+    return found
+
+
+def is_symmetric(linear: Any) -> bool:
+    """Tell whether systems are their own transposes, by the name of a method or an `OwnSolver`."""
+    return linear.symmetric if isinstance(linear, OwnSolver) else linear in SYMMETRIC
+
+
 # Solutions
 
 
@@ -113,7 +155,7 @@ def solve_by_products(linear: Any, graphs: tuple[Graph, Graph], right: Any, held
     if isinstance(linear, OwnSolver):
 
         def solver(right: Any, *held: Any) -> Any:
-            return linear(lambda y: evaluate(graphs[0], (y, np.zeros_like(y), *held))[0], right)
+            return linear(products_with(graphs[0], right, held), right)
 
         return solve_without_derivatives(solver, (right, *held), {}, lambda right, *_: right)
     return apply(iteration, right, *held, product=graphs[0], back=graphs[1], method=linear, name=name)
@@ -127,18 +169,20 @@ def evaluate_iteration(right: Any, *held: Any, product: Graph, back: Graph, meth
     if largest == 0 or not np.isfinite(largest):
         return np.array(right)
     size = largest * float(np.linalg.norm(right / largest))  # squares of small numbers are none
-    zero = np.zeros_like(right)
     count = 0
 
-    def multiply(graph: Graph, y: Any) -> Any:
-        nonlocal count
-        count += 1
-        return evaluate(graph, (np.asarray(y, right.dtype).reshape(-1), zero, *held))[0]
+    def counted(graph: Graph) -> Callable[[Any], Any]:
+        multiply = products_with(graph, right, held)
+
+        def product(y: Any) -> Any:
+            nonlocal count
+            count += 1
+            return multiply(np.asarray(y, right.dtype).reshape(-1))
+
+        return product
 
     shape = (right.size, right.size)
-    operator = LinearOperator(
-        shape, matvec=lambda y: multiply(product, y), rmatvec=lambda y: multiply(back, y), dtype=right.dtype
-    )
+    operator = LinearOperator(shape, matvec=counted(product), rmatvec=counted(back), dtype=right.dtype)
     unit = right / size
     precision = PRECISION if right.dtype.itemsize > 4 else 1e-5
     with np.errstate(all="ignore"):  # what has broken down is told below
@@ -190,7 +234,10 @@ def evaluate_certified_solution(found: Any, missed: Any, excess: Any, *, name: s
     require_solved(excess, name, tol)
     if not np.all(missed <= 1):
         given = f"a linear system of which {float(np.max(missed)) * ALLOWED:.1e} of the right-hand side remains"
-        action = "Solve the system that matvec gives, to about ten digits; give transpose_solve for the transpose"
+        action = (
+            "Solve the system that matvec gives, to about ten digits; give transpose_solve for the transpose, and "
+            "symmetric only where matvec is its own"
+        )
         raise NumericalError(name, given, f"at most {ALLOWED:.0e} is needed to differentiate", action)
     return found.copy()
 

@@ -29,6 +29,7 @@ from wengert.implicit.matrix_free import (
     ALLOWED,
     OwnSolver,
     certified_solution,
+    is_symmetric,
     lengths,
     product_graph,
     solve_by_products,
@@ -195,10 +196,13 @@ class Equations(NamedTuple):
         name, tol, linear = (self.params[key] for key in ("name", "tol", "linear"))
         direct, turned = (product_graph(self.params["residual"], way, name) for way in (False, True))
         graphs = (turned, direct) if transposed else (direct, turned)
+        meant = graphs[0]
+        if is_symmetric(linear):  # the direct product takes less; what is found must solve the system that is meant
+            graphs = (direct, direct)
         own = linear.transposed if transposed and isinstance(linear, OwnSolver) else linear
         held = stop_gradient((right, self.x, *self.operands))
         found = solve_by_products(own, graphs, held[0], held[1:], name)
-        missed = lengths(evaluate(graphs[0], (found, *held))[0], held[0]) / ALLOWED
+        missed = lengths(evaluate(meant, (found, *held))[0], held[0]) / ALLOWED
         sizes = evaluate(direct, (1 + np.abs(held[1]), np.zeros_like(held[1]), *held[1:]))[0]
         excess = lengths(stop_gradient(residual), sizes) / tol
         found = apply(certified_solution, found, missed, excess, name=name, tol=tol)
