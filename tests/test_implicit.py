@@ -13,6 +13,7 @@ import wengert as wg
 from tests.cases import together
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.implicit import custom_fixed_point, custom_root, linear_solve, stationary, systems
+from wengert.passes.pipeline import flatten_calls
 
 CALLS: list[str] = []
 Z = np.array([0.7, 1.3, 2.0, 3.0])
@@ -436,3 +437,40 @@ def test_adjoints_of_symmetric_systems_take_direct_products_and_are_checked() ->
         wg.grad(work, 1)(turned, B[:3])
     assert type(products[-1]) is np.ndarray
     assert np.allclose(products[-1], turned[:, 0])  # not its first row
+
+
+@pytest.mark.parametrize("size", [3, 60])  # our own elimination, and LAPACK's
+def test_graphs_factorise_once_and_leave_what_is_nearly_singular_to_python(size: int) -> None:
+    random = np.random.default_rng(0)
+    regular = np.eye(size) + random.normal(size=(size, size)) / (4 * size)
+    left, right = np.linalg.qr(random.normal(size=(size, size)))[0], np.linalg.qr(random.normal(size=(size, size)))[0]
+    singular = left @ np.diag([*np.ones(size - 1), 1e-17]) @ right.T
+    b, d = left[:, 0], random.normal(size=size)
+
+    def third(matrix: Any, b: Any) -> Any:
+        solve = custom_root(lambda x, b: matrix @ x + x**3 / 100 - b)(lambda b: steps_of_newton(matrix, b))
+        gradient = wg.grad(lambda b: np.sum(np.sin(solve(b))))
+        change = lambda b: wg.jvp(gradient, (b,), (d,))[1]
+        return gradient(b), change(b), wg.grad(lambda b: d @ change(b))(b)
+
+    native = wg.jit(third, native=True)
+    for found, expected in zip(native(regular, b), third(regular, b), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    names = [e.primitive.name for e in flatten_calls(native.lower(regular, b).graph).equations]
+    assert names.count("jacobian_factors") == names.count("probed_factors") == 1
+
+    def linear(matrix: Any, b: Any) -> Any:
+        solve = custom_root(lambda x, b: matrix @ x - b)(lambda b: right[:, 0])
+        return wg.vjp(solve, b)[1](d)
+
+    again = wg.jit(linear, native=True)
+    np.testing.assert_allclose(again(left @ right.T, b), linear(left @ right.T, b), rtol=1e-10, atol=1e-12)
+    with pytest.raises(NumericalError, match=r"singular at the solution \(condition \S+\): they leave the direction"):
+        again(singular, b)
+
+
+def steps_of_newton(matrix: Any, b: Any) -> Any:
+    x = np.zeros_like(b)
+    for _ in range(8):
+        x = x - np.linalg.solve(matrix + np.diag(x**2) * 0.03, matrix @ x + x**3 / 100 - b)
+    return x

@@ -25,6 +25,7 @@ from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor, constant_tensor, raw, unwrap_plain
+from wengert.implicit.factored import solution_of
 from wengert.implicit.matrix_free import (
     ALLOWED,
     OwnSolver,
@@ -34,7 +35,7 @@ from wengert.implicit.matrix_free import (
     product_graph,
     solve_by_products,
 )
-from wengert.implicit.systems import TOLERANCE, certified, excess_of, linear_solution
+from wengert.implicit.systems import TOLERANCE, certified, excess_of
 from wengert.passes.output_aliasing import copying
 from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.transforms.forward import push_forward
@@ -171,7 +172,7 @@ class Equations(NamedTuple):
         columns = self.columns()
         excess = excess_of(*stop_gradient((residual, columns, self.x)), options["tol"])
         right = apply(certified, right, excess, name=options["name"], tol=options["tol"])
-        return apply(linear_solution, columns, right[:, None], transposed=not transposed, **options)[:, 0]
+        return solution_of(columns, right, not transposed, options)
 
     def columns(self) -> Any:
         """Return the transpose of the Jacobian, each row what comes of one direction; made once of plain arrays."""

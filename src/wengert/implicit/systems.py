@@ -41,10 +41,14 @@ class Factors(NamedTuple):
     Attributes:
         solve: from right-hand sides, of shape (n, m), and whether A^T is meant, to solutions.
         condition: the condition of A in the 1-norm, as LAPACK estimates it.
+        packed: both triangles of A^T in one matrix.
+        pivots: with which row each was exchanged.
     """
 
     solve: Callable[[Any, bool], Any]
     condition: float
+    packed: np.ndarray[Any, Any]
+    pivots: np.ndarray[Any, Any]
 
 
 FACTORS: WeakIdentityMap[np.ndarray[Any, Any], Factors] = WeakIdentityMap()
@@ -75,7 +79,8 @@ def factorise(matrix: np.ndarray[Any, Any]) -> Factors:
     kind = np.result_type(matrix, np.float32).char
     columns = np.asarray(matrix.T, dtype=kind)
     if not columns.size or not np.isfinite(columns).all():
-        return Factors(lambda b, _transposed: np.full(b.shape, np.nan, kind), 1.0 if not columns.size else np.nan)
+        condition, none = np.nan if columns.size else 1.0, np.zeros(len(columns), np.int32)
+        return Factors(lambda b, _transposed: np.full(b.shape, np.nan, kind), condition, columns, none)
     packed, pivots, _ = lapack("getrf", kind)(columns)
     norm = np.abs(columns).sum(axis=0).max()
     rcond, _ = lapack("gecon", kind)(packed, norm, norm="1")
@@ -84,7 +89,7 @@ def factorise(matrix: np.ndarray[Any, Any]) -> Factors:
     def solve(b: Any, transposed: bool) -> Any:
         return lapack("getrs", kind)(packed, pivots, b, trans=0 if transposed else 1)[0]
 
-    return Factors(solve, condition)
+    return Factors(solve, condition, packed, pivots)
 
 
 def is_singular(condition: float, dtype: np.dtype[Any]) -> bool:

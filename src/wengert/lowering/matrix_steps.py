@@ -50,14 +50,24 @@ class MatrixRoutine:
 
     Args:
         equation: of the routine.
+        operands: of the equation, those that the kernel reads.
         name: of the kernel.
         fields: MATRICES.
         work: bytes of the room for the elimination.
         cycles: about how long it takes.
     """
 
-    def __init__(self, equation: Equation, name: str, fields: Mapping[str, int], work: int, cycles: float) -> None:
-        self.inputs, self.outputs = list(map(as_variable, equation.inputs)), equation.outputs
+    def __init__(
+        self,
+        equation: Equation,
+        operands: Sequence[Any],
+        name: str,
+        fields: Mapping[str, int],
+        work: int,
+        cycles: float,
+    ) -> None:
+        self.operands = operands
+        self.inputs, self.outputs = list(map(as_variable, operands)), equation.outputs
         self.name, self.fields, self.work, self.cycles = name, fields, work, cycles
 
 
@@ -69,11 +79,15 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
     if not all(type(x) is Variable for x in equation.outputs):
         return None
     call = routine(**{name: value for name, value in params.items() if name in known})
-    arrays = [*map(as_variable, equation.inputs), *equation.outputs]
-    if call is None or any(UNKNOWN in x.shape or 0 in x.shape for x in arrays):
+    if call is None:
         return None
-    dtype, size, ranks = arrays[0].dtype, arrays[0].shape[-1], ranks_of(equation)
-    result, rank = arrays[len(equation.inputs)], ranks[len(equation.inputs)]
+    places = range(len(equation.inputs)) if call.operands is None else call.operands
+    operands = [equation.inputs[place] for place in places]
+    arrays = [*map(as_variable, operands), *equation.outputs]
+    if any(UNKNOWN in x.shape or 0 in x.shape for x in arrays):
+        return None
+    dtype, size, ranks = arrays[0].dtype, arrays[0].shape[-1], ranks_of(equation, places)
+    result, rank = arrays[len(operands)], ranks[len(operands)]
     stack = result.shape[: len(result.shape) - rank]
     columns, count = result.shape[-1] if rank == 2 else 1, math.prod(stack)
     family = family_of(call.routine, arrays, count, columns)
@@ -101,7 +115,7 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
     parts = max(1, min(-(-count // lanes), PARTS, int(count * each / MACHINE.short)))
     fields |= {"parts": parts, "room": -(-work // MACHINE.apart) * MACHINE.apart}
     name = f"{family}.{call.routine}.{dtype.name}"
-    return MatrixRoutine(equation, name, fields, fields["room"] * parts, count * each)
+    return MatrixRoutine(equation, operands, name, fields, fields["room"] * parts, count * each)
 
 
 def family_of(routine: str, arrays: Sequence[Variable], count: int, columns: int) -> str | None:
@@ -140,12 +154,12 @@ def room_of_spectrum(rows: int, columns: int) -> int:
     )
 
 
-def ranks_of(equation: Equation) -> list[int]:
-    """Return how many axes the problem itself has in each operand and result; all others are of the stack."""
+def ranks_of(equation: Equation, places: Sequence[int]) -> list[int]:
+    """Return how many axes the problem has in each operand at some places, and result; all others are of the stack."""
     form = form_of(equation.primitive)
     assert isinstance(form, Routine)
     operands, results = cores(form.signature, len(equation.inputs))
-    ranks = [*map(len, operands), *map(len, results)]
+    ranks = [*[len(operands[place]) for place in places], *map(len, results)]
     given = [len(aval_of(x).shape) for x in equation.inputs]
     is_vector = len(given) == 2 and ranks == [2, 2, 2] and given[1] == 1  # of `numpy.linalg.solve`
     return [2, 1, 1] if is_vector else ranks

@@ -258,7 +258,8 @@ class StepsWriter:
 
     def add_routine(self, routine: MatrixRoutine | CorrelationStep, equation: Equation) -> None:
         """Add a routine of matrices, or a correlation."""
-        read = list(map(self.read, equation.inputs, routine.inputs))
+        operands = routine.operands if isinstance(routine, MatrixRoutine) else equation.inputs
+        read = list(map(self.read, operands, routine.inputs))
         made = list(map(self.write, equation.outputs, routine.outputs))
         fields = tuple(routine.fields.items())
         self.steps.append(Invoke(routine.name, (*read, *made), len(made), fields, routine.work, routine.cycles))

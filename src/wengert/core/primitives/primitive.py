@@ -55,11 +55,13 @@ class RoutineCall(NamedTuple):
         routine: what the kernel computes, one of `wengert.emission.matrix_routines`.
         turned: the places of operands and results of which it takes rows as columns.
         fields: further ones of `wengert.emission.matrix_routines.MATRICES`.
+        operands: the places of those that it reads, in its order; None if it reads all as they are.
     """
 
     routine: str
     turned: Sequence[int] = ()
     fields: Mapping[str, int] = {}
+    operands: Sequence[int] | None = None
 
 
 class PointRules(TypedDict, total=False):
