@@ -106,7 +106,7 @@ def multiplied(residual: Graph, transposed: bool, name: str) -> Callable[..., li
 
 
 def products_with(graph: Graph, right: Any, held: Values) -> Callable[[Any], Any]:
-    """Return the function from y to op(J) y, as its graph has it: native where all are arrays, which iterations need.
+    """Return the function from y to op(J) y, as its graph has it.
 
     Args:
         graph: of op(J) y - right.
@@ -114,15 +114,15 @@ def products_with(graph: Graph, right: Any, held: Values) -> Callable[[Any], Any
         held: x and the operands of the residual.
     """
     rest = [in_plain_form(x) if type(x) is Tensor else x for x in (np.zeros_like(right), *held)]
-    is_plain = not any(type(x) is Tensor for x in rest)
+    return lambda y: difference_at(graph, (y, *rest))
 
-    def multiply(y: Any) -> Any:
-        own = in_plain_form(y) if type(y) is Tensor else y
-        if type(own) is Tensor or not is_plain:
-            return evaluate(graph, (own, *rest))[0]
-        return function_of(graph)(own, *rest)[0]
 
-    return multiply
+def difference_at(graph: Graph, values: Values) -> Any:
+    """Return what such a graph gives: native where all are arrays, as iterations need it often."""
+    plain = [in_plain_form(x) if type(x) is Tensor else x for x in values]
+    if any(type(x) is Tensor for x in plain):
+        return evaluate(graph, values)[0]
+    return function_of(graph)(*plain)[0]
 
 
 def function_of(graph: Graph) -> GraphFunction:

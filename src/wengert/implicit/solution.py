@@ -30,9 +30,11 @@ from wengert.implicit.matrix_free import (
     ALLOWED,
     OwnSolver,
     certified_solution,
+    difference_at,
     is_symmetric,
     lengths,
     product_graph,
+    products_with,
     solve_by_products,
 )
 from wengert.implicit.systems import TOLERANCE, certified, excess_of
@@ -203,8 +205,8 @@ class Equations(NamedTuple):
         own = linear.transposed if transposed and isinstance(linear, OwnSolver) else linear
         held = stop_gradient((right, self.x, *self.operands))
         found = solve_by_products(own, graphs, held[0], held[1:], name)
-        missed = lengths(evaluate(meant, (found, *held))[0], held[0]) / ALLOWED
-        sizes = evaluate(direct, (1 + np.abs(held[1]), np.zeros_like(held[1]), *held[1:]))[0]
+        missed = lengths(difference_at(meant, (found, *held)), held[0]) / ALLOWED
+        sizes = products_with(direct, held[1], held[1:])(1 + np.abs(held[1]))
         excess = lengths(stop_gradient(residual), sizes) / tol
         found = apply(certified_solution, found, missed, excess, name=name, tol=tol)
         params = {**self.params, "residual": graphs[0], "lanes": (), "linear": own, "tol": TOLERANCE}
