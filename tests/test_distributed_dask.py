@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from tests.cases import together
 from wengert import distributed
@@ -82,6 +83,40 @@ def case_of_data(client, _cluster):
     assert (mean.rows, mean.skipped) == (1000, 0)
 
 
+def case_of_an_optimiser(client, _cluster):
+    def iterates(fun):
+        found = []
+        minimize(fun, np.zeros(5), jac=True, method="L-BFGS-B", callback=lambda x: found.append(x.tobytes()))
+        return found
+
+    data = partitions((X, Y), count=5)
+    expected = iterates(value_and_grad(LOSS, data))
+    assert len(expected) > 3
+    assert iterates(value_and_grad(LOSS, data, client=client)) == expected
+
+
+def case_of_data_frames(client, _cluster):
+    pandas = pytest.importorskip("pandas", reason="data frames need pandas")
+    import dask.dataframe as dd
+
+    known = pandas.DataFrame({**{f"x{i}": X[:, i] for i in range(5)}, "name": "a", "y": Y})
+    frame, names = dd.from_pandas(known, npartitions=4), [f"x{i}" for i in range(5)]
+    expected = partitions((X, Y), count=4)
+    run = value_and_grad(LOSS, partitions(frame, columns=[names, "y"]), client=client)
+    same(run, expected)
+    same(run, partitions((frame[names], frame["y"])))
+    array = frame[names].to_dask_array(lengths=True)
+    same(run, partitions((array, frame[frame.y >= 0]["y"])))
+    np.testing.assert_array_equal(partitions(frame["y"]).read(3)[0], Y[750:])
+    assert partitions(frame, columns=["y"]).split(2).read(1)[0].shape == (125,)
+    with pytest.raises(DtypeError, match=r"column 'name' of dtype .*; columns of numbers are needed"):
+        partitions(frame)
+    with pytest.raises(UsageError, match="column 'z'; one of 'x0', "):
+        partitions(frame, columns=["z"])
+    with pytest.raises(ShapeError, match="collections of 3 and 4 partitions"):
+        partitions((frame["y"], frame["y"].repartition(npartitions=3)))
+
+
 def case_of_bad_input(client, _cluster):
     import dask.array as da
 
@@ -118,6 +153,21 @@ def case_of_a_killed_worker(client, cluster):
     os.kill(process, signal.SIGKILL)
     for _ in range(5):
         same(run, partitions((8, READ)))
+
+
+def case_of_a_partition_that_ends_workers(client, cluster):
+    def fatal(i):
+        if i == 5:
+            os._exit(1)
+        return READ(i)
+
+    fatal.__module__ = "__main__"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster.scheduler, "allowed_failures", 0)
+        run = value_and_grad(LOSS, partitions((8, fatal), names="file_{}.npy".format), client=client)
+        with pytest.raises(WorkerError, match=r"partition 5 of 8 \(file_5\.npy\), which ended each worker"):
+            run(W)
+    same(value_and_grad(LOSS, partitions((8, READ)), client=client), partitions((8, READ)))
 
 
 def case_of_a_silent_worker(client, cluster):
@@ -160,10 +210,13 @@ CASES = {
     function.__name__: function
     for function in (
         case_of_data,
+        case_of_an_optimiser,
+        case_of_data_frames,
         case_of_bad_input,
         case_of_an_interrupt,
         case_of_a_silent_worker,
         case_of_a_killed_worker,
+        case_of_a_partition_that_ends_workers,
     )
 }
 

@@ -18,6 +18,7 @@ from examples import (
     _program,
     deblurring,
     digits,
+    flight_delays,
     gaussian_process,
     heat_equation,
     hmc,
@@ -57,6 +58,18 @@ def test_regression_reproduces_the_published_fit():
     np.testing.assert_allclose(found.standard_errors, [7.3786, 0.1082], rtol=1e-3)
     assert np.all(found.low < found.probability)
     assert np.all(found.probability < found.high)
+
+
+def test_months_of_flights_give_the_fit_of_all_at_once():
+    found = flight_delays.main(flights=2000)
+    months = zip(*map(flight_delays.Months(2000), range(12)), strict=True)
+    x, late = (np.concatenate(column) for column in months)
+    p = 1 / (1 + np.exp(-(x @ found.coefficients)))
+    assert found.flights == 24_000
+    np.testing.assert_allclose(x.T @ (p - late) / 24_000, 0.0, atol=1e-7)
+    covariance = np.linalg.inv((x.T * p * (1 - p)) @ x)  # McCullagh and Nelder, section 4.4
+    np.testing.assert_allclose(found.standard_errors, np.sqrt(np.diag(covariance)), rtol=1e-8)
+    assert np.all(np.abs(found.coefficients - flight_delays.TRUE) < 4 * found.standard_errors)
 
 
 def test_a_truss_sinks_least_at_the_same_length_of_bars():

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from wengert import random
-from wengert.distributed.read_ahead import ReadAhead, byte_size
-from wengert.distributed.sources import Rows, row_count
+from wengert.distributed.read_ahead import ReadAhead
+from wengert.distributed.sources import Rows, byte_size, row_count
 
 ORDER, WITHIN = 0, 1
 """What keys of the order of partitions, and of that of rows within a window of them, are folded with."""
@@ -79,8 +79,8 @@ class Batches:
         with ThreadPoolExecutor(1, "wengert-read") as pool:
             ahead = ReadAhead(self.read, windows, pool, byte_size, self.budget)
             try:
-                for _, job in ahead:
-                    rows, left = skip(job.result(), left)
+                for _, found in ahead:
+                    rows, left = skip(found(), left)
                     if rest is not None and row_count(rest):
                         rows = tuple(map(np.concatenate, zip(rest, rows, strict=True)))
                     whole = row_count(rows) // self.size * self.size

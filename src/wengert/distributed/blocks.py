@@ -18,8 +18,9 @@ from wengert.core.containers.tree_leaves import flatten, map_leaves, place_of
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.aval import is_number
 from wengert.core.values.tensor import Tensor, unwrap_plain
+from wengert.distributed.faults import find_nan_rows, has_nan
 from wengert.distributed.sources import Rows, row_count
-from wengert.distributed.sums import Leaves, require_alike
+from wengert.distributed.sums import COUNTS, Leaves, require_alike
 from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.transforms.jit import Jitted, jit
 
@@ -31,6 +32,8 @@ MANY_LENGTHS = 4
 """More numbers of rows of partitions are not all worth machine code of their own."""
 LOOKED_AT = 64
 """Rows on which it is tried out whether a function is a sum over rows."""
+UNLIMITED = 1 << 62
+"""Rows of a block where there is no budget."""
 SHARE = 8
 """Of a budget, the part that one block may take: several threads have one each, beside rows that are kept."""
 
@@ -63,18 +66,37 @@ class BlockPlan(NamedTuple):
         return found + [few] * (rows // few) + ([rows % few] if rows % few else [])
 
 
-def plan_blocks(
-    fun: Callable[..., Any], args: Sequence[Any], rows: Rows, lengths: Sequence[int] | None, budget: int | None
-) -> BlockPlan:
-    """Return how partitions are cut: not at all if few numbers of rows occur and their blocks fit the budget."""
-    most = UNLIMITED if budget is None else rows_within(fun, args, rows, budget // SHARE)
-    known = {row_count(rows)} if lengths is None else set(lengths)
-    if len(known) > MANY_LENGTHS:
-        known = {row_count(rows)}
-    return BlockPlan(tuple(sorted((n for n in known if n <= most), reverse=True)), most)
+class Summand(NamedTuple):
+    """Hold a function of arguments and a block of rows, and how it is called: what travels to other processes.
 
+    Attributes:
+        name: the public function that sums it up, for errors.
+        fun: the function.
+        compiled: whether it is traced and compiled.
+        leaves_out_nan: whether rows that give NaN are left out and counted.
+        budget: how many bytes a process may use; None for no limit.
+    """
 
-UNLIMITED = 1 << 62
+    name: str
+    fun: Callable[..., Any]
+    compiled: bool
+    leaves_out_nan: bool
+    budget: int | None
+
+    def plan(self, args: Sequence[Any], rows: Rows, lengths: Sequence[int] | None) -> BlockPlan:
+        """Return how partitions are cut, found out by one: not at all if few numbers of rows occur and blocks fit.
+
+        Raises:
+            UsageError: the function is no sum over rows.
+        """
+        require_sum(self.name, self.fun, args, rows)
+        most = UNLIMITED
+        if self.compiled and self.budget is not None:
+            most = rows_within(self.fun, args, rows, self.budget // SHARE)
+        known = {row_count(rows)} if lengths is None else set(lengths)
+        if len(known) > MANY_LENGTHS:
+            known = {row_count(rows)}
+        return BlockPlan(tuple(sorted((n for n in known if n <= most), reverse=True)), most)
 
 
 def rows_within(fun: Callable[..., Any], args: Sequence[Any], rows: Rows, budget: int) -> int:
@@ -91,30 +113,41 @@ def memory_for(fun: Callable[..., Any], args: Sequence[Any], rows: Rows, count: 
 
 
 class BlockRunner:
-    """Call a function on the blocks of partitions, and add up what it gives for them.
+    """Call a function on the blocks of partitions, and add up what it gives for them, on any thread of a process.
 
     Args:
-        fun: of the arguments and a block of rows.
-        compiled: whether it is traced and compiled.
+        summand: the function.
         plan: how partitions are cut.
     """
 
-    def __init__(self, fun: Callable[..., Any], compiled: bool, plan: BlockPlan) -> None:
-        self.fun, self.plan = fun, plan
-        self.jitted: Jitted[..., Any] | None = jit(fun) if compiled else None
+    def __init__(self, summand: Summand, plan: BlockPlan) -> None:
+        self.summand, self.plan = summand, plan
+        self.jitted: Jitted[..., Any] | None = jit(summand.fun) if summand.compiled else None
         self.ready: set[Any] = set()
         self.lock = threading.Lock()
         self.structure: Any = None
         self.flat = -1  # how many arrays and numbers a plain tuple of them has that is the result
 
     def __call__(self, args: Sequence[Any], kind: Any, rows: Rows) -> Leaves:
-        """Return for the rows of a partition how many they are, 0 left out, and the leaves of the sum.
+        """Return for the rows of a partition how many are summed up, how many left out, and the leaves of the sum.
 
         Args:
             args: the arguments.
             kind: what `kind_of_arguments` says of them.
             rows: the arrays.
         """
+        if not self.summand.leaves_out_nan:
+            return self.sum(args, kind, rows)
+        with np.errstate(invalid="ignore"):
+            leaves = self.sum(args, kind, rows)
+            bad = find_nan_rows(self.summand.fun, args, rows) if has_nan(leaves[COUNTS:]) else []
+        if bad:
+            leaves = self.sum(args, kind, tuple([np.delete(x, bad, axis=0) for x in rows]))
+            leaves[1] = len(bad)
+        return leaves
+
+    def sum(self, args: Sequence[Any], kind: Any, rows: Rows) -> Leaves:
+        """Return the same of rows of which none is left out."""
         count, start, total = row_count(rows), 0, None
         for size in self.plan.cut(count):
             block = rows if size == count else tuple([x[start : start + size] for x in rows])
@@ -130,7 +163,7 @@ class BlockRunner:
     def block(self, args: Sequence[Any], kind: Any, block: Rows, size: int) -> Leaves:
         """Return the leaves of what the function gives for a block."""
         if self.jitted is None or (size < FEW and size not in self.plan.lengths):
-            found = self.fun(*args, *block)
+            found = self.summand.fun(*args, *block)
         else:
             key = (kind, *[(x.shape, x.dtype, x.strides) for x in block])
             if key not in self.ready:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.distributed.sources import NAME, PartitionSource, as_rows
-from wengert.errors import ShapeError, UsageError
+from wengert.distributed.sources import NAME, NUMBERS, PartitionSource, as_rows, run_of_rows
+from wengert.errors import DtypeError, ShapeError, UsageError
 
 
 def is_of_dask(value: Any) -> bool:
@@ -39,54 +39,51 @@ class DaskSource:
         items: for each partition what Dask computes, one value for each array: delayed values or futures.
         lengths: the number of rows of each; None if they are not known.
         what: what errors call a partition before its number.
-        first: the number of the first one.
     """
 
     is_resident = False
 
-    def __init__(
-        self, items: Sequence[Sequence[Any]], lengths: Sequence[int] | None, what: str, first: int = 0
-    ) -> None:
-        self.items, self.lengths, self.what, self.first = [tuple(x) for x in items], lengths, what, first
-        self.count = len(self.items)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what Dask computes: whoever gets this gets its results, too."""
-        return {**vars(self), "items": []}
+    def __init__(self, items: Sequence[Sequence[Any]], lengths: Sequence[int] | None, what: str) -> None:
+        self.items, self.lengths, self.what = dict(enumerate(items)), lengths, what
+        self.count = len(items)
 
     def read(self, number: int) -> Any:
-        """Return what Dask computes for a partition."""
-        import dask
-
+        """Return what Dask computes for a partition, unless it has done so."""
         item = self.items[number]
-        computed = iter(dask.compute(*[x for x in item if not is_future(x)]))
-        parts = [x.result() if is_future(x) else next(computed) for x in item]
-        return flat_parts(parts)
+        if not self.is_resident:
+            import dask
+
+            computed = iter(dask.compute(*[x for x in item if not is_future(x)]))
+            item = [x.result() if is_future(x) else next(computed) for x in item]
+        return flat_parts(item)
 
     def name(self, number: int) -> str:
         """Return which of them it is."""
-        return f"{self.what} {self.first + number}"
+        return f"{self.what} {number}"
 
-    def part(self, start: int, stop: int) -> PartitionSource:
-        """Return some partitions."""
-        lengths = None if self.lengths is None else self.lengths[start:stop]
-        return DaskSource(self.items[start:stop], lengths, self.what, self.first + start)
+    def part(self, _start: int, _stop: int) -> DaskSource:
+        """Return the names of partitions alone: whoever gets them gets what Dask computed, too."""
+        return DaskSource([()] * self.count, self.lengths, self.what)
+
+    def hold(self, start: int, items: Sequence[Sequence[Any]]) -> None:
+        """Have what Dask computed of the partitions from one on."""
+        numbers = range(start, start + len(items))
+        self.items = {i: as_rows(flat_parts(x), self.name(i)) for i, x in zip(numbers, items, strict=True)}
+        self.is_resident = True
 
     def split(self, pieces: int) -> DaskSource:
         """Return each partition in as many runs of rows, cut by Dask."""
         import dask
 
-        cut = dask.delayed(run_of_rows, pure=True)
-        items = [[cut(x, k, pieces) for x in item] for item in self.items for k in range(pieces)]
+        cut = dask.delayed(run_of_one, pure=True)
+        items = [[cut(x, k, pieces) for x in item] for item in self.items.values() for k in range(pieces)]
         return DaskSource(items, None, f"1/{pieces} of {self.what}")
 
 
-def run_of_rows(value: Any, piece: int, pieces: int) -> Any:
-    """Return one of as many runs of the rows of a partition."""
-    rows = as_rows(value, "a partition")
-    count = len(rows[0])
-    cut = tuple([x[count * piece // pieces : count * (piece + 1) // pieces] for x in rows])
-    return cut if isinstance(value, tuple) else cut[0]
+def run_of_one(value: Any, piece: int, pieces: int) -> Any:
+    """Return one of as many runs of the rows of one array, or of several in a tuple."""
+    rows = run_of_rows(value, piece, pieces, "a partition")
+    return rows if isinstance(value, tuple) else rows[0]
 
 
 def flat_parts(parts: Sequence[Any]) -> Any:
@@ -112,12 +109,14 @@ def source_of(data: Any, columns: Any) -> PartitionSource | None:
         collections = tuple(x for one in collections for x in by_columns(one, columns))
     elif len(collections) == 1 and is_frame(collections[0]):
         collections = tuple(collections[0][name] for name in collections[0].columns)
+    for x in collections:
+        require_numbers(x)
     return aligned(collections)
 
 
 def is_frame(value: Any) -> bool:
-    """Tell whether a collection is a data frame with columns."""
-    return hasattr(value, "columns") and hasattr(value, "npartitions")
+    """Tell whether a collection is a data frame with columns; a column has this attribute, too."""
+    return hasattr(value, "columns") and value.ndim > 1
 
 
 def by_columns(frame: Any, columns: Any) -> list[Any]:
@@ -125,12 +124,25 @@ def by_columns(frame: Any, columns: Any) -> list[Any]:
     if not is_frame(frame) or not isinstance(columns, list | tuple):
         given = f"columns of a {type(frame).__name__}"
         raise UsageError(NAME, given, "a data frame, and a list of names, are needed", "Leave columns out")
+    asked = [list(c) if isinstance(c, list | tuple) else c for c in columns]
     known = list(frame.columns)
-    for name in (n for c in columns for n in (c if isinstance(c, list | tuple) else (c,))):
+    for name in (n for c in asked for n in (c if isinstance(c, list) else [c])):
         if name not in known:
             needed = f"one of {', '.join(map(repr, known[:20]))} is needed"
             raise UsageError(NAME, f"column {name!r}", needed, "Correct the name")
-    return [frame[list(c) if isinstance(c, list | tuple) else c] for c in columns]
+    return [frame[c] for c in asked]
+
+
+def require_numbers(collection: Any) -> None:
+    """Raise a DtypeError about columns of a data frame that hold objects or texts."""
+    dtypes = (
+        collection.dtypes.items() if is_frame(collection) else [(getattr(collection, "name", ""), collection.dtype)]
+    )
+    for name, dtype in dtypes:
+        if dtype.kind not in NUMBERS:
+            given = f"column {name!r} of dtype {dtype}"
+            action = "Choose columns=[...], or convert it: .astype(float), or the numbers of categories (.cat.codes)"
+            raise DtypeError(NAME, given, "columns of numbers are needed", action)
 
 
 def aligned(collections: Sequence[Any]) -> DaskSource:

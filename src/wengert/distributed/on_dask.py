@@ -14,14 +14,11 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from wengert.distributed.blocks import UNLIMITED, BlockPlan
+from wengert.distributed.blocks import UNLIMITED, BlockPlan, Summand
 from wengert.distributed.dask_data import DaskSource, is_future
 from wengert.distributed.partitions import Partitions
-from wengert.distributed.read_ahead import byte_size
-from wengert.distributed.shards import Parcel, Shard, Share, find_nan, parcel_of, plan_shard, sum_shard
-from wengert.distributed.summand import Summand
+from wengert.distributed.shards import Parcel, Shard, Share, aligned, find_nan, parcel_of, plan_shard, sum_shard
+from wengert.distributed.sources import byte_size
 from wengert.distributed.sums import Leaves, SumTree
 from wengert.errors import DtypeError, UsageError, WorkerError
 from wengert.support.attributes import function_name
@@ -48,14 +45,17 @@ FINE = 8
 
 
 class Errand:
-    """Hold a run of partitions that some worker is to sum up: its shard, and the tasks that were asked for."""
+    """Hold a run of partitions that some worker is to sum up: its shard, and the tasks that were asked for.
 
-    def __init__(self, start: int, stop: int, shard: Any) -> None:
-        self.start, self.stop, self.shard = start, stop, shard
+    Attributes:
+        is_suspect: whether it is one partition of a run that ended its workers, and has them for itself.
+    """
+
+    def __init__(self, start: int, stop: int, shard: Any = None, is_suspect: bool = False) -> None:
+        self.start, self.stop, self.shard, self.is_suspect = start, stop, shard, is_suspect
         self.tasks: list[Any] = []
         self.began = 0.0
         self.tries = 0
-        self.topic: str | None = None  # under which a run that ended its workers tells how far it is
 
 
 def cut_runs(count: int, workers: int) -> list[tuple[int, int]]:
@@ -172,11 +172,11 @@ class DaskRunner:
         source = self.data.source
         items: list[Any] = [None] * len(errands)
         if isinstance(source, DaskSource):
-            items = self.computed([source.items[errand.start : errand.stop] for errand in errands])
+            items = self.computed([[source.items[i] for i in range(errand.start, errand.stop)] for errand in errands])
         for errand, own in zip(errands, items, strict=True):
             part = source.part(errand.start, errand.stop)
             key = f"{self.label}-rows-{errand.start}-{errand.stop}-{os.urandom(4).hex()}"
-            errand.shard = self.client.submit(Shard, part, errand.start, self.data.count, own, key=key, pure=False)
+            errand.shard = self.client.submit(Shard, part, errand.start, own, key=key, pure=False)
 
     def computed(self, runs: Sequence[Sequence[Sequence[Any]]]) -> list[Any]:
         """Return futures of what Dask computes for runs of partitions; all in one graph, which is sent once."""
@@ -194,12 +194,12 @@ class DaskRunner:
             self.parcel = parcel_of(self.summand, self.plan(args))
         tree, structure, machines = SumTree(self.data.count), None, {}
         for share in self.shares(args):
-            tree.add_all(node._replace(is_own=False) for node in share.nodes)
+            tree.add(*[node._replace(is_own=False) for node in share.nodes])
             structure = share.structure
             machines[share.machine] = share.worker
         if len(machines) > 1:
             self.refuse_machines(machines)
-        return list(map(as_own, tree.root)), structure
+        return list(map(aligned, tree.root)), structure
 
     def refuse_machines(self, machines: dict[str, str]) -> None:
         """Raise a UsageError about workers that compute other bits than others."""
@@ -210,15 +210,8 @@ class DaskRunner:
     def plan(self, args: Sequence[Any]) -> BlockPlan:
         """Return how partitions are cut into blocks, which a worker finds out."""
         parcel = parcel_of(self.summand, BlockPlan((), UNLIMITED))
-        task = self.client.submit(
-            plan_shard,
-            self.errands[0].shard,
-            tuple(args),
-            parcel,
-            self.data.lengths,
-            key=f"{self.label}-plan-{os.urandom(4).hex()}",
-            pure=False,
-        )
+        key = f"{self.label}-plan-{os.urandom(4).hex()}"
+        task = self.client.submit(plan_shard, self.errands[0].shard, tuple(args), parcel, key=key, pure=False)
         found: BlockPlan = task.result()
         return found
 
@@ -230,7 +223,7 @@ class DaskRunner:
         if size > SMALL and not self.late:
             (sent,) = self.client.scatter([sent], broadcast=True, hash=False)
         for errand in self.errands:
-            errand.tasks, errand.tries, errand.topic = [], 0, None
+            errand.tasks, errand.tries = [], 0
             self.ask(errand, sent)
         tasks = [errand.tasks[0] for errand in self.errands]
         found: list[Share] | None = None
@@ -250,7 +243,7 @@ class DaskRunner:
     def ask(self, errand: Errand, args: Any) -> None:
         """Have Dask run the task of a run of partitions."""
         key = f"{self.label}-{self.token}-{self.number}-{errand.start}-{errand.tries}-{os.urandom(2).hex()}"
-        work = errand.start, errand.stop, args, self.parcel, os.getpid(), errand.topic
+        work = errand.start, errand.stop, args, self.parcel, os.getpid()
         errand.tasks.append(self.client.submit(sum_shard, errand.shard, *work, key=key, pure=False))
         errand.began = time.monotonic()
 
@@ -274,14 +267,13 @@ class DaskRunner:
     def settle(self, errands: list[Errand], args: tuple[Any, ...]) -> list[Share]:
         """Bring all runs to an end after one failed, was lost, or is late.
 
-        Those that ended workers run again when nothing else does, and tell before each partition that they come to it.
+        Of those that ended workers each partition runs again by itself, when nothing else does.
         """
         found: list[Share] = []
         suspects: list[Errand] = []
         while errands or suspects:
             if not errands:
                 errands = [suspects.pop()]
-                errands[0].topic, errands[0].tasks = f"{self.label}-{os.urandom(4).hex()}", []
                 self.make(errands)
                 self.ask(errands[0], args)
             rest = []
@@ -291,18 +283,18 @@ class DaskRunner:
                     found.append(share)
                 elif error is None:
                     rest.append(errand)
-                elif type(error).__name__ == "KilledWorker" and errand.topic is None:
-                    suspects.append(errand)
-                elif type(error).__name__ == "KilledWorker":
+                elif type(error).__name__ != "KilledWorker":
+                    raise error
+                elif errand.is_suspect:
                     raise self.accusation(errand) from error
                 else:
-                    raise error
+                    suspects += [Errand(i, i + 1, is_suspect=True) for i in range(errand.start, errand.stop)]
             errands = rest
             if errands:
                 self.require_scheduler()
                 time.sleep(PAUSE)
             if errands and time.monotonic() - self.looked > LOOK:
-                self.require_workers(errands)
+                self.require_workers(errands[0])
         return found
 
     def outcome(self, errand: Errand, args: tuple[Any, ...]) -> tuple[Share | None, BaseException | None]:
@@ -322,7 +314,8 @@ class DaskRunner:
         if is_lost or (deadline is not None and time.monotonic() - errand.began > deadline):
             errand.tries += 1
             if errand.tries > TRIES:
-                given = f"{self.run_name(errand)}, which {TRIES} workers in turn did not sum up"
+                last = self.data.name(errand.stop - 1)
+                given = f"partitions {errand.start} to {last}, which {TRIES} workers in turn did not sum up"
                 raise WorkerError(self.summand.name, given, "an answer is needed", "Look at the workers' logs")
             self.late.append(errand.shard)
             self.attempts = PLACES
@@ -330,29 +323,17 @@ class DaskRunner:
             self.ask(errand, args)
         return None, None
 
-    def run_name(self, errand: Errand) -> str:
-        """Return what errors call a run of partitions."""
-        if errand.stop - errand.start == 1:
-            return self.data.name(errand.start)
-        return f"partitions {errand.start} to {errand.stop} of {self.data.count}"
-
-    def require_workers(self, errands: Sequence[Errand]) -> None:
+    def require_workers(self, errand: Errand) -> None:
         """Wait for a worker if there is none; if none comes, it may be since a partition ended them all."""
         try:
             self.workers, self.looked = self.present_workers(), time.monotonic()
         except WorkerError as error:
-            if errands[0].topic is not None:
-                raise self.accusation(errands[0]) from error
-            raise
+            raise (self.accusation(errand) if errand.is_suspect else error) from error.__cause__
 
     def accusation(self, errand: Errand) -> WorkerError:
-        """Return the error about the partition at which workers were when they ended."""
-        told = [event[1] for event in self.client.get_events(errand.topic)]
-        place = self.data.name(told[-1]) if told else self.run_name(errand)
-        given = f"{place}, which ended each worker that summed it up"
-        action = (
-            "Read it by itself, with fewer rows (.split) or in a worker with more memory; workers' logs may say more"
-        )
+        """Return the error about a partition that ended workers."""
+        given = f"{self.data.name(errand.start)}, which ended each worker that summed it up"
+        action = "Read it by itself, or with fewer rows (.split), or with more memory; workers' logs may say more"
         return WorkerError(self.summand.name, given, "a partition that workers survive is needed", action)
 
     def find_nan(self, args: Sequence[Any]) -> tuple[int, int] | None:
@@ -381,13 +362,6 @@ class DaskRunner:
         end = time.monotonic() + seconds
         while time.monotonic() < end and not all(future.done() for future in futures):
             time.sleep(PAUSE / 5)
-
-
-def as_own(leaf: Any) -> Any:
-    """Return a result as the user may have it: what was received cannot be written to, and need not be aligned."""
-    if type(leaf) is not np.ndarray:
-        return leaf
-    return leaf if leaf.flags.aligned and leaf.flags.writeable else np.array(leaf)
 
 
 def require_client(name: str, client: Any) -> None:

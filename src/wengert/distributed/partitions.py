@@ -10,7 +10,6 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, shown
 from wengert.distributed.batches import Batches
 from wengert.distributed.dask_data import DaskSource, source_of
-from wengert.distributed.read_ahead import byte_size
 from wengert.distributed.sources import (
     NAME,
     ArraySource,
@@ -21,6 +20,7 @@ from wengert.distributed.sources import (
     SplitSource,
     as_count,
     as_rows,
+    byte_size,
     even_bounds,
     is_mapped_file,
     row_count,

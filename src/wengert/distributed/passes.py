@@ -1,23 +1,25 @@
-"""A pass over partitions in one process: reading ahead, and adding up, on one thread or several."""
+"""A pass over partitions in one process: what is kept of them, reading ahead, and adding up, on one thread or more."""
 
 from __future__ import annotations
 
 import contextvars
 import os
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
 
-from wengert.distributed.blocks import kind_of_arguments
-from wengert.distributed.faults import add_place
+from wengert.distributed.blocks import BlockPlan, BlockRunner, Summand, kind_of_arguments
+from wengert.distributed.faults import add_place, find_nan_rows
+from wengert.distributed.partitions import Partitions
 from wengert.distributed.read_ahead import ReadAhead
-from wengert.distributed.row_cache import RowCache
-from wengert.distributed.sources import Rows
-from wengert.distributed.summand import PartitionRunner
+from wengert.distributed.sources import Rows, byte_size
 from wengert.distributed.sums import SumTree, TreeNode
 
-Parts = Iterator[tuple[int, Rows | Future[Rows]]]
+PORTION = 4
+"""Of this machine's memory, the part that rows may have where no budget is given."""
+DEFAULT = 1 << 30
+"""Bytes where the machine does not tell how many it has."""
 
 
 class Pools:
@@ -36,80 +38,99 @@ class Pools:
         return self.known[name, threads]
 
 
-class PartitionPass:
-    """Sum up some partitions, once.
+class RowCache:
+    """Read partitions, and keep the first ones that fit into a number of bytes.
+
+    A pass reads all partitions in the same order: what was used least recently is what comes next.
 
     Args:
-        runner: what sums the rows of one up.
-        args: the arguments.
-        tree: what partitions are added to.
-        name: of the number of a partition; returns what errors call it.
+        data: the partitions.
+        budget: how many bytes a process may use, half of them for rows; None for a quarter of this machine's memory.
     """
 
-    def __init__(self, runner: PartitionRunner, args: Sequence[Any], tree: SumTree, name: Callable[[int], str]) -> None:
-        self.runner, self.args, self.tree, self.name = runner, args, tree, name
-        self.lock = threading.Lock()
+    def __init__(self, data: Partitions, budget: int | None) -> None:
+        self.data, self.is_resident = data, data.source.is_resident
+        self.room = machine_memory() // PORTION if budget is None else budget // 2
+        self.known: dict[int, Rows] = {}
+        self.pools = Pools()
 
-    def run(self, rows: RowCache, numbers: Sequence[int], pools: Pools, threads: int) -> None:
-        """Sum partitions up on so many threads; those that are not in memory are read by another one, one ahead."""
-        ahead: ReadAhead[int] | None = None
-        parts: Parts
-        if rows.is_resident:
-            parts = ((i, rows(i)) for i in numbers)
-        elif all(i in rows.known for i in numbers):
-            parts = ((i, rows.known[i]) for i in numbers)
-        else:
-            ahead = ReadAhead(rows, numbers, pools("wengert-read", 1))
-            parts = iter(ahead)
+    def __call__(self, number: int) -> Rows:
+        """Return the rows of a partition."""
+        rows = self.known.get(number)
+        if rows is None:
+            rows = self.data.read(number)
+            size = 0 if self.is_resident else byte_size(rows)
+            if size <= self.room:
+                self.room -= size
+                self.known[number] = rows
+        return rows
+
+    def ahead(self, numbers: Sequence[int]) -> ReadAhead[int]:
+        """Return what reads partitions, on a thread of its own if not all are in memory."""
+        is_here = self.is_resident or all(i in self.known for i in numbers)
+        return ReadAhead(self, numbers, None if is_here else self.pools("wengert-read", 1))
+
+
+def machine_memory() -> int:
+    """Return how many bytes of memory this machine has."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return DEFAULT
+
+
+def sum_partitions(
+    runner: BlockRunner, args: Sequence[Any], rows: RowCache, numbers: Sequence[int], tree: SumTree, threads: int
+) -> None:
+    """Add to a tree what a function gives for some partitions, on so many threads."""
+    ahead, name = rows.ahead(numbers), rows.data.name
+    try:
+        if threads == 1:
+            sum_up(runner, args, ahead, tree, name)
+            return
+        pool, work = rows.pools("wengert-sum", threads), partial(sum_up, runner, args, ahead, tree, name)
+        jobs = [pool.submit(contextvars.copy_context().run, work) for _ in range(threads)]
         try:
-            if threads == 1:
-                self.sum_up(parts)
-            else:
-                self.sum_on_threads(parts, pools("wengert-sum", threads), threads)
+            wait(jobs, return_when="FIRST_EXCEPTION")  # this thread waits, so that signals are answered at once
         finally:
-            if ahead is not None:
-                ahead.stop()
-
-    def sum_up(self, parts: Iterable[tuple[int, Rows | Future[Rows]]]) -> None:
-        """Add up partitions until there are no more."""
-        kind, number, is_own = kind_of_arguments(self.args), -1, self.runner.summand.compiled
-        try:
-            for number, rows in parts:
-                found = self.runner(self.args, kind, rows.result() if isinstance(rows, Future) else rows)
-                with self.lock:
-                    self.tree.add(TreeNode(0, number, found, is_own))
-        except Exception as error:
-            if number >= 0:
-                add_place(error, self.name(number))
-            raise
-
-    def sum_on_threads(self, parts: Parts, pool: ThreadPoolExecutor, threads: int) -> None:
-        """Add up partitions on several threads, this one waiting, so that signals are answered at once."""
-        shared = SharedIterator(parts)
-        jobs = [pool.submit(contextvars.copy_context().run, self.sum_up, shared) for _ in range(threads)]
-        try:
-            wait(jobs, return_when="FIRST_EXCEPTION")
-        finally:
-            shared.stop()
+            ahead.stop()
             wait(jobs)
         for job in jobs:
             job.result()
+    finally:
+        ahead.stop()
 
 
-class SharedIterator:
-    """Be an iterator that several threads use, and that can be stopped."""
+def sum_up(
+    runner: BlockRunner,
+    args: Sequence[Any],
+    parts: Iterable[tuple[int, Callable[[], Rows]]],
+    tree: SumTree,
+    name: Callable[[int], str],
+) -> None:
+    """Add up partitions until there are no more."""
+    kind = kind_of_arguments(args)
+    for number, rows in parts:
+        try:
+            tree.add(TreeNode(0, number, runner(args, kind, rows()), runner.summand.compiled))
+        except Exception as error:
+            add_place(error, name(number))
+            raise
 
-    def __init__(self, items: Iterator[Any]) -> None:
-        self.items, self.lock = items, threading.Lock()
 
-    def __iter__(self) -> SharedIterator:
-        return self
+def plan_by(summand: Summand, args: Sequence[Any], rows: RowCache, number: int) -> BlockPlan:
+    """Return how partitions are cut into blocks, found out by one of them."""
+    try:
+        return summand.plan(args, rows(number), rows.data.lengths)
+    except Exception as error:
+        add_place(error, rows.data.name(number))
+        raise
 
-    def __next__(self) -> Any:
-        with self.lock:
-            return next(self.items)
 
-    def stop(self) -> None:
-        """Let there be no more."""
-        with self.lock:
-            self.items = iter(())
+def first_nan(summand: Summand, args: Sequence[Any], data: Partitions, numbers: Iterable[int]) -> Any:
+    """Return the numbers of the first partition and row that give NaN; None if none does by itself."""
+    for number in numbers:
+        bad = find_nan_rows(summand.fun, args, data.read(number), 1)
+        if bad:
+            return number, bad[0]
+    return None

@@ -12,12 +12,12 @@ T = TypeVar("T")
 
 
 class ReadAhead(Generic[T]):
-    """Give what a function reads for some items, in their order, to any number of threads; one item ahead, or more.
+    """Iterate over items and functions that return what was read for them; several threads may, each item once.
 
     Args:
         read: of an item.
         items: the items.
-        pool: of one thread, which reads.
+        pool: of one thread, which reads, one item ahead or more; None to read when it is asked for.
         size: returns how many bytes something that was read has.
         budget: how many bytes, besides the next item, may be read ahead.
     """
@@ -26,7 +26,7 @@ class ReadAhead(Generic[T]):
         self,
         read: Callable[[T], Any],
         items: Iterable[T],
-        pool: ThreadPoolExecutor,
+        pool: ThreadPoolExecutor | None,
         size: Callable[[Any], int] | None = None,
         budget: int = 0,
     ) -> None:
@@ -38,33 +38,37 @@ class ReadAhead(Generic[T]):
 
     def fill(self) -> None:
         """Ask for the next items, as many as there is room for."""
-        while not self.jobs or (self.last and (len(self.jobs) + 1) * self.last <= self.budget):
+        while self.pool and (not self.jobs or (self.last and (len(self.jobs) + 1) * self.last <= self.budget)):
             item = next(self.items, None)
             if item is None:
                 return
-            self.jobs.append((item, self.pool.submit(self.read, item)))
+            self.jobs.append((item, self.pool.submit(self.read_one, item)))
 
-    def __iter__(self) -> Iterator[tuple[T, Future[Any]]]:
-        """Iterate over items and what will hold what was read; several threads may, each item goes to one of them."""
-        while True:
-            with self.lock:
-                if not self.jobs:
-                    return
-                item, job = self.jobs.popleft()
-                self.fill()
-            yield item, job
-            if self.size is not None and not self.last:
-                self.last = self.size(job.result())
+    def read_one(self, item: T) -> Any:
+        """Return what is read for an item, and note how much that is."""
+        found = self.read(item)
+        if self.size is not None:
+            self.last = self.size(found)
+        return found
+
+    def __iter__(self) -> Iterator[tuple[T, Callable[[], Any]]]:
+        return self
+
+    def __next__(self) -> tuple[T, Callable[[], Any]]:
+        with self.lock:
+            if self.pool is None:
+                item = next(self.items)
+                return item, lambda: self.read(item)
+            if not self.jobs:
+                raise StopIteration
+            item, job = self.jobs.popleft()
+            self.fill()
+            return item, job.result
 
     def stop(self) -> None:
-        """Forget what was asked for."""
+        """Let there be no more."""
         with self.lock:
             for _, job in self.jobs:
                 job.cancel()
             self.jobs.clear()
             self.items = iter(())
-
-
-def byte_size(rows: Any) -> int:
-    """Return how many bytes the arrays of a partition have."""
-    return sum(x.nbytes for x in rows)

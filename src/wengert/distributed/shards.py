@@ -16,22 +16,18 @@ import numpy as np
 
 from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.values.bounded_cache import Recent
-from wengert.distributed.blocks import BlockPlan
-from wengert.distributed.dask_data import flat_parts
-from wengert.distributed.faults import add_place, find_nan_rows
+from wengert.distributed.blocks import BlockPlan, BlockRunner, Summand
+from wengert.distributed.dask_data import DaskSource
 from wengert.distributed.one_thread import ONE_THREAD
-from wengert.distributed.passes import PartitionPass, Pools
-from wengert.distributed.row_cache import RowCache
-from wengert.distributed.sources import PartitionSource, Rows, as_rows
-from wengert.distributed.summand import PartitionRunner, Summand
+from wengert.distributed.partitions import Partitions
+from wengert.distributed.passes import RowCache, first_nan, plan_by, sum_partitions
+from wengert.distributed.sources import PartitionSource
 from wengert.distributed.sums import SumTree, TreeNode
 from wengert.native.elementwise import SHARING
 from wengert.support.digests import digest_of
 
 WEIGHT = 1 << 26
 """Bytes that a shard says it has beside its rows: Dask's scheduler sends tasks to where much of what they need is."""
-FLUSHED = 0.1
-"""Seconds in which a worker sends what it has to tell."""
 MOST_FUNCTIONS = 64
 """How many functions a worker knows, with their machine code."""
 
@@ -62,7 +58,7 @@ class Share(NamedTuple):
 
 
 class Shard:
-    """Hold a run of partitions for whoever sums them up: a small object that anyone can make again.
+    """Hold partitions for whoever sums them up: a small object that anyone can make again.
 
     The rows that were read stay with it as far as they fit into a budget, in the worker where it lies; they do not
     travel.
@@ -70,62 +66,45 @@ class Shard:
     Args:
         source: of these partitions alone.
         start: the number of the first one.
-        count: how many partitions there are in all.
         items: what Dask computed of them, if the source is a collection of Dask's.
     """
 
-    def __init__(self, source: PartitionSource, start: int, count: int, items: Sequence[Any] | None = None) -> None:
-        self.source, self.start, self.count = source, start, count
-        self.items: list[Rows] | None = None
-        if items is not None:
-            self.items = [as_rows(flat_parts(x), self.name(start + i)) for i, x in enumerate(items)]
-        self.forget()
-
-    def forget(self) -> None:
-        """Be without rows that were read."""
+    def __init__(self, source: PartitionSource, start: int, items: Sequence[Any] | None = None) -> None:
+        if items is not None and isinstance(source, DaskSource):
+            source.hold(start, items)
+        self.data, self.start, self.bytes = Partitions(source), start, WEIGHT + sum(map(size_of, items or ()))
         self.rows: RowCache | None = None
-        self.pools = Pools()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("rows", "pools")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self.forget()
+        return {**vars(self), "rows": None}
 
     def __sizeof__(self) -> int:
-        return WEIGHT + sum(x.nbytes for rows in self.items or () for x in rows)
-
-    def name(self, number: int) -> str:
-        """Return what errors call a partition."""
-        return f"partition {number} of {self.count} ({self.source.name(number - self.start)})"
-
-    def read(self, number: int) -> Rows:
-        """Return the arrays of a partition."""
-        if self.items is not None:
-            return self.items[number - self.start]
-        return as_rows(self.source.read(number - self.start), self.name(number))
+        return self.bytes
 
     def cache(self, budget: int | None) -> RowCache:
         """Return what reads partitions and keeps their rows."""
         if self.rows is None:
-            is_resident = self.items is not None or self.source.is_resident
-            self.rows = RowCache(self.read, None if budget is None else budget // 2, is_resident)
+            self.rows = RowCache(self.data, budget)
         return self.rows
 
 
-KNOWN: Recent[bytes, PartitionRunner] = Recent(MOST_FUNCTIONS)
+def size_of(item: Sequence[Any]) -> int:
+    """Return how many bytes arrays and columns have that Dask computed for a partition."""
+    return sum(int(np.sum(getattr(x, "nbytes", 0))) for x in item)
+
+
+KNOWN: Recent[bytes, BlockRunner] = Recent(MOST_FUNCTIONS)
 LOCK = threading.Lock()
 
 
-def runner_of(parcel: Parcel) -> PartitionRunner:
+def runner_of(parcel: Parcel) -> BlockRunner:
     """Return the function of a parcel, which this process has compiled before, if it knows it."""
     import cloudpickle
 
     with LOCK:
         runner = KNOWN.get(parcel.digest)
         if runner is None:
-            runner = KNOWN[parcel.digest] = PartitionRunner(*cloudpickle.loads(parcel.content))
+            runner = KNOWN[parcel.digest] = BlockRunner(*cloudpickle.loads(parcel.content))
         KNOWN.touch(parcel.digest)
     return runner
 
@@ -138,9 +117,7 @@ def parcel_of(summand: Summand, plan: BlockPlan) -> Parcel:
     return Parcel(content, digest_of(content))
 
 
-def sum_shard(
-    shard: Shard, start: int, stop: int, args: Sequence[Any], parcel: Parcel, process: int, topic: str | None
-) -> Share:
+def sum_shard(shard: Shard, start: int, stop: int, args: Sequence[Any], parcel: Parcel, process: int) -> Share:
     """Return the sum over some partitions of a shard; run by workers.
 
     Args:
@@ -150,69 +127,37 @@ def sum_shard(
         args: the arguments of the function.
         parcel: the function.
         process: the number of the client's process.
-        topic: of Dask's log, where it is told before each partition that it comes next; None if nobody needs to know.
     """
+    from distributed import get_worker
+
     began = time.perf_counter()
-    use_one_thread(process)
-    args = map_leaves(aligned, args)
-    runner, tree = runner_of(parcel), SumTree(shard.count)
+    if os.getpid() != process and SHARING.threads > 1:  # kernels use the thread of the task alone
+        SHARING.set_threads(1)
+    runner, tree = runner_of(parcel), SumTree(shard.data.count)
     with ONE_THREAD:
-        part = PartitionPass(runner, args, tree, shard.name)
-        cache = shard.cache(runner.summand.budget)
-        steps = [range(start, stop)] if topic is None else [range(i, i + 1) for i in range(start, stop)]
-        for numbers in steps:
-            if topic is not None:
-                tell(topic, numbers[0])
-            part.run(cache, numbers, shard.pools, 1)
-    nodes = list(tree.open.values())
-    return Share(nodes, runner.blocks.structure, time.perf_counter() - began, machine(), address())
+        rows = shard.cache(runner.summand.budget)
+        sum_partitions(runner, map_leaves(aligned, args), rows, range(start, stop), tree, 1)
+    seconds = time.perf_counter() - began
+    return Share(list(tree.open.values()), runner.structure, seconds, machine(), str(get_worker().address))
 
 
-def plan_shard(shard: Shard, args: Sequence[Any], parcel: Parcel, lengths: Sequence[int] | None) -> BlockPlan:
+def plan_shard(shard: Shard, args: Sequence[Any], parcel: Parcel) -> BlockPlan:
     """Return how partitions are cut into blocks, as the first one of a shard tells; run by a worker."""
     summand = runner_of(parcel).summand
-    try:
-        with ONE_THREAD:
-            return summand.plan(args, shard.cache(summand.budget)(shard.start), lengths)
-    except Exception as error:
-        add_place(error, shard.name(shard.start))
-        raise
+    with ONE_THREAD:
+        return plan_by(summand, args, shard.cache(summand.budget), shard.start)
 
 
-def find_nan(shard: Shard, start: int, stop: int, args: Sequence[Any], parcel: Parcel) -> tuple[int, int] | None:
+def find_nan(shard: Shard, start: int, stop: int, args: Sequence[Any], parcel: Parcel) -> Any:
     """Return the numbers of the first partition and row of a shard that give NaN; run by workers."""
-    fun = runner_of(parcel).summand.fun
-    for number in range(start, stop):
-        bad = find_nan_rows(fun, args, shard.read(number), 1)
-        if bad:
-            return number, bad[0]
-    return None
-
-
-def use_one_thread(process: int) -> None:
-    """Let kernels use the thread of the task alone, unless the worker lies in the client's own process."""
-    if os.getpid() != process and SHARING.threads > 1:
-        SHARING.set_threads(1)
+    return first_nan(runner_of(parcel).summand, args, shard.data, range(start, stop))
 
 
 def aligned(leaf: Any) -> Any:
-    """Return an argument as it was sent: received arrays begin at any byte, which changes the ways of BLAS."""
-    return np.array(leaf) if type(leaf) is np.ndarray and not leaf.flags.aligned else leaf
-
-
-def tell(topic: str, number: int) -> None:
-    """Write into Dask's log, and wait until that is on its way."""
-    from distributed import get_worker
-
-    get_worker().log_event(topic, number)
-    time.sleep(FLUSHED)
-
-
-def address() -> str:
-    """Return the address of this worker."""
-    from distributed import get_worker
-
-    return str(get_worker().address)
+    """Return an array as ours: what was received cannot be written to, and begins at any byte, where BLAS differs."""
+    if type(leaf) is not np.ndarray or (leaf.flags.aligned and leaf.flags.writeable):
+        return leaf
+    return np.array(leaf)
 
 
 @functools.cache

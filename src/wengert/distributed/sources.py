@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -13,6 +15,8 @@ from wengert.core.values.tensor import Tensor, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
 
 NAME = "distributed.partitions"
+NUMBERS = "biufcmM"
+"""Kinds of dtypes of rows."""
 Array = np.ndarray[Any, Any]
 Rows = tuple[Array, ...]
 
@@ -37,7 +41,7 @@ class PartitionSource(Protocol):
         """Return what errors call a partition."""
 
     def part(self, start: int, stop: int) -> PartitionSource:
-        """Return a source of some of the partitions alone, numbered from 0 on: what is sent to who reads these."""
+        """Return a source that is sent to who reads some of the partitions alone, by the numbers that they have."""
 
 
 class ArraySource:
@@ -46,20 +50,19 @@ class ArraySource:
     Args:
         arrays: of as many rows each; memory maps of files are read anew for each partition, elsewhere, too.
         bounds: where runs begin and, at the end, where the last one ends.
-        base: how many rows stand before those of the arrays.
+        base: how many rows stood before those of the arrays.
     """
 
     def __init__(self, arrays: Sequence[Any], bounds: Sequence[int], base: int = 0) -> None:
         self.arrays: tuple[Any, ...] = tuple(MappedFile(x) if is_mapped_file(x) else x for x in arrays)
-        self.bounds, self.base = tuple(bounds), base
-        self.count = len(self.bounds) - 1
-        self.lengths: Sequence[int] | None = tuple(b - a for a, b in zip(self.bounds, self.bounds[1:], strict=False))
+        self.bounds, self.base, self.count = bounds, base, len(bounds) - 1
+        self.lengths: Sequence[int] | None = tuple(b - a for a, b in itertools.pairwise(bounds))
         self.is_resident = all(type(x) is np.ndarray and x.flags.c_contiguous for x in self.arrays)
 
     def read(self, number: int) -> Rows:
         """Return views of the arrays, or what is read from their files."""
-        start, stop = self.bounds[number], self.bounds[number + 1]
-        return tuple([x[start - self.base : stop - self.base] for x in self.arrays])
+        start, stop = self.bounds[number] - self.base, self.bounds[number + 1] - self.base
+        return tuple([x[start:stop] for x in self.arrays])
 
     def name(self, number: int) -> str:
         """Return which rows they are, and the names of files."""
@@ -67,12 +70,11 @@ class ArraySource:
         return f"rows {self.bounds[number]} to {self.bounds[number + 1]}" + (f" of {files}" if files else "")
 
     def part(self, start: int, stop: int) -> ArraySource:
-        """Return some partitions; of arrays with their rows alone, of files with their names."""
-        low, high = self.bounds[start], self.bounds[stop]
+        """Return the rows of some partitions; of files their names."""
         if any(type(x) is MappedFile for x in self.arrays):
-            return ArraySource(self.arrays, self.bounds[start : stop + 1], self.base)
-        arrays = [x[low - self.base : high - self.base] for x in self.arrays]
-        return ArraySource(arrays, self.bounds[start : stop + 1], low)
+            return self
+        low, high = self.bounds[start], self.bounds[stop]
+        return ArraySource([x[low - self.base : high - self.base] for x in self.arrays], self.bounds, low)
 
 
 class MappedFile:
@@ -132,34 +134,29 @@ class ReadSource:
     is_resident = False
     lengths: Sequence[int] | None = None
 
-    def __init__(self, count: int, read: Callable[[int], Any], place: Callable[[int], str] | None = None) -> None:
-        self.count, self.function, self.place = count, read, place
-
-    def read(self, number: int) -> Any:
-        """Return what the function gives."""
-        return self.function(number)
+    def __init__(self, count: int, read: Callable[[int], Any], place: Callable[[int], str] | None) -> None:
+        self.count, self.read, self.place = count, read, place
 
     def name(self, number: int) -> str:
         """Return what the user calls it, or the function and the number."""
         if self.place is not None:
             return str(self.place(number))
-        return f"{getattr(self.function, '__qualname__', type(self.function).__qualname__)}({number})"
+        return f"{getattr(self.read, '__qualname__', type(self.read).__qualname__)}({number})"
 
-    def part(self, start: int, stop: int) -> PartitionSource:
-        """Return some partitions, read by the same function."""
-        return PartSource(self, start, stop)
+    def part(self, _start: int, _stop: int) -> ReadSource:
+        """Return this source, which is small."""
+        return self
 
 
 class ListSource:
-    """Have partitions in a list: arrays, or tuples of arrays; `first` is the number that the first one has there."""
+    """Have partitions in a list: arrays, or tuples of arrays."""
 
     is_resident = True
 
-    def __init__(self, items: Sequence[Any], first: int = 0) -> None:
-        self.first = first
-        self.items = [as_rows(item, self.name(i)) for i, item in enumerate(items)]
-        self.count = len(self.items)
-        self.lengths: Sequence[int] | None = tuple(row_count(rows) for rows in self.items)
+    def __init__(self, items: Sequence[Any]) -> None:
+        self.items = {i: as_rows(item, self.name(i)) for i, item in enumerate(items)}
+        self.count = len(items)
+        self.lengths: Sequence[int] | None = tuple(map(row_count, self.items.values()))
 
     def read(self, number: int) -> Rows:
         """Return the arrays of an item."""
@@ -167,64 +164,46 @@ class ListSource:
 
     def name(self, number: int) -> str:
         """Return which item it is."""
-        return f"item {self.first + number} of the list"
+        return f"item {number} of the list"
 
-    def part(self, start: int, stop: int) -> PartitionSource:
+    def part(self, start: int, stop: int) -> ListSource:
         """Return some items."""
-        return ListSource(self.items[start:stop], self.first + start)
+        found = copy.copy(self)
+        found.items = {i: self.items[i] for i in range(start, stop)}
+        return found
 
 
 class SplitSource:
     """Cut each partition of another source into as many runs of rows."""
 
     def __init__(self, source: PartitionSource, pieces: int) -> None:
-        self.source, self.pieces = source, pieces
-        self.count = source.count * pieces
-        self.is_resident = source.is_resident
-        self.lengths: Sequence[int] | None = None
+        self.source, self.pieces, self.count = source, pieces, source.count * pieces
+        self.is_resident, self.lengths = source.is_resident, None
         if source.lengths is not None:
-            self.lengths = tuple(b - a for n in source.lengths for a, b in (self.run(n, k) for k in range(pieces)))
+            bounds = [even_bounds(rows, pieces) for rows in source.lengths]
+            self.lengths = tuple(b - a for run in bounds for a, b in itertools.pairwise(run))
 
-    def run(self, rows: int, piece: int) -> tuple[int, int]:
-        """Return where a run of a partition of so many rows begins and ends."""
-        return rows * piece // self.pieces, rows * (piece + 1) // self.pieces
+    lengths: Sequence[int] | None
 
     def read(self, number: int) -> Rows:
         """Return a run of rows of a partition."""
-        whole = as_rows(self.source.read(number // self.pieces), self.source.name(number // self.pieces))
-        start, stop = self.run(row_count(whole), number % self.pieces)
-        return tuple([x[start:stop] for x in whole])
+        whole, piece = divmod(number, self.pieces)
+        return run_of_rows(self.source.read(whole), piece, self.pieces, self.source.name(whole))
 
     def name(self, number: int) -> str:
         """Return which run of which partition it is."""
         return f"run {number % self.pieces} of {self.pieces} of {self.source.name(number // self.pieces)}"
 
-    def part(self, start: int, stop: int) -> PartitionSource:
-        """Return some runs, of the partitions that they are of."""
-        low, high = start // self.pieces, -(-stop // self.pieces)
-        first = low * self.pieces
-        return PartSource(SplitSource(self.source.part(low, high), self.pieces), start - first, stop - first)
+    def part(self, start: int, stop: int) -> SplitSource:
+        """Return runs of the partitions that some runs are of."""
+        return SplitSource(self.source.part(start // self.pieces, -(-stop // self.pieces)), self.pieces)
 
 
-class PartSource:
-    """Be some of the partitions of another source, numbered from 0 on."""
-
-    def __init__(self, source: PartitionSource, start: int, stop: int) -> None:
-        self.source, self.start, self.count = source, start, stop - start
-        self.is_resident = source.is_resident
-        self.lengths: Sequence[int] | None = None if source.lengths is None else source.lengths[start:stop]
-
-    def read(self, number: int) -> Any:
-        """Return what the source gives."""
-        return self.source.read(self.start + number)
-
-    def name(self, number: int) -> str:
-        """Return what the source calls it."""
-        return self.source.name(self.start + number)
-
-    def part(self, start: int, stop: int) -> PartitionSource:
-        """Return some partitions of the source."""
-        return self.source.part(self.start + start, self.start + stop)
+def run_of_rows(value: Any, piece: int, pieces: int, place: str) -> Rows:
+    """Return one of as many runs of the rows of a partition."""
+    rows = as_rows(value, place)
+    start, stop = even_bounds(row_count(rows), pieces)[piece : piece + 2]
+    return tuple([x[start:stop] for x in rows])
 
 
 # What is read
@@ -259,7 +238,7 @@ def as_array_of_rows(value: Any, place: str) -> Any:
             value = np.asarray(value)
         except (TypeError, ValueError):
             value = np.asarray(None)
-    if value.dtype.kind not in "biufcmM" or not value.ndim:
+    if value.dtype.kind not in NUMBERS or not value.ndim:
         what = "objects" if value.dtype.kind == "O" and value.ndim else f"dtype {value.dtype}"
         given = f"an array of {what} in {place}" if value.ndim else f"{shown(value.item())} in {place}"
         action = "Convert columns with .astype(float), and texts to the numbers of their categories"
@@ -279,6 +258,11 @@ def in_one_layout(array: Array) -> Array:
 def row_count(rows: Sequence[Any]) -> int:
     """Return how many rows arrays have."""
     return len(rows[0])
+
+
+def byte_size(rows: Sequence[Any]) -> int:
+    """Return how many bytes arrays have."""
+    return sum(x.nbytes for x in rows)
 
 
 def even_bounds(rows: int, count: int) -> list[int]:

@@ -8,7 +8,8 @@ partitions fill and sends these.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import operator
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,8 @@ import numpy as np
 from wengert.errors import ShapeError
 
 Leaves = list[Any]
+COUNTS = 2
+"""Leaves in front of those of the function: how many rows were summed up, and how many were left out."""
 
 
 class TreeNode(NamedTuple):
@@ -48,9 +51,16 @@ class SumTree:
         self.count = count
         self.top = max(count - 1, 0).bit_length()
         self.open: dict[tuple[int, int], TreeNode] = {}
+        self.lock = threading.Lock()
 
-    def add(self, node: TreeNode) -> None:
-        """Put a node in its place, and together with the others what it completes."""
+    def add(self, *nodes: TreeNode) -> None:
+        """Put nodes in their places, and together with the others what they complete; several threads may."""
+        with self.lock:
+            for node in nodes:
+                self.put(node)
+
+    def put(self, node: TreeNode) -> None:
+        """Put a node in its place."""
         while node.level < self.top:
             level, number = node.level, node.number
             if ((number ^ 1) << level) < self.count:
@@ -58,36 +68,23 @@ class SumTree:
                 if other is None:
                     break
                 first, second = (other, node) if number & 1 else (node, other)
-                leaves, is_own = add_leaves(first, second)
-                node = TreeNode(level + 1, number >> 1, leaves, is_own)
+                node = TreeNode(level + 1, number >> 1, add_leaves(first, second), True)
             else:
                 node = node._replace(level=level + 1, number=number >> 1)
         self.open[node.level, node.number] = node
-
-    def add_all(self, nodes: Iterable[TreeNode]) -> None:
-        """Put several nodes in their places."""
-        for node in nodes:
-            self.add(node)
 
     @property
     def root(self) -> Leaves:
         """The sums over all partitions."""
         return self.open[self.top, 0].leaves
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether all partitions are there."""
-        return (self.top, 0) in self.open
 
-
-def add_leaves(first: TreeNode, second: TreeNode) -> tuple[Leaves, bool]:
-    """Return the sums of the leaves of two nodes, and whether these are nobody else's: in memory of one, if it may."""
+def add_leaves(first: TreeNode, second: TreeNode) -> Leaves:
+    """Return the sums of the leaves of two nodes, in the memory of one if it is nobody else's."""
     require_alike(first.leaves, second.leaves, COUNTS)
-    if first.is_own:
-        return [add_to(x, y) for x, y in zip(first.leaves, second.leaves, strict=True)], True
-    if second.is_own:  # the same bits: addition is commutative
-        return [add_to(y, x) for x, y in zip(first.leaves, second.leaves, strict=True)], True
-    return [x + y for x, y in zip(first.leaves, second.leaves, strict=True)], True
+    own, other = (first, second) if first.is_own else (second, first)  # the same bits: addition is commutative
+    add = add_to if own.is_own else operator.add
+    return [add(x, y) for x, y in zip(own.leaves, other.leaves, strict=True)]
 
 
 def add_to(x: Any, y: Any) -> Any:
@@ -109,7 +106,3 @@ def require_alike(first: Leaves, second: Leaves, counts: int) -> None:
         given = f"a function that returned shapes {shapes[0]} for one block of rows and {shapes[1]} for another"
         action = "Return sums over rows, whose shapes do not depend on how many rows there are"
         raise ShapeError("distributed", given, "results that can be added up are needed", action)
-
-
-COUNTS = 2
-"""Leaves in front of those of the function: how many rows were summed up, and how many were left out."""

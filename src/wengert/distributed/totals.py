@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, shown
-from wengert.distributed.blocks import as_plain_arguments
+from wengert.distributed.blocks import Summand, as_plain_arguments
 from wengert.distributed.faults import has_nan
 from wengert.distributed.here import HereRunner
 from wengert.distributed.on_dask import DaskRunner, require_client
 from wengert.distributed.one_thread import ONE_THREAD
 from wengert.distributed.partitions import Partitions, partitions
-from wengert.distributed.summand import Summand
 from wengert.distributed.sums import COUNTS, Leaves
 from wengert.errors import GraphError, NumericalError, UsageError
 from wengert.support.attributes import function_name
@@ -30,6 +29,16 @@ REDUCTIONS = ("sum", "mean")
 ABOUT_NAN = ("raise", "skip", "keep")
 
 
+class Options(TypedDict, total=False):
+    """Hold the options of `total`, which all functions of this file have."""
+
+    client: Any
+    reduce: str
+    jit: bool
+    nan: str
+    memory: int | str | None
+
+
 class Total:
     """Be the sum of a function over the partitions of data, as a function of the arguments before the rows.
 
@@ -39,7 +48,16 @@ class Total:
     """
 
     def __init__(
-        self, name: str, fun: Callable[..., Any], data: Any, client: Any, reduce: str, jit: bool, nan: str, memory: Any
+        self,
+        name: str,
+        fun: Callable[..., Any],
+        data: Any,
+        *,
+        client: Any = None,
+        reduce: str = "sum",
+        jit: bool = True,
+        nan: str = "raise",
+        memory: int | str | None = None,
     ) -> None:
         require_callable(name, fun)
         require_flag(name, jit=jit)
@@ -138,7 +156,7 @@ def total(
     >>> moments(1.0)
     (np.float64(9.0), np.float64(31.0))
     """
-    return Total("distributed.total", fun, data, client, reduce, jit, nan, memory)
+    return Total("distributed.total", fun, data, client=client, reduce=reduce, jit=jit, nan=nan, memory=memory)
 
 
 def value_and_grad(
@@ -146,11 +164,7 @@ def value_and_grad(
     data: Any,
     *,
     argnums: int | Sequence[int] = 0,
-    reduce: str = "sum",
-    client: Any = None,
-    jit: bool = True,
-    nan: str = "raise",
-    memory: int | str | None = None,
+    **options: Unpack[Options],
 ) -> Total:
     """Return a function that computes the value and the gradient of a loss summed over the rows of data.
 
@@ -159,11 +173,7 @@ def value_and_grad(
             no part in, such as regularisers, to what the function returns.
         data: what `partitions` takes.
         argnums: the positions of the arguments to differentiate.
-        reduce: "sum", or "mean" to divide value and gradient by the number of rows.
-        client: as of `total`.
-        jit: as of `total`.
-        nan: as of `total`.
-        memory: as of `total`.
+        options: `client`, `reduce`, `jit`, `nan` and `memory`, as of `total`.
 
     Returns:
         A function of the arguments before the rows that returns (value, gradient), for any optimiser.
@@ -182,7 +192,7 @@ def value_and_grad(
     array([3., 1.])
     """
     fun = reverse.value_and_grad(loss, argnums)
-    return Total("distributed.value_and_grad", fun, data, client, reduce, jit, nan, memory)
+    return Total("distributed.value_and_grad", fun, data, **options)
 
 
 def grad(
@@ -190,11 +200,7 @@ def grad(
     data: Any,
     *,
     argnums: int | Sequence[int] = 0,
-    reduce: str = "sum",
-    client: Any = None,
-    jit: bool = True,
-    nan: str = "raise",
-    memory: int | str | None = None,
+    **options: Unpack[Options],
 ) -> Total:
     """Return a function that computes the gradient of a loss summed over the rows of data.
 
@@ -202,11 +208,7 @@ def grad(
         loss: as of `value_and_grad`.
         data: what `partitions` takes.
         argnums: the positions of the arguments to differentiate.
-        reduce: "sum", or "mean" to divide by the number of rows.
-        client: as of `total`.
-        jit: as of `total`.
-        nan: as of `total`.
-        memory: as of `total`.
+        options: `client`, `reduce`, `jit`, `nan` and `memory`, as of `total`.
 
     Returns:
         A function of the arguments before the rows that returns the gradient.
@@ -218,29 +220,20 @@ def grad(
     -3.0
     """
     fun = reverse.grad(loss, argnums)
-    return Total("distributed.grad", fun, data, client, reduce, jit, nan, memory)
+    return Total("distributed.grad", fun, data, **options)
 
 
 def hvp(
     loss: Callable[..., Any],
     data: Any,
-    *,
-    reduce: str = "sum",
-    client: Any = None,
-    jit: bool = True,
-    nan: str = "raise",
-    memory: int | str | None = None,
+    **options: Unpack[Options],
 ) -> Total:
     """Return a function that multiplies the Hessian of a loss summed over the rows of data with a vector.
 
     Args:
         loss: called as `loss(parameters, *rows)`; otherwise as of `value_and_grad`.
         data: what `partitions` takes.
-        reduce: "sum", or "mean" to divide by the number of rows.
-        client: as of `total`.
-        jit: as of `total`.
-        nan: as of `total`.
-        memory: as of `total`.
+        options: `client`, `reduce`, `jit`, `nan` and `memory`, as of `total`.
 
     Returns:
         A function of parameters and a vector in the same containers that returns the product, in these, too.
@@ -257,18 +250,13 @@ def hvp(
         return jacobian_products.hvp(lambda p: loss(p, *rows), (parameters,), (vector,))[0]
 
     require_callable("distributed.hvp", loss)
-    return Total("distributed.hvp", product, data, client, reduce, jit, nan, memory)
+    return Total("distributed.hvp", product, data, **options)
 
 
 def gauss_newton_product(
     residuals: Callable[..., Any],
     data: Any,
-    *,
-    reduce: str = "sum",
-    client: Any = None,
-    jit: bool = True,
-    nan: str = "raise",
-    memory: int | str | None = None,
+    **options: Unpack[Options],
 ) -> Total:
     """Return a function that multiplies J^T J with a vector, J the Jacobian of the residuals of all rows.
 
@@ -276,11 +264,7 @@ def gauss_newton_product(
         residuals: called as `residuals(parameters, *rows)`; returns an array, or containers of arrays, whose first
             axis is that of the rows.
         data: what `partitions` takes.
-        reduce: "sum", or "mean" to divide by the number of rows.
-        client: as of `total`.
-        jit: as of `total`.
-        nan: as of `total`.
-        memory: as of `total`.
+        options: `client`, `reduce`, `jit`, `nan` and `memory`, as of `total`.
 
     Returns:
         A function of parameters and a vector in the same containers that returns the product, in these, too.
@@ -298,18 +282,13 @@ def gauss_newton_product(
         return reverse.vjp(lambda p: residuals(p, *rows), parameters)[1](moved)[0]
 
     require_callable("distributed.gauss_newton_product", residuals)
-    return Total("distributed.gauss_newton_product", product, data, client, reduce, jit, nan, memory)
+    return Total("distributed.gauss_newton_product", product, data, **options)
 
 
 def normal_equations(
     residuals: Callable[..., Any],
     data: Any,
-    *,
-    reduce: str = "sum",
-    client: Any = None,
-    jit: bool = True,
-    nan: str = "raise",
-    memory: int | str | None = None,
+    **options: Unpack[Options],
 ) -> Total:
     """Return a function that computes J^T J and J^T r of the residuals r of all rows, J their Jacobian.
 
@@ -320,11 +299,7 @@ def normal_equations(
         residuals: called as `residuals(parameters, *rows)`; returns an array, or containers of arrays, whose first
             axis is that of the rows.
         data: what `partitions` takes.
-        reduce: "sum", or "mean" to divide by the number of rows.
-        client: as of `total`.
-        jit: as of `total`.
-        nan: as of `total`.
-        memory: as of `total`.
+        options: `client`, `reduce`, `jit`, `nan` and `memory`, as of `total`.
 
     Returns:
         A function of parameters, an array or containers with n numbers, that returns the matrix J^T J of shape (n, n)
@@ -352,4 +327,4 @@ def normal_equations(
         return matrix.T @ matrix, matrix.T @ r
 
     require_callable("distributed.normal_equations", residuals)
-    return Total("distributed.normal_equations", equations, data, client, reduce, jit, nan, memory)
+    return Total("distributed.normal_equations", equations, data, **options)
