@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,29 +16,16 @@ ORDER, WITHIN = 0, 1
 """What keys of the order of partitions, and of that of rows within a window of them, are folded with."""
 
 
-class NumberedRows(Protocol):
-    """Be partitions of rows."""
-
-    count: int
-    lengths: Sequence[int] | None
-
-    def read(self, number: int) -> Rows:
-        """Return the arrays of a partition."""
-
-    @property
-    def rows(self) -> int:
-        """Return how many rows there are."""
-
-
 class Batches:
     """Iterate over minibatches of partitions; made by `Partitions.batches`.
 
-    Each iteration gives the same batches, as tuples of arrays of which no other batch has any part.
+    Each iteration gives the same batches, as tuples of arrays of which no other batch has any part; `data` are
+    Partitions.
     """
 
     def __init__(
         self,
-        data: NumberedRows,
+        data: Any,
         size: int,
         shuffle: Any,
         epoch: int,
@@ -94,7 +81,7 @@ class Batches:
 
     def __len__(self) -> int:
         """Return how many batches there are, which needs the number of rows."""
-        left = self.data.rows - self.start * self.size
+        left: int = self.data.rows - self.start * self.size
         return max(left // self.size if self.drop_last else -(-left // self.size), 0)
 
 

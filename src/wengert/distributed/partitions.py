@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, shown
+from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag
 from wengert.distributed.batches import Batches
 from wengert.distributed.dask_data import DaskSource, source_of
 from wengert.distributed.sources import (
@@ -18,7 +18,6 @@ from wengert.distributed.sources import (
     ReadSource,
     Rows,
     SplitSource,
-    as_count,
     as_rows,
     byte_size,
     even_bounds,
@@ -187,8 +186,8 @@ def partitions(
     """
     if isinstance(data, Partitions):
         return data
-    if count is not None and as_count(count) is None:
-        raise UsageError(NAME, f"{shown(count)} for count", "a whole number from 1 on is needed", "Pass an int")
+    if count is not None:
+        count = as_whole(NAME, "count", count, 1)
     source = source_of(data, columns)
     if source is not None:
         return Partitions(source)
@@ -204,14 +203,11 @@ def partitions(
 
 def read_pair(data: Any) -> tuple[int, Callable[[int], Any]] | None:
     """Return a pair of a number of partitions and a function that reads one; None for other data."""
-    if not isinstance(data, tuple) or len(data) != 2 or np.ndim(data[0] if np.isscalar(data[0]) else ()) != 0:
+    if not isinstance(data, tuple) or len(data) != 2 or not np.isscalar(data[0]):
         return None
-    found = as_count(data[0])
-    if found is None:
-        given = f"{shown(data[0])} for the number of partitions"
-        raise UsageError(NAME, given, "a whole number from 1 on is needed", "Pass (count, read)")
+    count = as_whole(NAME, "the number of partitions", data[0], 1)
     require_callable(NAME, data[1])
-    return found, data[1]
+    return count, data[1]
 
 
 def cut_arrays(data: Any, count: int | None) -> ArraySource:

@@ -18,12 +18,12 @@ from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.values.bounded_cache import Recent
 from wengert.distributed.blocks import BlockPlan, BlockRunner, Summand
 from wengert.distributed.dask_data import DaskSource
-from wengert.distributed.one_thread import ONE_THREAD
 from wengert.distributed.partitions import Partitions
 from wengert.distributed.passes import RowCache, first_nan, plan_by, sum_partitions
 from wengert.distributed.sources import PartitionSource
 from wengert.distributed.sums import SumTree, TreeNode
 from wengert.native.elementwise import SHARING
+from wengert.native.lapack import ONE_THREAD
 from wengert.support.digests import digest_of
 
 WEIGHT = 1 << 26

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -268,12 +267,3 @@ def byte_size(rows: Sequence[Any]) -> int:
 def even_bounds(rows: int, count: int) -> list[int]:
     """Return where runs begin, and the last one ends, of which each has as many rows as the others, or one more."""
     return [rows * k // count for k in range(count + 1)]
-
-
-def as_count(value: Any) -> int | None:
-    """Return a number of partitions, which is a whole number from 1 on; None for anything else."""
-    try:
-        found = operator.index(value)
-    except TypeError:
-        return None
-    return found if found > 0 and not isinstance(value, bool) else None

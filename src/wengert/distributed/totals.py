@@ -13,10 +13,10 @@ from wengert.distributed.blocks import Summand, as_plain_arguments
 from wengert.distributed.faults import has_nan
 from wengert.distributed.here import HereRunner
 from wengert.distributed.on_dask import DaskRunner, require_client
-from wengert.distributed.one_thread import ONE_THREAD
 from wengert.distributed.partitions import Partitions, partitions
 from wengert.distributed.sums import COUNTS, Leaves
 from wengert.errors import GraphError, NumericalError, UsageError
+from wengert.native.lapack import ONE_THREAD
 from wengert.support.attributes import function_name
 from wengert.traces.grad_modes import byte_count
 from wengert.transforms import jacobian_products, reverse

@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -106,22 +107,40 @@ class Library:
 library_of = functools.cache(Library)
 
 
-def on_one_thread(function: Callable[..., Any], operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
-    """Call a function while NumPy's and SciPy's libraries use one thread each; one that does already is left so.
+class OneThread:
+    """Be the context in which NumPy's and SciPy's libraries use one thread each; threads may enter it side by side.
 
-    So whatever threads do that at once, the number is in the end what it was: nobody puts back what another put there.
+    The last one to leave puts the numbers back that the first one found, unless somebody else set another meanwhile.
     """
-    own = library_of(ROUTINES)
-    other = library_of(OFFERED[0]) if "scipy.linalg" in sys.modules else own
-    before, also = own.count(), other.count() if other is not own else 1
-    try:
-        if before > 1:
-            own.use(1)
-        if also > 1:
-            other.use(1)
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.entered = 0
+        self.before: list[tuple[Library, int]] = []
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.entered += 1
+            if self.entered == 1:
+                names = (ROUTINES, OFFERED[0]) if "scipy.linalg" in sys.modules else (ROUTINES,)
+                counts = [(library, library.count()) for library in map(library_of, names)]
+                self.before = [(library, count) for library, count in counts if count > 1]
+                for library, _ in self.before:
+                    library.use(1)
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.entered -= 1
+            if not self.entered:
+                for library, count in self.before:
+                    if library.count() == 1:
+                        library.use(count)
+
+
+ONE_THREAD = OneThread()
+
+
+def on_one_thread(function: Callable[..., Any], operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    """Call a function while NumPy's and SciPy's libraries use one thread each."""
+    with ONE_THREAD:
         return function(*operands, **params)
-    finally:  # where another number stands now, somebody else wanted that meanwhile
-        if before > 1 and own.count() == 1:
-            own.use(before)
-        if also > 1 and other.count() == 1:
-            other.use(also)
