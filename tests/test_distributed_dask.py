@@ -23,10 +23,15 @@ W = RNG.normal(size=5)
 def cluster():
     """A cluster of two processes on the loopback interface."""
     pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+    import dask
     from distributed import Client, LocalCluster
+    from distributed.utils import get_mp_context
 
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
-    with LocalCluster(**options) as local, Client(local, timeout=60):
+    settings = {"distributed.worker.multiprocessing-method": "forkserver"}  # processes share what is imported
+    with dask.config.set(settings):
+        get_mp_context().set_forkserver_preload(["distributed", "numpy", "wengert.distributed", "wengert.transforms"])
+    with dask.config.set(settings), LocalCluster(**options) as local, Client(local, timeout=60):
         yield local
 
 
@@ -65,20 +70,21 @@ def case_of_data(client, _cluster):
     run = value_and_grad(LOSS, (X, Y), client=client)
     same(run, (X, Y))
     same(run, (X, Y))  # with what is compiled and read
-    same(value_and_grad(LOSS, partitions((8, READ)).split(3), client=client), partitions((8, READ)).split(3))
+    finer = partitions((8, READ)).split(3)
+    same(value_and_grad(LOSS, finer, client=client, jit=False), finer, jit=False)
     arrays = da.from_array(X, chunks=(300, 2)), da.from_array(Y, chunks=250)
     items = [dask.delayed(READ)(i) for i in range(8)]
     for data in (arrays, items, client.map(READ, range(8)), [READ(i) for i in range(8)]):
-        same(value_and_grad(LOSS, partitions(data), client=client), partitions(data))
+        same(value_and_grad(LOSS, partitions(data), client=client, jit=False), partitions(data), jit=False)
     known = partitions(arrays)
     assert known.lengths == (300, 300, 300, 100)
     assert known.rows == 1000
     assert [len(y) for _, y in known.batches(400)] == [400, 400, 200]
     assert partitions(items).split(2).count == 16
-    same(value_and_grad(LOSS, known.split(2), client=client), known.split(2))
-    scattered = distributed.grad(lambda w, x: np.sum(w * np.sum(x)), X, client=client)(large)
+    same(value_and_grad(LOSS, known.split(2), client=client, jit=False), known.split(2), jit=False)
+    scattered = distributed.grad(lambda w, x: np.sum(w * np.sum(x)), X, client=client, jit=False)(large)
     np.testing.assert_allclose(scattered, np.full(100_000, X.sum()))
-    mean = value_and_grad(LOSS, (X, Y), client=client, reduce="mean", nan="skip", memory="10MB")
+    mean = value_and_grad(LOSS, (X, Y), client=client, reduce="mean", nan="skip", memory="10MB", jit=False)
     assert mean(W)[0] == pytest.approx(LOSS(W, X, Y) / 1000)
     assert (mean.rows, mean.skipped) == (1000, 0)
 
@@ -93,28 +99,6 @@ def case_of_an_optimiser(client, _cluster):
     expected = iterates(value_and_grad(LOSS, data))
     assert len(expected) > 3
     assert iterates(value_and_grad(LOSS, data, client=client)) == expected
-
-
-def case_of_data_frames(client, _cluster):
-    pandas = pytest.importorskip("pandas", reason="data frames need pandas")
-    import dask.dataframe as dd
-
-    known = pandas.DataFrame({**{f"x{i}": X[:, i] for i in range(5)}, "name": "a", "y": Y})
-    frame, names = dd.from_pandas(known, npartitions=4), [f"x{i}" for i in range(5)]
-    expected = partitions((X, Y), count=4)
-    run = value_and_grad(LOSS, partitions(frame, columns=[names, "y"]), client=client)
-    same(run, expected)
-    same(run, partitions((frame[names], frame["y"])))
-    array = frame[names].to_dask_array(lengths=True)
-    same(run, partitions((array, frame[frame.y >= 0]["y"])))
-    np.testing.assert_array_equal(partitions(frame["y"]).read(3)[0], Y[750:])
-    assert partitions(frame, columns=["y"]).split(2).read(1)[0].shape == (125,)
-    with pytest.raises(DtypeError, match=r"column 'name' of dtype .*; columns of numbers are needed"):
-        partitions(frame)
-    with pytest.raises(UsageError, match="column 'z'; one of 'x0', "):
-        partitions(frame, columns=["z"])
-    with pytest.raises(ShapeError, match="collections of 3 and 4 partitions"):
-        partitions((frame["y"], frame["y"].repartition(npartitions=3)))
 
 
 def case_of_bad_input(client, _cluster):
@@ -147,12 +131,12 @@ def case_of_bad_input(client, _cluster):
 
 
 def case_of_a_killed_worker(client, cluster):
-    run = value_and_grad(LOSS, partitions((8, READ)), client=client)
-    same(run, partitions((8, READ)))
+    run = value_and_grad(LOSS, partitions((8, READ)), client=client, jit=False)
+    same(run, partitions((8, READ)), jit=False)
     process = next(iter(cluster.workers.values())).process.pid
     os.kill(process, signal.SIGKILL)
     for _ in range(5):
-        same(run, partitions((8, READ)))
+        same(run, partitions((8, READ)), jit=False)
 
 
 def case_of_a_partition_that_ends_workers(client, cluster):
@@ -164,15 +148,15 @@ def case_of_a_partition_that_ends_workers(client, cluster):
     fatal.__module__ = "__main__"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cluster.scheduler, "allowed_failures", 0)
-        run = value_and_grad(LOSS, partitions((8, fatal), names="file_{}.npy".format), client=client)
+        run = value_and_grad(LOSS, partitions((8, fatal), names="file_{}.npy".format), client=client, jit=False)
         with pytest.raises(WorkerError, match=r"partition 5 of 8 \(file_5\.npy\), which ended each worker"):
             run(W)
-    same(value_and_grad(LOSS, partitions((8, READ)), client=client), partitions((8, READ)))
+    same(value_and_grad(LOSS, partitions((8, READ)), client=client, jit=False), partitions((8, READ)))
 
 
 def case_of_a_silent_worker(client, cluster):
-    run = value_and_grad(LOSS, partitions((8, READ)), client=client)
-    same(run, partitions((8, READ)))
+    run = value_and_grad(LOSS, partitions((8, READ)), client=client, jit=False)
+    same(run, partitions((8, READ)), jit=False)
     process = next(iter(cluster.workers.values())).process.pid
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("wengert.distributed.on_dask.PATIENCE", 0.3)
@@ -180,10 +164,10 @@ def case_of_a_silent_worker(client, cluster):
         os.kill(process, signal.SIGSTOP)
         try:
             for _ in range(2):
-                same(run, partitions((8, READ)))
+                same(run, partitions((8, READ)), jit=False)
         finally:
             os.kill(process, signal.SIGCONT)
-    same(run, partitions((8, READ)))
+    same(run, partitions((8, READ)), jit=False)
 
 
 def repeat(run):
@@ -192,7 +176,7 @@ def repeat(run):
 
 
 def case_of_an_interrupt(client, _cluster):
-    run = value_and_grad(LOSS, partitions((8, READ)), client=client)
+    run = value_and_grad(LOSS, partitions((8, READ)), client=client, jit=False)
     run(W)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
@@ -203,7 +187,7 @@ def case_of_an_interrupt(client, _cluster):
     finally:
         thread.join()
         signal.signal(signal.SIGINT, before)
-    same(run, partitions((8, READ)))
+    same(run, partitions((8, READ)), jit=False)
 
 
 CASES = {
@@ -211,7 +195,6 @@ CASES = {
     for function in (
         case_of_data,
         case_of_an_optimiser,
-        case_of_data_frames,
         case_of_bad_input,
         case_of_an_interrupt,
         case_of_a_silent_worker,
@@ -227,6 +210,29 @@ def test_on_workers(name, cluster):
     from distributed import default_client
 
     CASES[name](default_client(), cluster)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_data_frames_are_partitions():
+    pandas = pytest.importorskip("pandas", reason="data frames need pandas")
+    import dask.dataframe as dd
+    from distributed import default_client
+
+    known = pandas.DataFrame({**{f"x{i}": X[:, i] for i in range(5)}, "name": "a", "y": Y})
+    frame, names = dd.from_pandas(known, npartitions=4), [f"x{i}" for i in range(5)]
+    expected = partitions((X, Y), count=4)
+    array = frame[names].to_dask_array(lengths=True)
+    run = value_and_grad(LOSS, partitions(frame, columns=[names, "y"]), client=default_client(), jit=False)
+    for data in (expected, partitions((frame[names], frame["y"])), partitions((array, frame[frame.y >= 0]["y"]))):
+        same(run, data, jit=False)
+    np.testing.assert_array_equal(partitions(frame["y"]).read(3)[0], Y[750:])
+    assert partitions(frame, columns=["y"]).split(2).read(1)[0].shape == (125,)
+    with pytest.raises(DtypeError, match=r"column 'name' of dtype .*; columns of numbers are needed"):
+        partitions(frame)
+    with pytest.raises(UsageError, match="column 'z'; one of 'x0', "):
+        partitions(frame, columns=["z"])
+    with pytest.raises(ShapeError, match="collections of 3 and 4 partitions"):
+        partitions((frame["y"], frame["y"].repartition(npartitions=3)))
 
 
 def test_runs_leave_few_sums_open():
