@@ -258,14 +258,16 @@ def parts_of(
         the places of the equations, the part, and the variables that nothing reads after it.
     """
     turns = turns_of(graph, refused, alone, changes)
-    order = sorted(set(turns))
-    needed: dict[Variable, int] = dict.fromkeys(kept, len(order))
-    for turn, equation in zip(turns, graph.equations, strict=True):
+    members: dict[tuple[int, int], list[int]] = {turn: [] for turn in sorted(set(turns))}
+    needed: dict[Variable, int] = dict.fromkeys(kept, len(members))
+    numbers = {turn: place for place, turn in enumerate(members)}
+    for i, (turn, equation) in enumerate(zip(turns, graph.equations, strict=True)):
+        members[turn].append(i)
         for x in distinct_variables(equation.inputs):
-            needed[x] = max(needed.get(x, 0), order.index(turn))
-    for place, turn in enumerate(order):
-        places = [i for i, own in enumerate(turns) if own == turn]
-        part = subgraph([graph.equations[i] for i in places], {v for v, last in needed.items() if last > place})
+            needed[x] = max(needed.get(x, 0), numbers[turn])
+    for place, places in enumerate(members.values()):
+        equations = [graph.equations[i] for i in places]
+        part = subgraph(equations, {v for e in equations for v in e.outputs if needed.get(v, -1) > place})
         yield places, part, tuple([v for v in part.inputs if needed[v] == place])
 
 
