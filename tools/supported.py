@@ -32,6 +32,7 @@ from wengert.errors import WengertError
 from wengert.lowering.partition import segmented
 from wengert.numpy._namespace import plain_names
 from wengert.passes.pipeline import flatten_calls
+from wengert.scipy.sparse import diags_array
 
 __all__ = ["CALLS", "MODULES", "WITHOUT", "Row", "functions", "main", "page", "row"]
 
@@ -203,6 +204,8 @@ CALLS: dict[str, dict[str, Sample]] = {
         **dict.fromkeys(("factorized", "splu", "spsolve"), of(SPARSE, V)),
         **dict.fromkeys(("bicgstab", "cg", "gmres", "minres"), of(SPARSE, V, rtol=1e-12)),
         **dict.fromkeys(("lsmr", "lsqr"), of(SPARSE, V, atol=1e-14, btol=1e-14)),
+        "eigsh": of(positive(4), 1, return_eigenvectors=False),
+        "svds": of(positive(4), 1, return_singular_vectors=False),
     },
     "wengert.scipy.spatial.distance": {
         "cdist": of(normal(3, 2), normal(4, 2)),
@@ -264,6 +267,7 @@ SOLVING: dict[str, Callable[..., Any]] = {
     "solve_ivp": lambda function, *args, **kwargs: function(*args, **kwargs).y,
     "splu": lambda function, matrix, b: function(matrix).solve(b),
     **dict.fromkeys(("lsmr", "lsqr"), lambda function, *args, **kwargs: function(*args, **kwargs)[0]),
+    **dict.fromkeys(("eigsh", "svds"), lambda function, x, *args, **kwargs: function(diags_array(x), *args, **kwargs)),
 }
 """Functions that return more than the solution, or what solves, and what gives that."""
 WRITING = ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask")

@@ -11,6 +11,7 @@ from tests.samples.base import Sample, fixed, normal, positive, sample
 from wengert.core.values.dispatch import apply
 from wengert.primitives.sparse import iterative_solves
 from wengert.primitives.sparse.direct_solves import sparse_solve
+from wengert.primitives.sparse.eigenpairs import bordered, equal, sparse_eigh, sparse_eigvalsh
 from wengert.primitives.sparse.products import sampled_product, sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
 
@@ -75,7 +76,50 @@ def passed_on(x: Any) -> Any:
     return apply(iterative_solves.converged, x, np.int64(0), name="cg")
 
 
+CHAIN = pattern_of(scipy.sparse.csr_array(np.eye(5) + np.eye(5, k=1) + np.eye(5, k=-1)))
+"""The places of a matrix of three diagonals."""
+PAIRS: dict[str, Any] = {"pattern": CHAIN, "options": (("k", 2), ("which", "LA"))}
+
+
+def chain(diagonal: Any, beside: Any) -> Any:
+    """Return the elements of a Hermitian matrix at these places."""
+    whole = diagonal * np.eye(5) + np.diag(beside, 1) + np.diag(np.conj(beside), -1)
+    return whole[CHAIN.coordinates]
+
+
+def eigenvalues(diagonal: Any, beside: Any) -> Any:
+    """Return two eigenvalues."""
+    return apply(sparse_eigvalsh, chain(diagonal, beside), np.zeros(0), **PAIRS)
+
+
+def eigenpairs(diagonal: Any, beside: Any) -> Any:
+    """Return two eigenvalues, and the sizes of elements of their vectors."""
+    w, v = apply(sparse_eigh, chain(diagonal, beside), np.zeros(0), **PAIRS)
+    return w + np.abs(v) ** 2
+
+
+def bordered_solution(diagonal: Any, beside: Any, right: Any, below: Any) -> Any:
+    """Solve with eigenvectors as the border; the sum with them does not depend on their signs."""
+    data = chain(diagonal, beside)
+    w, v = apply(sparse_eigh, data, np.zeros(0), **PAIRS)
+    x, m = apply(bordered, data, w, v, right, np.conj(v.T) @ below, **PAIRS)
+    return x + v @ m
+
+
+def equal_ones(g: Any) -> Any:
+    """Look whether what belongs to one eigenvalue is one number."""
+    return g + apply(equal, g, np.array([1.0, 1.0, 2.0]))
+
+
+SPREAD = np.array([1.0, 2.5, 4.5, 7.0, 11.0])
+"""What diagonals are added to, so that eigenvalues are apart."""
+
 SAMPLES = [
+    sample("sparse_eigvalsh", eigenvalues, SPREAD + normal(5), positive(4)),
+    sample("sparse_eigh", eigenpairs, SPREAD + normal(5), positive(4)),
+    sample("sparse_eigh", eigenpairs, SPREAD + normal(5), positive(4) + 0.5j),
+    sample("bordered_solve", bordered_solution, SPREAD + normal(5), positive(4), normal(5, 2), normal(5, 2)),
+    sample("equal_in_clusters", equal_ones, fixed(np.array([1.0, 1.0, 3.0]))),
     sample("sparse_solve", solved, positive(6), normal(3), transposed=False),
     sample("sparse_solve", solved, positive(6), normal(3, 2), transposed=True),
     sample("sparse_solve", solved, positive(6) + 1j, normal(3), transposed=False),

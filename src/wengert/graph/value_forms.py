@@ -35,7 +35,8 @@ DTYPE = re.compile(r"[<>|=]?[biufc][0-9]{1,2}")
 NUMBER_TYPES = {kind.__name__: kind for kind in NUMBERS}
 WAITING = (
     *("wengert.primitives.special", "wengert.primitives.signals.fourier", "wengert.primitives.sparse.products"),
-    *("wengert.primitives.sparse.direct_solves", "wengert.primitives.sparse.iterative_solves", "wengert.numpy.linalg"),
+    *("wengert.primitives.sparse.direct_solves", "wengert.primitives.sparse.iterative_solves"),
+    *("wengert.primitives.sparse.eigenpairs", "wengert.numpy.linalg"),
 )
 """Modules with primitives that are imported when they are first asked for."""
 RECORDS: dict[str, type[Any]] = {

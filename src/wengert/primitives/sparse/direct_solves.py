@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +41,7 @@ class Factor(NamedTuple):
         pattern: where its elements are stored; it does not keep that alive.
         options: of the factorisation.
         data: the stored elements, a copy.
-        factor: SuperLU's.
+        factor: SuperLU's, or eigenvalues and vectors; `nnz` is how many elements it has.
     """
 
     pattern: weakref.ref[StoragePattern]
@@ -70,9 +70,14 @@ def factor_of(name: str, pattern: StoragePattern, options: Any, data: np.ndarray
     Raises:
         NumericalError: the matrix is singular.
     """
+    return held(pattern, options, data, lambda: factorise(name, pattern, options, data))
+
+
+def held(pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any], make: Callable[[], Any]) -> Factor:
+    """Return what is kept of a matrix under some options, which is made if it is not there."""
     known = next((x for x in list(FACTORS) if x.is_of(pattern, options, data)), None)
     if known is None:
-        known = Factor(weakref.ref(pattern), options, data.copy(), factorise(name, pattern, options, data))
+        known = Factor(weakref.ref(pattern), options, data.copy(), make())
     remember(known)
     return known
 
@@ -87,15 +92,21 @@ def remember(factor: Factor) -> None:
 
 
 def factorise(name: str, pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any]) -> Any:
-    """Return SuperLU's factor of a matrix."""
+    """Return SuperLU's factor of a matrix, or of what is left of it without a `shift` of its eigenvalues."""
+    from scipy.sparse import eye_array
     from scipy.sparse.linalg import splu
+
+    others = dict(options)
+    shift = others.pop("shift", None)
 
     if data.dtype.char not in "fdFD":
         data = data.astype(np.result_type(data.dtype, np.float64))
     matrix = pattern.matrix(data).tocsc()
     matrix.sum_duplicates()
+    if shift is not None:
+        matrix = (matrix - shift * eye_array(pattern.shape[0], format="csc", dtype=matrix.dtype)).tocsc()
     try:
-        return splu(matrix, **dict(options))
+        return splu(matrix, **others)
     except RuntimeError as error:
         if "singular" not in str(error):
             raise
@@ -103,6 +114,8 @@ def factorise(name: str, pattern: StoragePattern, options: Any, data: np.ndarray
         where = f", whose column {empty[0]} is empty" if len(empty) else ""
         given = f"a singular matrix of shape {pattern.shape}{where}"
         action = "Add what its equations leave open, or use wengert.scipy.sparse.linalg.lsqr"
+        if shift is not None:
+            given, action = f"a matrix with the eigenvalue sigma={shift:g}", "Choose another sigma"
         raise NumericalError(name, given, "one with an inverse is needed", action) from error
 
 

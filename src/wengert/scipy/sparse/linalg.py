@@ -1,4 +1,4 @@
-"""Sparse linear systems and least squares with SciPy's names and signatures: `wengert.scipy.sparse.linalg`.
+"""Sparse systems, least squares and eigenvalues with SciPy's signatures: `wengert.scipy.sparse.linalg`.
 
 SciPy solves; derivatives by the right-hand side and by the stored elements of the matrix are solutions of the same
 matrix or its transpose, in both modes and to any order. One factor of a matrix serves values, tangents, cotangents and
@@ -29,7 +29,9 @@ from wengert.implicit import linear_solve
 from wengert.primitives.sparse import iterative_solves
 from wengert.primitives.sparse.direct_solves import factor_of, remember, sparse_solve
 from wengert.primitives.sparse.iterative_solves import SYMMETRIC, iterative_solve
-from wengert.primitives.sparse.sparse_tensor import SparseTensor, sparse_tensor
+from wengert.primitives.sparse.sparse_tensor import SparseTensor
+from wengert.scipy.sparse._eigenvalues import eigsh, svds
+from wengert.scipy.sparse._operands import chosen, right_side, sparse_operand
 from wengert.support.hints import names_on_demand
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "SparseFactors",
     "bicgstab",
     "cg",
+    "eigsh",
     "factorized",
     "gmres",
     "lsmr",
@@ -44,33 +47,8 @@ __all__ = [
     "minres",
     "splu",
     "spsolve",
+    "svds",
 ]
-
-
-def sparse_operand(name: str, a: Any, is_square: bool = True) -> SparseTensor:
-    """Return the matrix of a system as a sparse array of Tensors."""
-    if not hasattr(a, "tocsr"):
-        given = f"a matrix of type {type(a).__name__}"
-        action = "Convert it by wengert.scipy.sparse.csr_array, or use numpy.linalg.solve for arrays in full"
-        raise DtypeError(name, given, "a sparse array is needed", action)
-    found = a if isinstance(a, SparseTensor) else sparse_tensor(a)
-    if found.ndim != 2 or (is_square and found.shape[0] != found.shape[1]):
-        needed = "a square one is needed" if is_square else "one of two axes is needed"
-        raise ShapeError(
-            name, f"a matrix of shape {found.shape}", needed, "Use lsqr for others" if is_square else "Reshape it"
-        )
-    return found
-
-
-def right_side(name: str, rows: int, b: Any, most: int) -> Any:
-    """Return the right-hand side of a system of so many equations: a vector, or up to so many axes."""
-    if hasattr(b, "tocsr"):
-        raise DtypeError(name, "a sparse right-hand side", "an array is needed", "Convert it with .toarray()")
-    x: Any = b if type(b) is Tensor else as_tensor(b)
-    if not 1 <= x.ndim <= 2 or x.shape[0] != rows or (most == 1 and x.ndim == 2 and x.shape[1] != 1):
-        needed = f"shape ({rows},){'' if most == 1 else f' or ({rows}, k)'} is needed"
-        raise ShapeError(name, f"shape {x.shape} on the right of {rows} equations", needed, "Reshape it")
-    return x if most == 2 or x.ndim == 1 else np.reshape(x, (rows,))
 
 
 # Direct solutions
@@ -193,11 +171,6 @@ def factorized(A: Any) -> Callable[[Any], Any]:  # noqa: N803 - SciPy's name
     tensor([0.5 , 0.25])
     """
     return splu(A).solve
-
-
-def chosen(**options: Any) -> tuple[tuple[str, Any], ...]:
-    """Return the options that are given, in order."""
-    return tuple([(name, options[name]) for name in sorted(options) if options[name] is not None])
 
 
 # Iterative solutions
