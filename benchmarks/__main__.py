@@ -13,6 +13,7 @@ from benchmarks import (
     differential_equations,
     eager,
     graphs,
+    implicit,
     importing,
     operations,
     programs,
@@ -41,6 +42,7 @@ SUITES: dict[str, Callable[[int], Iterable[Case]]] = {
     "programs": programs.cases,
     "routines": routines.cases,
     "solvers": solvers.cases,
+    "implicit": implicit.cases,
     "sparse": sparse.cases,
     "equations": differential_equations.cases,
     "sparse-values": sparse_values.cases,
@@ -51,6 +53,7 @@ COMPARED: dict[str, Sequence[str]] = {
     "operations": ("numpy",),
     "programs": ("jax-jit",),
     "solvers": ("optimistix", "scipy"),
+    "implicit": ("wengert-parts", "wengert-forward", "wengert-written", "qpth"),
     "sparse": ("asdex", "scipy"),
     "equations": ("diffrax", "scipy"),
     "sparse-values": ("scipy", "jax-jit"),
@@ -62,7 +65,7 @@ COUNTED: dict[str, Sequence[str]] = {"graphs": ("equations", "guards", "residual
 SUMMED_UP = ("operations",)
 """Suites of many cases: a summary is printed, and the cases themselves if they are few."""
 FEW = 40
-SINGLE = ("operations", "programs", "routines", "solvers", "sparse", "sparse-values", "equations")
+SINGLE = ("operations", "programs", "routines", "solvers", "implicit", "sparse", "sparse-values", "equations")
 """Suites in which every library has one thread, and processor time is measured."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 """What libraries look at when they are loaded, for suites in which each has one thread."""

@@ -181,6 +181,8 @@ LIBRARIES: dict[str, type[Library]] = {
 
 def distribution(peer: str) -> str:
     """Return the package that a peer is: `jax-jit` is JAX used in another way, `torch-compile` PyTorch."""
+    if peer.startswith("wengert-"):  # another way to compute it
+        return "wengert"
     return peer.removesuffix("-jit").removesuffix("-compile").removesuffix("-eager")
 
 

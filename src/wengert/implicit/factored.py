@@ -56,7 +56,7 @@ def evaluate_factors(columns: Any) -> Any:
 
     def one(matrix: Any) -> tuple[Any, Any]:
         found = factors_of(matrix)
-        return np.array(found.packed, order="C"), np.array(found.pivots, np.int32)
+        return np.array(found.packed.T, order="C"), np.array(found.pivots, np.int32)
 
     if columns.ndim == 2:
         return one(columns)
@@ -68,9 +68,12 @@ factors = constant(
     evaluate_factors,
     outputs=2,
     form=Routine("(n,n)->(n,n),(n)"),
-    routine=lambda: RoutineCall("lu_factor", (0,), {"finite": 1}),
+    routine=lambda: RoutineCall("lu_factor", (0, 1), {"finite": 1}),
 )
-"""Both triangles of the transpose of a matrix in one, and the exchanges of rows; the matrix has the derivatives."""
+"""Both triangles of the transpose of a matrix in one, and the exchanges of rows; the matrix has the derivatives.
+
+Rows are columns of the triangles: so LAPACK, whose columns are rows here, takes and gives all without turning it.
+"""
 
 
 def evaluate_probed(packed: Any, right: Any, pivots: Any) -> Any:
@@ -79,7 +82,7 @@ def evaluate_probed(packed: Any, right: Any, pivots: Any) -> Any:
 
     def one(packed: Any, right: Any, pivots: Any) -> Any:
         with np.errstate(all="ignore"):
-            found = linalg.lu_solve((packed, pivots), right, check_finite=False)
+            found = linalg.lu_solve((packed.T, pivots), right, check_finite=False)
         return np.where(np.isfinite(found), found, np.nan)
 
     return over_stacks(one, (2, 2, 1), packed, right, pivots)
@@ -89,7 +92,7 @@ probed = constant(
     "probed_factors",
     evaluate_probed,
     form=Routine("(n,n),(n,m),(n)->(n,m)"),
-    routine=lambda: RoutineCall("lu_solve", (), {"backward": 0, "conjugated": 0}),
+    routine=lambda: RoutineCall("lu_solve", (0,), {"backward": 0, "conjugated": 0}),
 )
 """A solution by factors, of which only the size matters."""
 
@@ -143,7 +146,7 @@ def batch_factored(
 def routine_of_factored(*, transposed: bool, name: str, singular: str, tol: float) -> RoutineCall:
     """Return how native code is called."""
     fields = {"finite": 1, "backward": int(not transposed), "conjugated": 0}
-    return RoutineCall("lu_solve", (), fields, (1, 2, 3))
+    return RoutineCall("lu_solve", (0,), fields, (1, 2, 3))
 
 
 factored_solution: Primitive = opaque(
