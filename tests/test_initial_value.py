@@ -15,6 +15,11 @@ START = np.array([2.0, 1.0])
 RATES = np.array([1.1, 0.4, 0.4, 0.1])
 
 
+def along(function, direction):
+    """Return the derivative of a function along a direction, which takes less than all of them."""
+    return lambda x: wg.jvp(function, (x,), (direction,))[1]
+
+
 def lotka(t, y, p):
     return [p[0] * y[0] - p[1] * y[0] * y[1], -p[2] * y[1] + p[3] * y[0] * y[1]]
 
@@ -113,11 +118,11 @@ def logistic(x):
 
 
 def test_derivatives_to_third_order_are_those_of_the_solution():
-    x = np.array([0.7, 0.2])
+    x, direction = np.array([0.7, 0.2]), np.array([1.0, -0.3])
     found, want = logistic_end(1e-6), logistic
     for rtol in (1e-4, 1e-3, 1e-2, 0.1):
         np.testing.assert_allclose(found(x), want(x), rtol=rtol)
-        found, want = wg.jit(wg.jacfwd(found)), wg.jacfwd(want)
+        found, want = wg.jit(along(found, direction)), along(want, direction)
     np.testing.assert_allclose(wg.hessian(logistic_end(1e-6))(x), wg.hessian(logistic)(x), rtol=1e-2)
 
 
@@ -273,7 +278,7 @@ def missing(t, y):
         (DtypeError, "fun returned dtype complex128", {"fun": lambda t, y: 1j * y}),
         (DtypeError, "something that can be called", {"fun": 3.0}),
         (UsageError, "one of RK23, RK45", {"method": "Euler"}),
-        (UsageError, "'BDF' for method; one of RK23, RK45, DOP853, Tsit5, Rodas5P is needed", {"method": "BDF"}),
+        (UsageError, "'BDF' for method; one of RK23, RK45, DOP853, Tsit5, Radau, Rodas5P is needed", {"method": "BDF"}),
         (UsageError, "1.5 among t_eval; times between t0 = 0 and t1 = 1", {"t_eval": [0.5, 1.5]}),
         (UsageError, "do not follow each other", {"t_eval": [0.5, 0.5]}),
         (UsageError, "NaN or infinity among y0", {"y0": [1.0, np.nan]}),
@@ -319,14 +324,64 @@ def test_stiff_equations_and_algebraic_ones_have_the_same_derivatives():
     np.testing.assert_allclose(found.y[:, 0], want, rtol=1e-3)
     assert found.njev == found.nlu == (found.nfev - 2) // 8
     mass = np.diag([1.0, 1.0, 0.0])
-    plain = wg.jit(lambda scale: end(scale).y[:, 0])
-    by_rates = wg.jit(wg.jacrev(plain))(np.ones(3))
-    algebraic = wg.jit(wg.jacfwd(lambda scale: end(scale, conserved, mass).y[:, 0]))(np.ones(3))
-    np.testing.assert_allclose(algebraic, by_rates, rtol=1e-2)
-    gradient, step = wg.jit(wg.grad(lambda scale: end(scale).y[0, 0])), 1e-3
-    ahead, behind = (gradient(np.array([1.0 + x, 1.0, 1.0])) for x in (step, -step))
-    hessian = wg.jit(wg.jacfwd(gradient))(np.ones(3))
-    np.testing.assert_allclose(hessian[0], (ahead - behind) / (2 * step), rtol=0.05)
+    gradient, one, step = wg.jit(wg.grad(lambda scale: end(scale).y[0, 0])), np.ones(3), np.array([1e-3, 0.0, 0.0])
+    direction = np.array([1.0, -2.0, 0.5])
+    algebraic = wg.jit(along(lambda scale: end(scale, conserved, mass).y[0, 0], direction))
+    np.testing.assert_allclose(algebraic(one), gradient(one) @ direction, rtol=1e-2)
+    change = gradient(one + step) - gradient(one - step)
+    np.testing.assert_allclose(2 * wg.jit(along(gradient, step))(one), change, rtol=0.05)
+
+
+def rates(t, y, p):
+    """Return the Jacobian of Robertson's equations by the state."""
+    a, b, c, zero = p[0], 2 * p[1] * y[1], p[2] * y[2], 0.0 * y[0]
+    return [[-a + zero, c, p[2] * y[1]], [a + zero, -c - b, -p[2] * y[1]], [zero, b, zero]]
+
+
+@pytest.mark.parametrize(
+    ("slope", "jac", "span", "start", "args", "options"),
+    [
+        (robertson, rates, (0.0, 400.0), [1.0, 0.0, 0.0], (KINETICS,), {"rtol": 1e-5, "atol": 1e-9, "max_step": 90.0}),
+        (lambda t, y, k: -k * y, [[-30.0]], (2.0, 5.0), [1.0], (30.0,), {"first_step": 1.0}),
+        (lambda t, y: 50 * (y - np.cos(t)), None, (3.0, 0.0), [2.0], (), {"dense_output": True}),
+    ],
+)
+def test_steps_of_implicit_methods_are_those_of_scipy(slope, jac, span, start, args, options):
+    options = {"method": "Radau", "jac": jac, "args": args, **options}
+    want, found = (solve(slope, span, start, **options) for solve in (scipy.integrate.solve_ivp, solve_ivp))
+    np.testing.assert_allclose(found.t, want.t, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found.y, want.y, rtol=1e-7, atol=1e-10)
+    same = ["nfev", "njev", "nlu", "status", "message"]
+    assert [found[x] for x in same] == [want[x] for x in same]
+    if want.sol is not None:
+        np.testing.assert_allclose(found.sol(1.7), want.sol(1.7), rtol=1e-7)
+
+
+def test_derivatives_of_implicit_methods_are_those_of_the_solution():
+    """To the third order, though the stages are found by iterations; changes of the state by events restart them."""
+    x, direction = np.array([0.7, 0.2]), np.array([1.0, -0.3])
+    found, want = functools.partial(logistic_by_radau, halved=False), logistic
+    for order in range(4):
+        if order != 2:
+            np.testing.assert_allclose(wg.jit(found)(x), want(x), rtol=1e-6)
+        found, want = along(found, direction), along(want, direction)
+    halved = functools.partial(logistic_by_radau, halved=True)
+    np.testing.assert_allclose(wg.jit(wg.grad(halved))(x), wg.grad(halved_logistic)(x), rtol=1e-6)
+
+
+def halved_logistic(x):
+    odds = x[1] / (1 - x[1]) * np.exp(2.0 * x[0]) / 3
+    return odds / (1 + odds)
+
+
+def logistic_by_radau(x, halved):
+    """Return the end of y' = k y (1 - y), whose state may be halved where it gets to a half."""
+    event = lambda t, y: y[0] - 0.5
+    event.direction = 1
+    event.reset = lambda t, y: 0.5 * y
+    slope = lambda t, y: x[0] * y * (1 - y)
+    options = {"t_eval": [2.0], "rtol": 1e-8, "atol": 1e-8, "method": "Radau"}
+    return solve_ivp(slope, (0.0, 2.0), x[1:], events=event if halved else None, **options).y[0, 0]
 
 
 def test_the_extension_of_rodas_has_its_order():
@@ -420,9 +475,10 @@ def test_states_after_resets_have_derivatives():
     np.testing.assert_allclose(found.y[:, 0], state, rtol=1e-10)
     want = wg.jacobian(lambda x: bounced_by_formula(x)[1])
     end = wg.jit(lambda x: bounced(x).y[:, 0])
-    np.testing.assert_allclose(wg.jit(wg.jacrev(end))(x), want(x), rtol=1e-9)
-    second = wg.jit(wg.jacfwd(wg.jacrev(end)))(x)
-    np.testing.assert_allclose(second, wg.jacobian(want)(x), rtol=1e-7, atol=1e-9)
+    backward, direction = wg.jit(wg.jacrev(end)), np.array([1.0, -0.5, 2.0])
+    np.testing.assert_allclose(backward(x), want(x), rtol=1e-9)
+    second = wg.jit(along(backward, direction))(x)
+    np.testing.assert_allclose(second, along(want, direction)(x), rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -430,7 +486,10 @@ def test_states_after_resets_have_derivatives():
     [
         (ShapeError, "event 0 returned shape (2,)", {"events": lambda t, y: y}),
         (UsageError, "-1 for terminal", {"events": "negative"}),
-        (UsageError, "explicit; an implicit method", {"mass": np.eye(2)}),
+        (UsageError, "a mass matrix for method 'RK45'", {"mass": np.eye(2)}),
+        (ShapeError, "jac of shape (1, 2)", {"jac": [[1.0, 2.0]], "method": "Radau"}),
+        (ShapeError, "jac of shape (2,)", {"jac": lambda t, y: y, "method": "Radau"}),
+        (UsageError, "a complex y0 for method 'Radau'", {"y0": [1j, 0.0], "method": "Radau"}),
         (ShapeError, "mass of shape (2,)", {"mass": [1.0, 1.0], "method": "Rodas5P"}),
     ],
 )
@@ -440,5 +499,5 @@ def test_errors_of_events_and_masses(error, text, options):
         event.terminal = -1
         options = {"events": event}
     with pytest.raises(error) as caught:
-        solve_ivp(lambda t, y: -y, (0.0, 1.0), [1.0, 2.0], **options)
+        solve_ivp(**{"fun": lambda t, y: -y, "t_span": (0.0, 1.0), "y0": [1.0, 2.0], **options})
     assert text in str(caught.value)

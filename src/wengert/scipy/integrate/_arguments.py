@@ -22,8 +22,8 @@ from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.tensor import Tensor
 from wengert.creation import asarray
 from wengert.errors import ShapeError, UsageError
-from wengert.scipy.integrate._methods import EXPLICIT
-from wengert.scipy.integrate._programs import NAME
+from wengert.scipy.integrate._methods import WITH_JACOBIAN
+from wengert.scipy.integrate._programs import NAME, jacobian_matrix
 
 LEAST_RTOL = 100 * float(np.finfo(float).eps)
 
@@ -83,6 +83,8 @@ def tolerances(rtol: Any, atol: Any, size: int) -> tuple[Any, Any]:
     found: list[Any] = []
     for what, value in (("rtol", rtol), ("atol", atol)):
         number: Any = float(value) if isinstance(value, int | float) else asarray(value)
+        if not isinstance(number, float) and type(value) is not Tensor:
+            number = number.numpy()
         positive(NAME, what, number)
         if np.shape(number) not in ((), (size,)):
             given = f"{what} of shape {np.shape(number)} for a state of {size} numbers"
@@ -130,12 +132,27 @@ def mass_matrix(mass: Any, method: str, size: int) -> Any:
     """Return the mass matrix, None for that of ones."""
     if mass is None:
         return None
-    if method in EXPLICIT:
-        given = f"a mass matrix for method {method!r}, which is explicit"
-        raise UsageError(NAME, given, "an implicit method is needed", "Pass method='Rodas5P'")
+    if method != "Rodas5P":
+        given = f"a mass matrix for method {method!r}"
+        raise UsageError(NAME, given, "a method that takes one is needed", "Pass method='Rodas5P'")
     found = asarray(mass)
     if found.shape != (size, size):
         given = f"mass of shape {found.shape} for a state of {size} numbers"
         raise ShapeError(NAME, given, f"shape ({size}, {size}) is needed", "Write numpy.diag of a vector")
     found = found if found.dtype.kind in "fc" else found.astype(float)
     return found if type(mass) is Tensor else found.numpy()
+
+
+def jacobian_of(jac: Any, method: str, state: Any) -> Any:
+    """Return the Jacobian: a function, a matrix, or None."""
+    if method in WITH_JACOBIAN and state.dtype.kind == "c":
+        given = f"a complex y0 for method {method!r}"
+        raise UsageError(NAME, given, "a real one is needed", "Pass real and imaginary parts, or method='RK45'")
+    if jac is not None and method not in WITH_JACOBIAN:
+        text = "The following arguments have no effect for a chosen solver: `jac`."
+        warnings.warn(text, stacklevel=user_stacklevel())
+        return None
+    if jac is None or callable(jac):
+        return jac
+    found = jacobian_matrix(jac, state.shape[0])
+    return found if type(jac) is Tensor else found.numpy()

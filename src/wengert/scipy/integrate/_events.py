@@ -17,8 +17,7 @@ from wengert.control.while_loop import fori_loop
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, shown
 from wengert.creation import asarray
 from wengert.errors import ShapeError, UsageError
-from wengert.scipy.integrate._methods import Method
-from wengert.scipy.integrate._steps import Step, Walk, interpolated
+from wengert.scipy.integrate._steps import Method, Step, Walk, interpolated
 from wengert.scipy.integrate._tableaux import Slope
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient
@@ -203,4 +202,5 @@ class EventFunctions:
         now, change = jvp(lambda t, y: self.values(t, y), held, (np.ones(()), rate))
         at_zero = np.arange(len(self)) == first  # there, the rate has the sign of what comes
         fresh = stop_gradient(np.where(at_zero, change * direction, now))
-        return walk._replace(y=state, f=f), np.where(stopped, fresh, values)
+        memory = walk.memory.restarted(stopped) if walk.memory else ()
+        return walk._replace(y=state, f=f, memory=memory), np.where(stopped, fresh, values)

@@ -14,6 +14,7 @@ from wengert.scipy.integrate._arguments import (
     arguments,
     as_state,
     ends_of,
+    jacobian_of,
     mass_matrix,
     most_steps,
     output_times,
@@ -40,6 +41,7 @@ def solve_ivp(
     *,
     rtol: Any = 1e-3,
     atol: Any = 1e-6,
+    jac: Any = None,
     mass: Any = None,
     first_step: Any = None,
     max_step: Any = np.inf,
@@ -61,7 +63,7 @@ def solve_ivp(
         fun: `fun(t, y, *args)` gives the slope: an array or a list like `y`.
         t_span: (t0, t1), where to begin and to end.
         y0: the initial state, of shape (n,); integers as floats.
-        method: "RK23", "RK45", "DOP853" (SciPy's), "Tsit5"; for stiff equations "Rodas5P".
+        method: "RK23", "RK45", "DOP853" (SciPy's), "Tsit5"; for stiff equations "Radau" (SciPy's), "Rodas5P".
         t_eval: times of output in order, of shape (m,). By default those of the steps, of which no one knows how many
             there are; so `jit` and `vmap` need it: `t_eval=[t1]` for the end alone.
         dense_output: whether `sol` is the solution as a function of time.
@@ -73,6 +75,8 @@ def solve_ivp(
         args: further arguments of `fun`, in any containers.
         rtol: the relative tolerance of errors of a step.
         atol: the absolute tolerance, a number or of shape (n,).
+        jac: for "Radau" the Jacobian of `fun` by y, of shape (n, n), or `jac(t, y, *args)` that gives it. By default it
+            is derived, and exact. Steps depend on it, results and derivatives by no more than their tolerance.
         mass: the matrix M of M y' = fun(t, y), of shape (n, n), for "Rodas5P"; a singular one makes equations
             without a slope of algebraic ones, which `y0` has to satisfy.
         first_step: the size of the first step; by default it is chosen.
@@ -115,8 +119,8 @@ def solve_ivp(
     require_flag(NAME, dense_output=dense_output, vectorized=vectorized)
     if method not in METHODS:
         needed = f"one of {', '.join(METHODS)} is needed"
-        stiff = isinstance(method, str) and method in ("Radau", "BDF", "LSODA")
-        remedy = "Pass method='Rodas5P', which is for stiff equations" if stiff else "Pass its name"
+        stiff = isinstance(method, str) and method in ("BDF", "LSODA")
+        remedy = "Pass method='Radau' or 'Rodas5P', which are for stiff equations" if stiff else "Pass its name"
         raise UsageError(NAME, f"{shown(method)} for method", needed, remedy)
     t0, t1 = ends_of(t_span)
     state = as_state(y0)
@@ -125,7 +129,8 @@ def solve_ivp(
         *tolerances(rtol, atol, state.shape[0]), *step_sizes(max_step, first_step, t0, t1), most_steps(max_steps)
     )
     functions, resets, settings = settings_of(events)
-    values = fun, arguments(args), mass_matrix(mass, method, state.shape[0]), functions, resets
+    jacobian = jacobian_of(jac, method, state)
+    values = fun, arguments(args), mass_matrix(mass, method, state.shape[0]), functions, resets, jacobian
     dense = bool(dense_output) or bool(functions and times is not None)
     options = Options(method, first_step is not None, dense, bool(vectorized), memory_budget, settings)
 

@@ -13,8 +13,9 @@ from wengert.core.values.bounded_cache import Recent
 from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, WengertError
 from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings, Found, Watched
-from wengert.scipy.integrate._methods import Method, method_named
-from wengert.scipy.integrate._steps import Control, Step, Walk, begin, goes_on, interpolated, try_step
+from wengert.scipy.integrate._methods import method_named
+from wengert.scipy.integrate._radau import Radau
+from wengert.scipy.integrate._steps import Control, OneStepMethod, Step, Walk, begin, goes_on, interpolated, try_step
 from wengert.transforms.jit import Jitted, jit
 from wengert.transforms.outer_values import OuterValues
 from wengert.transforms.reverse import stop_gradient
@@ -71,6 +72,26 @@ class RightHandSide:
         return found if found.dtype == self.dtype else found.astype(self.dtype)
 
 
+class Jacobian:
+    """Be a user's Jacobian of the slope by the state."""
+
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any], size: int) -> None:
+        self.fun, self.args, self.size = function, args, size
+
+    def __call__(self, t: Any, y: Any) -> Any:
+        """Return the Jacobian."""
+        return jacobian_matrix(self.fun(t, y, *self.args), self.size)
+
+
+def jacobian_matrix(given: Any, size: int) -> Any:
+    """Return a Jacobian, which is dense here, in double precision."""
+    found = asarray(given.toarray() if hasattr(given, "toarray") else given)
+    if found.shape != (size, size):
+        given = f"jac of shape {found.shape} for a state of {size} numbers"
+        raise ShapeError(NAME, given, f"shape ({size}, {size}) is needed", "Element (i, j) is d fun[i] / d y[j]")
+    return found if found.dtype == float else found.astype(float)
+
+
 class Equation(NamedTuple):
     """Hold what an integration calls.
 
@@ -82,24 +103,33 @@ class Equation(NamedTuple):
     """
 
     slope: RightHandSide
-    method: Method
+    method: OneStepMethod | Radau
     events: EventFunctions
     options: Options
 
     def begin(self, t0: Any, t1: Any, y0: Any, control: Control) -> State:
         """Return where an integration begins."""
-        walk = begin(self.slope, self.method, t0, t1, y0, control, self.options.has_first_step)
+        chosen = self.options.has_first_step
+        walk = begin(self.slope, self.method, t0, t1, y0, control, chosen)
+        if isinstance(self.method, Radau):
+            walk = walk._replace(memory=self.method.first_memory(self.slope, walk, chosen))
         return self.events.watch(walk) if len(self.events) else walk
 
     def advance(self, before: State, t1: Any, control: Control) -> Advance:
         """Try a step."""
         if not isinstance(before, Watched):
-            walk, step = try_step(self.slope, self.method, before, t1, control)
+            walk, step = self.attempt(before, t1, control)
             return Advance(walk, step, self.extension(step) if self.options.dense else (), ())
-        walk, step = try_step(self.slope, self.method, before.walk, t1, control)
+        walk, step = self.attempt(before.walk, t1, control)
         extension = self.extension(step)
         after, found = self.events.look(self.slope, self.method, before, walk, step, extension)
         return Advance(after, step, extension, found)
+
+    def attempt(self, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
+        """Take a step, which is accepted or not."""
+        if isinstance(self.method, Radau):
+            return self.method.try_step(self.slope, walk, t1, control)
+        return try_step(self.slope, self.method, walk, t1, control)
 
     def extension(self, step: Step) -> list[Any]:
         """Return the coefficients of the continuous extension of a step."""
@@ -131,12 +161,13 @@ class Program:
         function, *others = kept.values
 
         def equation(leaves: Sequence[Any], state: Any, run: Callable[[Equation], Any]) -> Any:
-            (own, args, mass, events, resets), made = kept.replaced((function, *others), leaves)
+            (own, args, mass, events, resets, jac), made = kept.replaced((function, *others), leaves)
             if function is not kept.values[0]:  # it has been converted, as control flow asked for that
-                events, resets = map(convert_functions, (events, resets))
+                events, resets, (jac,) = map(convert_functions, (events, resets, (jac,)))
             slope = RightHandSide(own, args, state, options.columns)
+            jacobian = Jacobian(jac, args, slope.size) if callable(jac) else jac
             watched = EventFunctions(events, resets, args, options.events)
-            found = run(Equation(slope, method_named(options.method, mass), watched, options))
+            found = run(Equation(slope, method_named(options.method, mass, jacobian), watched, options))
             made.require_unwritten(NAME)
             return found
 
@@ -155,10 +186,10 @@ class Program:
 
 
 def convert_functions(functions: Sequence[Any]) -> list[Any]:
-    """Return functions whose control flow follows traced values; None as it is."""
+    """Return functions whose control flow follows traced values; anything else as it is."""
     from wengert.conversion.operations import callee  # rewriting source is needed by few programs
 
-    return [None if function is None else callee(function) for function in functions]
+    return [callee(function) if callable(function) else function for function in functions]
 
 
 def compiled(run: Callable[..., Any], function: Any, options: Options) -> Jitted[..., Any]:

@@ -12,7 +12,7 @@ from wengert.scipy.integrate._dense_output import OdeSolution
 from wengert.scipy.integrate._events import EVENT, Watched
 from wengert.scipy.integrate._methods import method_named
 from wengert.scipy.integrate._programs import Options, walk_of
-from wengert.scipy.integrate._steps import TOO_MANY, TOO_SMALL
+from wengert.scipy.integrate._steps import TOO_MANY, TOO_SMALL, Counts, Walk
 
 MESSAGES = {
     0: "The solver successfully reached the end of the integration interval.",
@@ -45,8 +45,8 @@ def result_of_steps(found: Any, t0: Any, t1: Any, state: Any, times: Any, option
             extended = len({*np.maximum(places, 1).tolist(), *(np.flatnonzero(marked) + 1).tolist()})
         ts = times[: int(np.sum(reached))]
         ys = sol(ts).T
-    evaluations = evaluation_count(options, int(raw(walk.attempts)), extended)
-    return as_result(ts, ys.T, sol if dense_output else None, walk, evaluations, method.jacobians, events_of(happened))
+    counts = counts_of(options, walk, extended)
+    return as_result(ts, ys.T, sol if dense_output else None, walk, counts, events_of(happened))
 
 
 def events_of(happened: Sequence[Any]) -> Any:
@@ -79,20 +79,25 @@ def result_at_times(last: Any, rows: Any, times: Any, options: Options) -> Any:
             [last.times[i : i + 1] if one else None for i, one in enumerate(single)],
             [last.states[i : i + 1] if one else None for i, one in enumerate(single)],
         )
-    evaluations = evaluation_count(options, walk.attempts, outputs)
-    return as_result(times, states.T, None, walk, evaluations, method_named(options.method).jacobians, events)
+    return as_result(times, states.T, None, walk, counts_of(options, walk, outputs), events)
 
 
-def evaluation_count(options: Options, attempts: Any, extended: int) -> Any:
-    """Return how often the function was evaluated: at the beginning, in attempts, and for extensions of steps."""
-    method = method_named(options.method)
+def counts_of(options: Options, walk: Walk, extended: int) -> Counts:
+    """Return how often the function was evaluated, its Jacobian, and factors: in attempts, extensions of steps."""
+    counts = walk.memory.counts if walk.memory else one_step_counts(options, walk.attempts, extended)
+    return Counts(*(int(raw(x)) if is_concrete(x) else x for x in counts))
+
+
+def one_step_counts(options: Options, attempts: Any, extended: int) -> Counts:
+    """Return the counts of a method whose attempts all are the same."""
+    method: Any = method_named(options.method)
     more = 0 if method.more is None else len(method.more[0])
-    found = (1 if options.has_first_step else 2) + method.evaluations * attempts + more * extended
-    return int(raw(found)) if is_concrete(found) else found
+    evaluations = (1 if options.has_first_step else 2) + method.evaluations * attempts + more * extended
+    return Counts(evaluations, method.jacobians * attempts, method.jacobians * attempts)
 
 
-def as_result(ts: Any, ys: Any, sol: Any, walk: Any, evaluations: Any, jacobians: int, events: Any) -> Any:
-    """Return SciPy's object of results; of a method whose steps have so many Jacobians each."""
+def as_result(ts: Any, ys: Any, sol: Any, walk: Walk, counts: Counts, events: Any) -> Any:
+    """Return SciPy's object of results."""
     from scipy.optimize import OptimizeResult
 
     known = is_concrete(walk.failure)
@@ -102,16 +107,15 @@ def as_result(ts: Any, ys: Any, sol: Any, walk: Any, evaluations: Any, jacobians
         status = 1 if failure == EVENT else -1 if failure else 0
     else:
         status = np.where(failure == EVENT, 1, np.where(failure != 0, -1, 0))
-    factors = jacobians * (int(raw(walk.attempts)) if is_concrete(walk.attempts) else walk.attempts)
     return OptimizeResult(
         t=ts,
         y=ys,
         sol=sol,
         t_events=None if events is None else events[0],
         y_events=None if events is None else events[1],
-        nfev=evaluations,
-        njev=factors,
-        nlu=factors,
+        nfev=counts.slopes,
+        njev=counts.jacobians,
+        nlu=counts.factors,
         status=status,
         message=MESSAGES[failure] if known else None,
         success=status >= 0,

@@ -9,17 +9,55 @@ last ends at t1, which makes the derivatives by these what they are: f(t1), and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from wengert.scipy.integrate._methods import Method
 from wengert.scipy.integrate._tableaux import Slope, root_mean_square
 from wengert.transforms.reverse import stop_gradient
 
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0
 TOO_SMALL, TOO_MANY = 1, 2
 """What ended an integration before its end."""
+
+
+class Method(Protocol):
+    """Be a method with a continuous extension of its steps."""
+
+    @property
+    def order(self) -> int:
+        """The order of the error estimate, by which the first size is chosen."""
+
+    @property
+    def more(self) -> Any:
+        """Further stages that the continuous extension has, and where these are; None if there are none."""
+
+    def extend(self, slope: Slope, t: Any, y: Any, end: Any, h: Any, slopes: Sequence[Any]) -> list[Any]:
+        """Return the coefficients of the continuous extension of a step, those of `basis`."""
+
+    def basis(self, x: Any) -> list[Any]:
+        """Return the functions of the part of a step that the continuous extension is a sum of."""
+
+    def at_rest(self, f: Any, h: Any) -> list[Any]:
+        """Return what the stages of a step along a slope would give."""
+
+
+class OneStepMethod(Method, Protocol):
+    """Be a method whose steps know nothing of those before, and whose error estimate alone tells how they go on."""
+
+    @property
+    def evaluations(self) -> int:
+        """The number of evaluations of the slope in a step."""
+
+    @property
+    def jacobians(self) -> int:
+        """The number of Jacobians of the slope in a step, each with factors of a matrix."""
+
+    def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
+        """Return what the stages of a step give, the state at its end, and the slope there."""
+
+    def error_norm(self, slopes: Sequence[Any], scale: Any, h: Any) -> Any:
+        """Return the norm of the error estimate; below 1 the step is good."""
 
 
 class Control(NamedTuple):
@@ -41,6 +79,7 @@ class Walk(NamedTuple):
         rejected: whether the last attempt was.
         attempts: how many there were.
         failure: what ended the integration, 0 if nothing has.
+        memory: what else a method knows from the steps before.
     """
 
     t: Any
@@ -50,6 +89,15 @@ class Walk(NamedTuple):
     rejected: Any
     attempts: Any
     failure: Any
+    memory: Any = ()
+
+
+class Counts(NamedTuple):
+    """Hold how often the slope, its Jacobian and factors of matrices were computed."""
+
+    slopes: Any
+    jacobians: Any
+    factors: Any
 
 
 class Step(NamedTuple):
@@ -90,11 +138,16 @@ def begin(slope: Slope, method: Method, t0: Any, t1: Any, y0: Any, control: Cont
     return walk._replace(size=first_size(slope, held, stop_gradient(t1), method.order, control))
 
 
-def try_step(slope: Slope, method: Method, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
+def least_size(t: Any, direction: Any) -> Any:
+    """Return the size of the smallest step that numbers allow."""
+    return 10.0 * np.abs(np.nextafter(t, direction * np.inf) - t)
+
+
+def try_step(slope: Slope, method: OneStepMethod, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
     """Take a step, which is accepted or not; return where that leads, and the step."""
     now, bound = stop_gradient(walk.t), stop_gradient(t1)
     direction = np.sign(bound - now)
-    least = 10.0 * np.abs(np.nextafter(now, direction * np.inf) - now)
+    least = least_size(now, direction)
     size = stop_gradient(walk.size)
     size = np.where(walk.rejected, size, np.maximum(np.minimum(size, control.max_step), least))
     lost = ~(size >= least)  # of NaN, too
