@@ -23,12 +23,13 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
-from wengert import autograd, errors, extend, graph, optim, random, testing, tree
+from wengert import autograd, distributed, errors, extend, graph, implicit, optim, random, sparse, testing, tree
 from wengert.core.primitives import primitive
 from wengert.native.elementwise import SHARING
 
 FORM = re.compile(r"^[^;]+: .+; .+\. .+\.$", re.DOTALL)
 X = np.array([0.5, 0.6])
+EYE = np.eye(2)
 FLOAT = np.dtype(float)
 SGD = optim.sgd(0.1)
 STATE = SGD.init(X)
@@ -362,6 +363,100 @@ CALLS |= {
     for name in getattr(wg, module).__all__
     if f"{module}.{name}" not in ("optim.Optimizer", "optim.Rule", "optim.train", "tree.Structure", *DRIVERS)
 }
+ROWS = np.ones((4, 2))
+TOTALS = {
+    "total": lambda x, rows: np.sum(x * rows),
+    "value_and_grad": lambda x, rows: np.sum(x * rows),
+    "grad": lambda x, rows: np.sum(x * rows),
+    "hvp": lambda x, rows: np.sum(x**2 * rows),
+    "gauss_newton_product": lambda x, rows: x * rows[0],
+    "normal_equations": lambda x, rows: x * rows[0],
+}
+
+
+def solved(x: Any, by: Callable[..., Any], **options: Any) -> Any:
+    """Return the slope of a root that a decorated function finds."""
+    return wg.grad(lambda a: np.sum(by(**options)(lambda _, a: a / 2)(X, a)))(x)
+
+
+def rooted(
+    residual: Any = lambda x, a: 2 * x - a,
+    argnums: Any = 0,
+    linear_solver: Any = "auto",
+    like: Any = None,
+    tol: Any = 1e-3,
+    singular: Any = "raise",
+    x: Any = X,
+) -> Any:
+    by = functools.partial(implicit.custom_root, residual, argnums=argnums, linear_solver=linear_solver)
+    return solved(x, by, like=like, tol=tol, singular=singular)
+
+
+def sparsely(name: str) -> Callable[..., Any]:
+    """Return a function that computes a sparse derivative."""
+    fun = f if "hessian" in name else np.sin
+
+    def call(
+        fun: Any = fun, argnums: Any = 0, pattern: Any = None, plan: Any = "auto", format: Any = "csr", x: Any = X
+    ) -> Any:
+        return getattr(sparse, name)(fun, argnums, pattern=pattern, plan=plan, format=format)(x)
+
+    return call
+
+
+def totalled(name: str) -> Callable[..., Any]:
+    """Return a function that sums over partitions."""
+
+    def call(
+        fun: Any = TOTALS[name],
+        data: Any = (ROWS,),
+        reduce: Any = "sum",
+        nan: Any = "raise",
+        memory: Any = None,
+        x: Any = X,
+    ) -> Any:
+        function = getattr(distributed, name)(fun, data, reduce=reduce, nan=nan, memory=memory)
+        return function(x, X) if name in ("hvp", "gauss_newton_product") else function(x)
+
+    return call
+
+
+CALLS |= {
+    **{
+        f"sparse.{name}": sparsely(name)
+        for name in sparse.__all__
+        if "value_and" in name or name in ("jacobian", "hessian")
+    },
+    **{f"distributed.{name}": totalled(name) for name in TOTALS},
+    "distributed.partitions": lambda data=X, count=None, columns=None, names=None: distributed.partitions(
+        data, count=count, columns=columns, names=names
+    ),
+    "sparse.jacobian_pattern": lambda fun=np.sin, x=X, argnums=0: sparse.jacobian_pattern(fun, x, argnums=argnums),
+    "sparse.hessian_pattern": lambda fun=f, x=X, argnums=0: sparse.hessian_pattern(fun, x, argnums=argnums),
+    "sparse.lagrangian_hessian": lambda objective=f, constraints=np.sin, x=X, multipliers=X, weight=1.0: (
+        sparse.lagrangian_hessian(objective, constraints)(x, multipliers, weight)
+    ),
+    "sparse.color": lambda pattern=EYE, structure="general", partition="auto", recovery="direct", order="auto": (
+        sparse.color(pattern, structure, partition, recovery, order)
+    ),
+    "sparse.Coloring": lambda matrix=EYE: sparse.color(EYE).compress(matrix),
+    "sparse.Coloring recover": lambda compressed=X[:, None]: sparse.color(EYE).recover(compressed),
+    "sparse.Plan": lambda file="/nonexistent/file": sparse.jacobian(np.sin).plan(X).save(file),
+    "sparse.load_plan": lambda file="/nonexistent/file": sparse.load_plan(file),
+    "implicit.custom_root": rooted,
+    "implicit.custom_fixed_point": lambda step=lambda x, a: a / 2, tol=1e-3, singular="raise", x=X: solved(
+        x, functools.partial(implicit.custom_fixed_point, step), tol=tol, singular=singular
+    ),
+    "implicit.linear_solve": lambda matvec=lambda v: 2 * v, b=X, solve=lambda _, b: b / 2, transpose_solve=None: (
+        wg.grad(lambda b: np.sum(implicit.linear_solve(matvec, b, solve, transpose_solve)))(b)
+    ),
+    "implicit.qp": lambda P=EYE, q=X, A=None, b=None, G=None, h=None, solver=None, tol=1e-3, singular="raise": (
+        implicit.qp(P, q, A, b, G, h, solver=solver, tol=tol, singular=singular)
+    ),
+    "implicit.stationary": lambda value=lambda x, a: np.sum((x - a) ** 2), argmin=lambda a: a, x=X: wg.grad(
+        implicit.stationary(value, argmin)
+    )(x),
+}
 CALLS |= {
     "optim.Optimizer": lambda parameters=None, rule=SGD: optim.Optimizer(
         [leaf()] if parameters is None else parameters, rule
@@ -386,7 +481,7 @@ LEGITIMATE = re.compile(
     "|positional arguments? but|takes at most|expected at most|out of bounds for axis|using the string multiply ufunc"
     "|only integer scalar arrays|too large to convert to C|can only convert an array of size 1|an integer is required"
     "|to a NumPy dtype|Field elements must be|Tuple must have size|entry not a 2- or 3- tuple"
-    "|at most 63 and a sign are needed"
+    "|at most 63 and a sign are needed|operands could not be broadcast"
     "|only 0-dimensional arrays|Cannot cast array data|Cannot interpret|Cannot construct a dtype|data type"
 )
 """What Python and NumPy say of wrong values in the user's own functions, and in functions that mirror NumPy's."""
@@ -598,6 +693,9 @@ APART = {
     "optim.train": "tests/test_training.py has its refusals; a huge number of epochs is right",
     **{f"random.{name}": "parameters are refused as by NumPy's generators" for name in random.__all__},
     "extend.Primitive": "the type of what is declared",
+    **dict.fromkeys(
+        ("implicit.QuadraticSolution", *map("distributed.{}".format, ("Batches", "Partitions", "Total"))), "results"
+    ),
     "extend.PRIMITIVES": "what the functions that declare primitives enter them in",
     **dict.fromkeys(map("extend.{}".format, ("aligned", "lead", "shift", "labelled")), "for rules"),
     **dict.fromkeys((f"extend.{name}" for name in FORMS), "plain data for declarations"),

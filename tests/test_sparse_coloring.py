@@ -140,7 +140,7 @@ def test_colours_beyond_a_word_of_bits_and_of_long_rows():
 
 
 def test_bad_patterns_and_words_are_refused():
-    with pytest.raises(UsageError, match=r"sparse.color: order='first'; one of 'auto', .* is needed\. Leave it out"):
+    with pytest.raises(UsageError, match=r"sparse.color: order='first'; 'auto', .* or 'dynamic' is needed\. Pass one"):
         color(np.eye(3), order="first")
     with pytest.raises(UsageError, match=r"sparse.color: partition='rows'; columns get colours where .*\. Leave"):
         color(np.eye(3), "symmetric", partition="rows")

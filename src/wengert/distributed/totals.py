@@ -8,14 +8,14 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, unflatten
-from wengert.core.diagnostics.argument_checks import require_callable, require_flag, shown
+from wengert.core.diagnostics.argument_checks import require_callable, require_choice, require_flag
 from wengert.distributed.blocks import Summand, as_plain_arguments
 from wengert.distributed.faults import has_nan
 from wengert.distributed.here import HereRunner
 from wengert.distributed.on_dask import DaskRunner, require_client
 from wengert.distributed.partitions import Partitions, partitions
 from wengert.distributed.sums import COUNTS, Leaves
-from wengert.errors import GraphError, NumericalError, UsageError
+from wengert.errors import GraphError, NumericalError
 from wengert.native.lapack import ONE_THREAD
 from wengert.support.attributes import function_name
 from wengert.traces.grad_modes import byte_count
@@ -61,10 +61,8 @@ class Total:
     ) -> None:
         require_callable(name, fun)
         require_flag(name, jit=jit)
-        for what, value, known in (("reduce", reduce, REDUCTIONS), ("nan", nan, ABOUT_NAN)):
-            if value not in known:
-                needed = f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r} is needed"
-                raise UsageError(name, f"{what}={shown(value)}", needed, f"Leave it out for {known[0]!r}")
+        require_choice(name, "reduce", reduce, REDUCTIONS)
+        require_choice(name, "nan", nan, ABOUT_NAN)
         self.data: Partitions = partitions(data)
         self.summand = Summand(name, fun, bool(jit), nan == "skip", None if memory is None else byte_count(memory))
         self.is_mean, self.looks_for_nan = reduce == "mean", nan == "raise"

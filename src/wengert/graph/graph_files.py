@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from wengert.control import call, loop  # noqa: F401 - they declare what files may name, and how it is checked
-from wengert.core.diagnostics.argument_checks import shown as shown_argument
+from wengert.core.diagnostics.argument_checks import as_path
 from wengert.core.graph.equation import Equation, require_graph
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.graph_checker import FAILURES, check
@@ -27,7 +27,7 @@ from wengert.core.graph.variable import Variable
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import UNKNOWN, aval_of, shape_of
-from wengert.errors import DtypeError, FileFormatError, GraphError
+from wengert.errors import FileFormatError, GraphError
 from wengert.graph.value_forms import (
     JSON,
     Decoder,
@@ -210,15 +210,6 @@ def load(path: str | os.PathLike[str], *, largest: int = LARGEST_ARRAY) -> Graph
     with open(as_path("load", path), "rb") as file:
         data = file.read(LARGEST_FILE + 1)
     return decode(data, largest=largest)
-
-
-def as_path(name: str, path: Any) -> str | bytes:
-    """Return the path of a file; a number would be one that is open."""
-    try:
-        return os.fspath(path)  # type: ignore[no-any-return]  # strings and bytes are all that it returns
-    except TypeError as error:
-        given = f"{shown_argument(path)} as the path"
-        raise DtypeError(name, given, "the name of a file is needed", "Pass a string") from error
 
 
 # Pickled and copied graphs are the content of a file.

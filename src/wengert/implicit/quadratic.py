@@ -131,6 +131,7 @@ def polished(solve: Callable[..., Any], program: Program, place: Position) -> tu
 
 def checked_program(data: dict[str, Any]) -> tuple[Any, ...]:
     """Return the data of a program by its names, with constraints of no rows where there are none."""
+    require_number("qp", "q", data["q"])
     n = np.shape(data["q"])[-1] if np.ndim(data["q"]) else 0
     wanted: dict[str, tuple[int, ...]] = {"P": (n, n), "q": (n,)}
     for matrix, side in (("A", "b"), ("G", "h")):

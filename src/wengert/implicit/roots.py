@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, unflatten
-from wengert.core.diagnostics.argument_checks import require_callable, shown
+from wengert.core.diagnostics.argument_checks import require_callable, require_choice, shown
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.errors import ShapeError, UsageError
 from wengert.implicit.attaching import implicit_solution
@@ -62,12 +62,8 @@ class ImplicitFunction(LikeFunction):
 
 def options_of(name: str, linear_solver: str, tol: float, singular: str) -> dict[str, Any]:
     """Return the options of a decorator, or raise a UsageError."""
-    if linear_solver not in SOLVERS:
-        needed = f"one of {', '.join(map(repr, SOLVERS))} is needed"
-        raise UsageError(name, f"linear_solver={shown(linear_solver)}", needed, "Leave it out")
-    if singular not in ("raise", MINIMUM_NORM):
-        needed = f"'raise' or {MINIMUM_NORM!r} is needed"
-        raise UsageError(name, f"singular={shown(singular)}", needed, "Leave it out")
+    require_choice(name, "linear_solver", linear_solver, SOLVERS)
+    require_choice(name, "singular", singular, ("raise", MINIMUM_NORM))
     if isinstance(tol, bool) or not isinstance(tol, int | float) or not tol > 0:
         raise UsageError(name, f"tol={shown(tol)}", "a positive number is needed", "Leave it out")
     return {"linear_solver": linear_solver, "tol": float(tol), "singular": singular}

@@ -37,6 +37,7 @@ class BlockLayout:
     Attributes:
         order: for each element of each matrix in turn its number in the pattern; None if that is their order already.
         blocks: the matrices, for each leaf of results those of all leaves of arguments.
+        shape: of how many leaves of results and of arguments.
 
     >>> layout = BlockLayout(Pattern.of_pairs((2, 2), np.array([0, 0, 1]), np.array([0, 1, 1])), [2], [1, 1], "csr")
     >>> layout.order, [block.filled(np.array([5.0, 6.0, 7.0])).toarray().tolist() for block in layout.blocks]
@@ -52,6 +53,7 @@ class BlockLayout:
         if lower:
             numbers = tril(numbers, format="csr")
         is_whole = len(rows) == len(columns) == 1
+        self.shape = len(rows), len(columns)
         self.blocks: list[Block] = []
         orders = []
         start = 0

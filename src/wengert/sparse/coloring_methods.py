@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from wengert.core.diagnostics.argument_checks import require_choice
 from wengert.errors import ShapeError, UsageError
 from wengert.sparse.coloring import Coloring
 from wengert.sparse.greedy_coloring import color_apart, color_stars, mark_repeated
@@ -73,10 +74,10 @@ def color(
     >>> color(arrow), color(arrow, partition="columns").count, color(arrow, "symmetric").count
     (<coloring of 6 x 6, 16 elements: 2 of columns and 1 of rows colours>, 6, 2)
     """
-    require_choice("structure", structure, STRUCTURES)
-    require_choice("partition", partition, PARTITIONS)
-    require_choice("recovery", recovery, RECOVERIES)
-    require_choice("order", order, ("auto", *ORDERS))
+    require_choice("sparse.color", "structure", structure, STRUCTURES)
+    require_choice("sparse.color", "partition", partition, PARTITIONS)
+    require_choice("sparse.color", "recovery", recovery, RECOVERIES)
+    require_choice("sparse.color", "order", order, ("auto", *ORDERS))
     given = as_pattern("sparse.color", pattern)
     if structure == "symmetric":
         require_symmetric(given)
@@ -89,13 +90,6 @@ def color(
         action = "Pass structure='symmetric', or leave recovery out"
         raise UsageError("sparse.color", "recovery='substitution'", "a symmetric structure is needed", action)
     return color_general(given, partition, order)
-
-
-def require_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
-    """Raise a UsageError of a word that is none of those that are known."""
-    if value not in known:
-        needed = f"one of {', '.join(map(repr, known))} is needed"
-        raise UsageError("sparse.color", f"{name}={value!r:.40}", needed, "Leave it out for the first")
 
 
 def as_pattern(name: str, matrix: Any) -> Pattern:

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten
+from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.graph.identity import identity_of_static
 from wengert.core.values.aval import aval_of, aval_text
 from wengert.core.values.tensor import Tensor
+from wengert.errors import DtypeError
 
 Function = Callable[..., Any]
 
@@ -22,9 +24,15 @@ def is_traced(value: Any) -> bool:
     return all(isinstance(x, ARRAYS) for x in flatten(value)[0])
 
 
-def kind_of_leaf(leaf: Any) -> Any:
-    """Return what tells a leaf from those that need another plan."""
-    return aval_of(leaf) if isinstance(leaf, ARRAYS) else identity_of_static(leaf)
+def kind_of_leaf(name: str, leaf: Any) -> Any:
+    """Return what tells a leaf from those that need another plan; raise a DtypeError if nothing does."""
+    if isinstance(leaf, ARRAYS):
+        return aval_of(leaf)
+    try:
+        return identity_of_static(leaf)
+    except TypeError as error:
+        needed = "an array, a number or something that can be hashed, to tell plans apart, is needed"
+        raise DtypeError(name, f"{shown(leaf)} as an argument", needed, "Convert it, or capture it") from error
 
 
 def describe_inputs(call: Call) -> str:

@@ -84,7 +84,7 @@ class SparseDerivative(LikeFunction):
         options = self.request.options
         chosen = resolve_positions(options.name, options.argnums, len(args))
         leaves, structure = flatten((args, kwargs))
-        return Call(args, kwargs, chosen, (structure, tuple([kind_of_leaf(leaf) for leaf in leaves])))
+        return Call(args, kwargs, chosen, (structure, tuple([kind_of_leaf(options.name, leaf) for leaf in leaves])))
 
     def changed(self, call: Call) -> ShapeError:
         """Return the error about arguments of another kind than the function was prepared for."""
@@ -110,8 +110,8 @@ class SparseDerivative(LikeFunction):
         if request.format == "flat":
             matrices: Any = blocks[0]
         else:
-            width = program.inner.num_leaves
-            starts = range(0, len(blocks), width)
+            height, width = program.layout.shape
+            starts = [row * width for row in range(height)]
             rows = [request.options.in_form(unflatten(program.inner, blocks[i : i + width])) for i in starts]
             matrices = unflatten(program.outer, rows)
         rest = list(more)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.core.diagnostics.argument_checks import as_path
 from wengert.errors import FileFormatError, UsageError
 from wengert.sparse.coloring import Coloring
 from wengert.sparse.pattern import Pattern
@@ -146,6 +147,7 @@ class Plan:
             UsageError: the function holds what no other process has, so that no digest tells it from others.
             OSError: it cannot be written.
         """
+        path = as_path("Plan.save", file)
         if not self.identity.digest:
             given = "a plan of a function that captures what has no digest"
             needed = "arrays and numbers alone are needed"
@@ -160,7 +162,7 @@ class Plan:
         entries = {"head": np.array(text), "fingerprint": np.array(fingerprint(text, arrays)), **arrays}
         opened = io.BytesIO()
         np.savez_compressed(opened, **entries)  # type: ignore[arg-type]  # its stub has an option among the names
-        write_whole(file, lambda target: target.write(opened.getbuffer()))
+        write_whole(path, lambda target: target.write(opened.getbuffer()))
 
     def arrays(self) -> dict[str, Array | None]:
         """Return the arrays that make it up, by their names in files."""
@@ -207,9 +209,10 @@ def load_plan(file: str | os.PathLike[str]) -> Plan:
            [ 0., -1.,  2.,  0.],
            [ 0.,  0., -1.,  2.]])
     """
+    path = as_path("sparse.load_plan", file)
     needed, action = "one that Plan.save wrote is needed", "Make the plan again, and save it"
     try:
-        with open(file, "rb") as opened, np.load(opened, allow_pickle=False) as archive:
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as archive:
             entries = {name: archive[name] for name in archive.files}
         text, told = str(entries.pop("head")), str(entries.pop("fingerprint"))
         is_whole = told == fingerprint(text, entries)

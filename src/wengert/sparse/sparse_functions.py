@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten
-from wengert.core.diagnostics.argument_checks import require_callable, require_flag
-from wengert.errors import ShapeError, UsageError
+from wengert.core.diagnostics.argument_checks import require_callable, require_choice, require_flag
+from wengert.errors import ShapeError
 from wengert.sparse.derivatives import SparseDerivative
 from wengert.sparse.plan_choice import METHODS, Request
 from wengert.sparse.plans import Plan
@@ -28,13 +28,10 @@ def make_sparse(fun: Function, request: Request) -> SparseDerivative:
     flags = {"has_aux": options.has_aux, "reuse": request.reuse, "lower": request.lower, "check": request.check}
     require_flag(name, **flags)
     require_positions(name, options.argnums)
-    if request.format not in FORMATS:
-        given = f"format={request.format!r:.40}"
-        needed = "'csr', 'csc' or 'flat' (one matrix of all results and arguments, in csr) is needed"
-        raise UsageError(name, given, needed, "Leave it out for 'csr'; SciPy converts to others")
-    if not isinstance(request.plan, Plan) and request.plan not in METHODS:
-        needed = f"a plan or one of {', '.join(map(repr, METHODS))} is needed"
-        raise UsageError(name, f"plan={request.plan!r:.40}", needed, "Leave it out for 'auto'")
+    converted = "Leave it out for 'csr', which SciPy converts to others; 'flat' is one matrix of all arrays"
+    require_choice(name, "format", request.format, FORMATS, action=converted)
+    if not isinstance(request.plan, Plan):
+        require_choice(name, "plan", request.plan, METHODS, beside="a plan", action="Leave it out for 'auto'")
     return SparseDerivative(fun, request)
 
 

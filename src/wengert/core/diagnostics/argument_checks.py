@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,38 @@ def require_flag(name: str, **flags: Any) -> None:
         if not isinstance(value, bool | int | np.bool_) or value not in (0, 1):
             given = f"{shown(value)} for {parameter}"
             raise UsageError(name, given, "True or False is needed", f"Pass {parameter} as a bool")
+
+
+def require_choice(
+    name: str, parameter: str, value: Any, known: Sequence[str | None], *, beside: str = "", action: str = ""
+) -> None:
+    """Raise a UsageError unless an argument is one of the names that are known.
+
+    Args:
+        name: who asks.
+        parameter: its name.
+        value: the argument.
+        known: the names.
+        beside: what else it may be, for the text.
+        action: what to do.
+
+    >>> require_choice("interpolate", "mode", "cubed", ("linear", "cubic"))
+    Traceback (most recent call last):
+    wengert.errors.UsageError: interpolate: mode='cubed'; 'linear' or 'cubic' is needed. Pass one of these...
+    """
+    if not isinstance(value, str | None) or value not in known:
+        *others, last = map(repr, known)
+        needed = f"{', '.join([*([beside] if beside else []), *others])} or {last} is needed"
+        raise UsageError(name, f"{parameter}={shown(value)}", needed, action or "Pass one of these")
+
+
+def as_path(name: str, path: Any) -> str | bytes:
+    """Return the path of a file; a number would be one that is open."""
+    try:
+        return os.fspath(path)  # type: ignore[no-any-return]  # strings and bytes are all that it returns
+    except TypeError as error:
+        given = f"{shown(path)} as the path"
+        raise DtypeError(name, given, "the name of a file is needed", "Pass a string") from error
 
 
 def as_items(name: str, what: str, value: Any) -> list[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.signal
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.diagnostics.argument_checks import elements, require_one_number
+from wengert.core.diagnostics.argument_checks import elements, require_choice, require_one_number
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError
 from wengert.scipy.signal._filters import detrend as without_trend
@@ -113,13 +113,6 @@ def as_signal(x: Any) -> Any:
     """Return a signal as a Tensor of floats or complex numbers."""
     found: Any = as_tensor(x)
     return found if found.dtype.kind in "fc" else found.astype(float)
-
-
-def require_choice(name: str, what: str, given: Any, choices: tuple[str | None, ...]) -> None:
-    """Raise a UsageError unless an option is one of its choices."""
-    if given not in choices:
-        needed = f"one of {', '.join(map(repr, choices))} is needed"
-        raise UsageError(name, f"{what}={given!r:.40}", needed, "Correct it")
 
 
 def sum_in_order(x: Any) -> Any:
