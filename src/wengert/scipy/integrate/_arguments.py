@@ -9,6 +9,7 @@ import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import (
+    as_items,
     as_whole,
     elements,
     positive,
@@ -30,7 +31,7 @@ LEAST_RTOL = 100 * float(np.finfo(float).eps)
 
 def ends_of(t_span: Any) -> tuple[Any, Any]:
     """Return both ends of the interval, which are numbers."""
-    ends = list(t_span) if isinstance(t_span, list | tuple) else list(asarray(t_span))
+    ends = as_items(NAME, "t_span", t_span if isinstance(t_span, list | tuple) else asarray(t_span))
     if len(ends) != 2:
         given = f"{len(ends)} numbers for t_span"
         raise ShapeError(NAME, given, "a beginning and an end are needed", "Pass (t0, t1)")

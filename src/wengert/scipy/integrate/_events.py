@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.control.while_loop import fori_loop
-from wengert.core.diagnostics.argument_checks import as_whole, require_callable, shown
+from wengert.core.diagnostics.argument_checks import as_items, as_whole, require_callable, shown
 from wengert.creation import asarray
 from wengert.errors import ShapeError, UsageError
 from wengert.scipy.integrate._steps import Method, Step, Walk, interpolated
@@ -74,7 +74,7 @@ class Found(NamedTuple):
 
 def settings_of(events: Any) -> tuple[tuple[Callable[..., Any], ...], tuple[Any, ...], EventSettings]:
     """Return functions of events, functions that change states, and what else their attributes say."""
-    functions = () if events is None else (events,) if callable(events) else tuple(events)
+    functions = () if events is None else (events,) if callable(events) else tuple(as_items(NAME, "events", events))
     directions, counts, resets = [], [], []
     for event in functions:
         require_callable(NAME, event, "event")

@@ -117,7 +117,7 @@ def solve_ivp(
     """
     require_callable(NAME, fun, "fun")
     require_flag(NAME, dense_output=dense_output, vectorized=vectorized)
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         needed = f"one of {', '.join(METHODS)} is needed"
         stiff = isinstance(method, str) and method in ("BDF", "LSODA")
         remedy = "Pass method='Radau' or 'Rodas5P', which are for stiff equations" if stiff else "Pass its name"

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import require_callable, shown
+from wengert.core.diagnostics.argument_checks import as_items, as_whole, require_callable, require_choice
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor, is_concrete, raw
-from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.errors import DtypeError, ShapeError
 from wengert.implicit import linear_solve
 from wengert.primitives.sparse import iterative_solves
 from wengert.primitives.sparse.direct_solves import factor_of, remember, sparse_solve
@@ -83,8 +83,7 @@ class SparseFactors:
             UsageError: `trans` is something else.
             NumericalError: the matrix is singular.
         """
-        if trans not in ("N", "T", "H"):
-            raise UsageError("solve", f"trans={shown(trans)}", "'N', 'T' or 'H' is needed", "Leave it out")
+        require_choice("solve", "trans", trans, ("N", "T", "H"), action="Leave it out")
         b = right_side("solve", self.shape[0], rhs, 2)
         if self._factor is not None:
             remember(self._factor)
@@ -199,9 +198,10 @@ class LinearOperator:
 
     def __init__(self, shape: tuple[int, int], matvec: Callable[[Any], Any], dtype: Any = None) -> None:
         require_callable("LinearOperator", matvec, "matvec")
-        if len(shape) != 2 or shape[0] != shape[1]:
-            raise ShapeError("LinearOperator", f"shape {tuple(shape)}", "a square one is needed", "Use a sparse array")
-        self.shape, self.matvec, self.dtype = tuple(shape), matvec, dtype
+        lengths = tuple([as_whole("LinearOperator", "shape", n, 0) for n in as_items("LinearOperator", "shape", shape)])
+        if len(lengths) != 2 or lengths[0] != lengths[1]:
+            raise ShapeError("LinearOperator", f"shape {lengths}", "a square one is needed", "Use a sparse array")
+        self.shape, self.matvec, self.dtype = lengths, matvec, dtype
 
     def __matmul__(self, x: Any) -> Any:
         return self.matvec(x)
