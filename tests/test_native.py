@@ -72,6 +72,21 @@ def test_products_of_what_does_not_vary_along_the_lanes(rows):
         np.testing.assert_allclose(ours, theirs, rtol=1e-13)
 
 
+@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize("lengths", [(600,) * 20, (3, 700, 0, 513, 1, 2048, *(530,) * 9), (5,) * 40])
+def test_many_arrays_are_joined(lengths, heavy):
+    xs = [np.sin(np.arange(float(n)) + k) for k, n in enumerate(lengths)]
+
+    def join(*xs):
+        found = np.concatenate([(k + 1) * x for k, x in enumerate(xs)])
+        return np.exp(-found * found) * np.tanh(found) + np.log1p(found * found) if heavy else found
+
+    expected = join(*xs)
+    np.testing.assert_allclose(wg.jit(join, native=True)(*xs), expected, rtol=1e-14)
+    dual = wg.jit(wg.grad(lambda *xs: np.sum(join(*xs) ** 2), argnums=1), native=True)(*xs)
+    np.testing.assert_allclose(dual, wg.grad(lambda *xs: np.sum(join(*xs) ** 2), argnums=1)(*xs), rtol=1e-12)
+
+
 def test_threads_that_call_first_and_natively_do_not_meet_in_memory():
     def f(x):
         z = np.exp(x) / np.sum(np.exp(x), axis=0)

@@ -39,6 +39,10 @@ def with_loop(x):
     return total[1:] - total[:-1]
 
 
+def at_places(x, k):
+    return x[k] ** 2
+
+
 POINT = np.array([0.3, 1.2, -0.7, 0.9, 2.1])
 TREE = {"a": np.arange(1.0, 7.0).reshape(3, 2), "b": np.array([0.5, 2.0])}
 
@@ -52,7 +56,7 @@ JACOBIANS = [
     (lambda x: x**2, (3.0,), 0),
     (lambda x: np.sum(x[:2]), (POINT,), 0),
     (lambda x: x[:0], (POINT,), 0),
-    (lambda x, k: x[k] ** 2, (POINT, np.array([1, 1, 4])), 0),
+    (at_places, (POINT, np.array([1, 1, 4])), 0),
     (with_loop, (POINT,), 0),
     (lambda x, y: x[:, None] * y, (POINT[:2], POINT[:3]), (1, 0)),
 ]
@@ -94,12 +98,42 @@ def test_jacobians_are_the_dense_ones_at_each_leaf(case):
     np.testing.assert_allclose(flat.toarray(), np.vstack(rows), rtol=1e-6, atol=1e-12)
 
 
+@together("case", [case for case in JACOBIANS if case[0] not in (with_loop, at_places)])
+def test_jacobians_by_maps_are_those_by_colours(case):
+    fun, args, argnums = case
+    for format in ("csr", "csc", "flat"):
+        for make in (sparse.jacobian, sparse.value_and_jacobian):
+            by_maps, by_colors = (
+                make(fun, argnums, format=format, plan=plan, reuse=True).prepare(*args) for plan in ("maps", "colors")
+            )
+            assert by_maps.plan(*args).method == "maps"
+            for found, other in zip(wg.tree.leaves(by_maps(*args)), wg.tree.leaves(by_colors(*args)), strict=True):
+                assert type(found) is type(other)
+                left, right = ((x.toarray() if sp.issparse(x) else x) for x in (found, other))
+                np.testing.assert_allclose(left, right, rtol=1e-6, atol=1e-12)
+
+
+def test_the_plan_that_takes_less_is_chosen():
+    def step(u):
+        for _ in range(4):
+            change = np.concatenate([np.zeros(1), u[2:] - 2 * u[1:-1] + u[:-2], np.zeros(1)])
+            u = u + 0.1 * (change + u * (1 - u))
+        return u
+
+    plan = sparse.jacobian(step).plan(np.ones(2000))
+    assert (plan.method, plan.coloring.count) == ("colors", 9)  # of nine diagonals, in many pieces by maps
+    assert sparse.jacobian(step, plan="maps").plan(np.ones(2000)).maps > 9
+    for fun in (differences, arrow):
+        assert sparse.jacobian(fun).plan(np.ones(2000)).method == "maps"
+    assert sparse.hessian(rosenbrock).plan(np.ones(2000)).method == "maps"
+
+
 def test_hessians_are_the_dense_ones():
     def energy(p, scale):
         return scale * np.sum(p["a"] ** 3) + np.sum(p["a"][:, 0]) * p["b"][0] + p["b"][1] ** 4
 
     dense = wg.hessian(energy)(TREE, 2.0)
-    for plan in ("auto", "colors"):
+    for plan in ("auto", "maps", "colors"):
         found = sparse.hessian(energy, plan=plan)(TREE, 2.0)
         for one in "ab":
             for other in "ab":
@@ -132,9 +166,9 @@ def test_the_hessian_of_a_lagrangian_has_one_pattern_for_all_multipliers():
     def constraints(x):
         return {"products": x[1:] * x[:-1], "last": x[-1] ** 3}
 
-    h = sparse.lagrangian_hessian(rosenbrock, constraints, lower=True)
     multipliers = {"products": np.array([1.0, 0.0, -2.0, 3.0]), "last": 0.5}
-    for weight in (1.0, 0.0, -2.0):
+    for weight, plan in ((1.0, "auto"), (0.0, "maps"), (-2.0, "colors"), (-2.0, "maps")):
+        h = sparse.lagrangian_hessian(rosenbrock, constraints, lower=True, plan=plan)
 
         def lagrangian(x, weight=weight):
             found = constraints(x)
@@ -148,13 +182,14 @@ def test_the_hessian_of_a_lagrangian_has_one_pattern_for_all_multipliers():
 
 
 def test_the_same_memory_is_written_to_where_that_is_asked_for():
-    derivative = sparse.jacobian(differences, reuse=True)
-    first = derivative(POINT)
-    address, before = first.data.ctypes.data, first.toarray()
-    second = derivative(2 * POINT)
-    assert second.data.ctypes.data == address
-    assert not np.array_equal(first.toarray(), before)
-    np.testing.assert_allclose(second.toarray(), wg.jacobian(differences)(2 * POINT))
+    for plan in ("maps", "colors"):
+        derivative = sparse.jacobian(differences, reuse=True, plan=plan)
+        first = derivative(POINT)
+        address, before = first.data.ctypes.data, first.toarray()
+        second = derivative(2 * POINT)
+        assert second.data.ctypes.data == address
+        assert not np.array_equal(first.toarray(), before)
+        np.testing.assert_allclose(second.toarray(), wg.jacobian(differences)(2 * POINT))
     other = sparse.jacobian(differences)
     assert other(POINT).data.ctypes.data != other(POINT).data.ctypes.data
 

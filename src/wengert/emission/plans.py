@@ -240,6 +240,19 @@ class Plan:
         found.live = {**self.live, True: found.reached(True)}
         return found
 
+    def bodies(self) -> Iterator[Plan]:
+        """Yield the plans of clean bodies: of few ranges, and of more while together they are not much longer than one.
+
+        Where many arrays are joined each body has the operations of one of them, and the one with masks those of all.
+        """
+        sizes = [1 + OPCODES[operation.name].cost for operation in self.stage.operations]
+        size = 0
+        for n, part in enumerate((self, *map(self.within, self.pieces))):
+            size += sum([sizes[k] for k in part.live[True]])
+            if n >= MACHINE.pieces and size > MACHINE.piece_growth * sum(sizes):
+                return
+            yield part
+
     def reached(self, clean: bool) -> set[int]:
         """Return the operations that are needed; in the clean ranges not those that guards exclude."""
         found: set[int] = set()
@@ -387,7 +400,7 @@ def pieces(stage: Stage) -> list[dict[int, tuple[int, int]]]:
             if MACHINE.piece_share * (high - low) >= extent and (high - low) * each >= MACHINE.piece
         ]
         found += [{**longest, dimension: other} for other in long]
-    return found[: MACHINE.pieces]
+    return found[: MACHINE.most_pieces]
 
 
 def decided_ranges(stage: Stage) -> dict[int, list[tuple[int, int]]]:

@@ -159,7 +159,7 @@ class StageEmitter(Values):
             return
         step = plan.units * plan.width
         whole = isinstance(stop, int) or self.span is None or depth > 0 or self.span.each % step == 0
-        worth = [part for part in (plan, *map(plan.within, plan.pieces)) if self.has_steps(part)]
+        worth = [part for part in plan.bodies() if self.has_steps(part)]
         parts = [(part, inside) for part in worth if (inside := self.in_clean_ranges(part)) is not False]
         all_clean = extent % step == 0 and not plan.clean and bool(parts) and whole
         if plan.masked_alone or all_clean:

@@ -18,8 +18,10 @@ from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import Array
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.tensor import is_staged
+from wengert.passes.dead_code import eliminate_dead
 from wengert.sparse.column_maps import column_maps
 from wengert.sparse.pattern import Pattern
+from wengert.sparse.plan_times import time_by_maps
 from wengert.sparse.tangent_program import TangentProgram
 from wengert.sparse.value_walk import InnerValues, NotByMaps, ValueWalk
 from wengert.transforms.jit import jit
@@ -130,6 +132,7 @@ class MapPlan:
     Attributes:
         pattern: which elements are stored.
         count: of how many maps the Jacobian is the sum.
+        time: about how many microseconds it takes.
         evaluate: a jitted function of the arguments that returns the elements in the order of the pattern.
     """
 
@@ -138,7 +141,9 @@ class MapPlan:
         self.placement: Placement | None = None
         self.count = 0
         self.evaluate: Callable[..., Any] = jit(self.elements)
-        trace(self.elements)(*args)
+        graph = eliminate_dead(trace(self.elements)(*args))
+        assert self.placement is not None
+        self.time: float = time_by_maps(graph, self.placement.total + self.pattern.count)
 
     @property
     def pattern(self) -> Pattern:

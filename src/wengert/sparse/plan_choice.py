@@ -18,14 +18,13 @@ from wengert.sparse.derivative_arguments import Positional
 from wengert.sparse.find_pattern import pattern_with_causes
 from wengert.sparse.map_plan import MapPlan, plan_by_maps
 from wengert.sparse.pattern import Pattern
+from wengert.sparse.plan_times import NEAR, fewest_colors, time_by_colors, work_of
 from wengert.sparse.plans import VERSION, Identity, Plan
 from wengert.sparse.tangent_program import TangentProgram
 from wengert.transforms.transformed_function import Options
 
 Array = np.ndarray[Any, Any]
 METHODS = ("auto", "maps", "colors", "dense")
-MOST_MAPS = 48
-"""Maps of a Jacobian up to which a plan by them is taken without looking for colours, whatever these may be."""
 FEW_LINES = 20
 """Rows or columns up to which nobody is told that they are computed one by one."""
 MANY = 0.5
@@ -104,14 +103,30 @@ def choose_plan(wanted: Wanted, of: Positional, request: Request) -> tuple[Plan,
         return Plan(own, "maps", maps.pattern, None, maps.count), maps
     program = TangentProgram(wanted.name, of, of.values, of.argnums)
     found = plan_by_maps(program, of.values) if request.plan == "auto" else None
-    if found is not None and found.count <= MOST_MAPS:
-        return Plan(own, "maps", found.pattern, None, found.count), found
+    if found is not None:
+        return maps_or_colors(wanted, own, program, found)
     pattern, dense = pattern_with_causes(program, False)
     reasons = [f"{e.primitive.name} makes it dense, {e.position or 'of the library'}" for e in dense[:NAMED]]
     if wanted.second:
         pattern = with_transpose(pattern)
-    plan = plan_for_pattern(wanted, own, pattern, request.plan, reasons, None if found is None else found.count)
-    return plan, found if plan.method == "maps" else None
+    return plan_for_pattern(wanted, own, pattern, request.plan, reasons), None
+
+
+def maps_or_colors(
+    wanted: Wanted, own: Identity, program: TangentProgram, maps: MapPlan
+) -> tuple[Plan, MapPlan | None]:
+    """Return the plan by maps, or by colours of its pattern if these take less time."""
+    by_maps = Plan(own, "maps", maps.pattern, None, maps.count)
+    pattern = with_transpose(maps.pattern) if wanted.second else maps.pattern
+    work = work_of(program.graph, program.tangents)
+    least = fewest_colors(pattern.shape, pattern.count, wanted.second)
+    if maps.time <= NEAR * time_by_colors(work, least, pattern.count):
+        return by_maps, maps
+    by_colors = plan_for_pattern(wanted, own, pattern, "colors", [])
+    assert by_colors.coloring is not None
+    if maps.time <= NEAR * time_by_colors(work, by_colors.coloring.count, pattern.count):
+        return by_maps, maps
+    return by_colors, None
 
 
 def require_maps(wanted: Wanted, of: Positional) -> MapPlan:
@@ -124,19 +139,12 @@ def require_maps(wanted: Wanted, of: Positional) -> MapPlan:
     return maps
 
 
-def plan_for_pattern(
-    wanted: Wanted, own: Identity, pattern: Pattern, method: str, reasons: Sequence[str], maps: int | None = None
-) -> Plan:
-    """Return the plan by colours of a pattern, or by some number of maps if these take less."""
+def plan_for_pattern(wanted: Wanted, own: Identity, pattern: Pattern, method: str, reasons: Sequence[str]) -> Plan:
+    """Return the plan by colours of a pattern, or the dense one if that is asked for."""
     if method == "dense":
         return Plan(own, "dense", pattern, each_line(pattern), 0, reasons)
     coloring = color_symmetric(pattern, "auto") if wanted.second else color_general(pattern, "auto", "auto")
-    plan = Plan(own, "colors", pattern, coloring, 0, reasons)
-    if maps is not None:
-        other = Plan(own, "maps", pattern, None, maps, reasons)
-        if other.cost < plan.cost:
-            return other
-    return plan
+    return Plan(own, "colors", pattern, coloring, 0, reasons)
 
 
 def require_same(name: str, plan: Identity, own: Identity) -> None:
