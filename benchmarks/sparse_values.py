@@ -128,11 +128,42 @@ def gradient_of_iterations(library: str, jitted: bool) -> Call | None:
     return None
 
 
+def gradient_of_eigenpairs(of_vectors: bool) -> Callable[[str, bool], Call | None]:
+    """Return what makes calls that differentiate five eigenvalues, or vectors: SciPy finds them, each time anew."""
+
+    def make(library: str, jitted: bool) -> Call | None:
+        matrix, _ = grid_matrix()
+        numbers = itertools.count()
+        weights = np.random.default_rng(2).normal(size=(matrix.shape[0], 5))
+        if library == "scipy":
+            return lambda: scipy_linalg.eigsh(matrix, 5, sigma=0.0)
+        if library == "wengert":
+            import wengert as wg
+            from wengert.scipy.sparse import linalg
+
+            def loss(a: Any) -> Any:
+                w, v = linalg.eigsh(a, 5, sigma=0.0)
+                return np.sum(v**2 * weights) if of_vectors else np.sum(w)
+
+            found = wg.jit(wg.grad(loss)) if jitted else wg.grad(loss)
+
+            def differentiated() -> Any:
+                matrix.data[0] = 5.2 + 1e-3 * next(numbers)
+                return found(matrix)
+
+            return differentiated
+        return None
+
+    return make
+
+
 WORK: dict[str, Callable[[str, bool], Call | None]] = {
     "product": product,
     "gradient of product by elements": gradient_of_product,
     "gradient of system by elements": gradient_of_system,
     "conjugate gradients, and by right side": gradient_of_iterations,
+    "five eigenvalues, and their gradient": gradient_of_eigenpairs(False),
+    "five eigenvectors, and their gradient": gradient_of_eigenpairs(True),
 }
 
 
