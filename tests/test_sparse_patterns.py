@@ -137,7 +137,7 @@ BY_PATTERN_ALONE |= {"gradient of while in a scan"}
 def stored(plan, x):
     """What a plan by maps computes, as a matrix."""
     pattern = plan.pattern
-    return csr_array((np.asarray(plan.evaluate(x)), pattern.indices, pattern.indptr), pattern.shape).toarray()
+    return csr_array((np.asarray(wg.jit(plan.elements)(x)), pattern.indices, pattern.indptr), pattern.shape).toarray()
 
 
 @together("name", [*EXACT, "constant", "many in one"])
@@ -162,9 +162,10 @@ def test_plans_by_maps_are_jitted_functions_that_are_differentiated_and_run_in_l
     x = np.linspace(0.5, 1.5, 5)
     plan = plan_by_maps(TangentProgram("jacobian", function, (x,), (0,)), (x,))
     expected = wg.jacobian(lambda x: wg.jacobian(function)(x)[plan.pattern.rows, plan.pattern.indices])(x)
-    np.testing.assert_allclose(wg.jacobian(plan.evaluate)(x), expected, rtol=1e-14)
+    np.testing.assert_allclose(wg.jacobian(wg.jit(plan.elements))(x), expected, rtol=1e-14)
     lanes = np.stack([x, x + 1])
-    np.testing.assert_allclose(wg.vmap(plan.evaluate)(lanes)[1], plan.evaluate(x + 1), rtol=1e-15)
+    run = wg.jit(plan.elements)
+    np.testing.assert_allclose(wg.vmap(run)(lanes)[1], run(x + 1), rtol=1e-15)
 
 
 def test_places_that_depend_on_the_input_may_be_any_or_those_of_the_point():
@@ -248,7 +249,7 @@ def test_compositions_are_those_of_matrices(seed):
                 if r.random() < 0.4:
                     coordinate = coordinate.plus(Coordinate.listed(0, r.integers(0, 3, extents[0])))
                 low, high = coordinate.span(extents)
-                side.append(coordinate.moved(-low) if high - low < n else Coordinate.at(int(r.integers(n))))
+                side.append(coordinate.plus_offset(-low) if high - low < n else Coordinate.at(int(r.integers(n))))
             found.append(side)
         return BoxMap(extents, *found, float(r.integers(1, 5)) * np.ones(extents))
 

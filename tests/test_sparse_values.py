@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -190,6 +192,25 @@ def test_degenerate_matrices(kind: Any) -> None:
     roomy = scipy.sparse.csr_array(np.eye(2))
     roomy.data, roomy.indices = np.array([1.0, 2.0, 9.0]), np.array([1, 0, 0], np.int32)
     np.testing.assert_allclose(wg.grad(lambda a: np.sum(a @ x))(roomy).data, [5.0, 3.0, 0.0])
+
+
+def test_threads_enter_patterns_of_their_own() -> None:
+    def enter(rows: int) -> list[Any]:
+        index = np.array([0])
+        return [
+            pattern_of(scipy.sparse.csr_array((np.ones(1), (index, index)), shape=(rows, i))) for i in range(1, 200)
+        ]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(enter, range(1, 5)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert [[pattern.shape for pattern in own] for own in found] == [
+        [(rows, i) for i in range(1, 200)] for rows in range(1, 5)
+    ]
 
 
 def test_dtypes() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -15,14 +14,12 @@ from wengert.errors import ShapeError, UsageError
 from wengert.optim.equations import NEWTON
 from wengert.optim.equations import solve as solve_equations
 from wengert.scipy import optimize as differentiable
+from wengert.scipy.optimize._least_squares import parameter_count
+from wengert.scipy.optimize._minimize import WITHOUT_GRADIENT, derivatives_for
 from wengert.scipy.optimize._vector_problem import VectorProblem, as_example, as_float
 from wengert.support.attributes import signature
 from wengert.support.hints import hint_parameters
 from wengert.tree import leaves
-
-WITHOUT_GRADIENT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
-WITH_PRODUCTS = frozenset({"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"})
-WITH_HESSIAN = frozenset({"dogleg", "trust-exact"})
 
 
 @hint_parameters("drivers", "minimize")
@@ -81,13 +78,6 @@ def minimize(
     require_flag("optim.minimize", progress=progress)
     problem = VectorProblem("optim.minimize", fun, x0, args, jit)
     name = (method or "").lower()
-    derivatives: dict[str, Any] = {}
-    if name not in WITHOUT_GRADIENT:
-        derivatives["jac"] = True
-    if name in WITH_PRODUCTS:
-        derivatives["hessp"] = problem.product
-    if name in WITH_HESSIAN:
-        derivatives["hess"] = problem.hessian
     many = constraints if isinstance(constraints, list | tuple) else (constraints,)
     limits = problem.limits(bounds, pairs=True)
     settings = {"method": method, "bounds": limits, "tol": tol, "options": options}
@@ -96,6 +86,7 @@ def minimize(
         settings["constraints"] = [problem.flat_constraint(c) for c in many]
         return problem.result(differentiable.minimize(problem.scalar, problem.vector, problem.args, **settings))
     settings["constraints"] = [problem.constraint(c, curved=name == "trust-constr") for c in many]
+    derivatives = derivatives_for(problem, method)
     if name == "trust-constr":
         take_sparse(problem, settings, derivatives)
     value = problem.value if name in WITHOUT_GRADIENT else problem.value_and_gradient
@@ -342,12 +333,3 @@ def require_finite(name: str, xdata: Any, options: Mapping[str, Any]) -> None:
     if asked and not all(np.all(np.isfinite(leaf)) for leaf in leaves(xdata) if aval_of(leaf).dtype.kind in "fc"):
         remedy = "Leave those points out, or pass nan_policy='omit'"
         raise UsageError(name, "NaN or infinite numbers in xdata", "finite ones are needed", remedy)
-
-
-def parameter_count(name: str, model: Callable[..., Any]) -> int:
-    """Return how many parameters a model has after the points it is evaluated at."""
-    kinds = [p.kind for p in signature(model).parameters.values()]
-    if len(kinds) < 2 or inspect.Parameter.VAR_POSITIONAL in kinds:
-        given = "a model whose parameters cannot be counted"
-        raise UsageError(name, given, "p0 is needed", "Pass p0, an array or a container")
-    return len(kinds) - 1

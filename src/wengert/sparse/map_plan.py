@@ -7,7 +7,7 @@ the plan is made; what does not depend on the arguments is a constant of the pla
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,6 @@ from wengert.sparse.pattern import Pattern
 from wengert.sparse.plan_times import time_by_maps
 from wengert.sparse.tangent_program import TangentProgram
 from wengert.sparse.value_walk import InnerValues, NotByMaps, ValueWalk
-from wengert.transforms.jit import jit
 from wengert.transforms.tracing import trace
 
 MOST_READ = 4
@@ -60,7 +59,7 @@ class Placement:
     def __init__(self, shape: tuple[int, int], contributions: Sequence[Contribution], moving: Sequence[bool]) -> None:
         rows = join([one.rows for one in contributions])
         columns = join([one.columns for one in contributions])
-        self.pattern, elements = numbered(shape, rows, columns)
+        self.pattern, elements = number_elements(shape, rows, columns)
         self.constant = np.zeros(self.pattern.count)
         sources, targets = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
         total = start = 0
@@ -92,7 +91,7 @@ class Placement:
         found[turn, elements[order]] = sources[order]
         return found
 
-    def placed(self, values: Any) -> Any:
+    def elements(self, values: Any) -> Any:
         """Return the elements that are stored, from all values that are no constants in one row."""
         if not self.most:
             return wnp.asarray(self.constant)
@@ -108,7 +107,7 @@ class Placement:
         return found + self.constant if self.constant.any() else found
 
 
-def numbered(shape: tuple[int, int], rows: Array, columns: Array) -> tuple[Pattern, Array]:
+def number_elements(shape: tuple[int, int], rows: Array, columns: Array) -> tuple[Pattern, Array]:
     """Return the pattern of elements at these rows and columns, and which of its elements each is."""
     from scipy.sparse import coo_array
 
@@ -133,14 +132,12 @@ class MapPlan:
         pattern: which elements are stored.
         count: of how many maps the Jacobian is the sum.
         time: about how many microseconds it takes.
-        evaluate: a jitted function of the arguments that returns the elements in the order of the pattern.
     """
 
     def __init__(self, program: TangentProgram, args: Sequence[Any]) -> None:
         self.program = program
         self.placement: Placement | None = None
         self.count = 0
-        self.evaluate: Callable[..., Any] = jit(self.elements)
         graph = eliminate_dead(trace(self.elements)(*args))
         assert self.placement is not None
         self.time: float = time_by_maps(graph, self.placement.total + self.pattern.count)
@@ -152,7 +149,7 @@ class MapPlan:
         return self.placement.pattern
 
     def elements(self, *args: Any) -> Any:
-        """Return the elements that are stored."""
+        """Return the elements that are stored, for arguments, in the order of the pattern."""
         contributions = self.contributions(flatten(list(args))[0])
         moving = [is_staged(one.values) for one in contributions]
         self.count = len(contributions)
@@ -160,7 +157,7 @@ class MapPlan:
             shape = (self.program.rows, self.program.columns)
             self.placement = Placement(shape, contributions, moving)
         some = [wnp.reshape(one.values, (-1,)) for one, flag in zip(contributions, moving, strict=True) if flag]
-        return self.placement.placed(wnp.concatenate(some) if len(some) > 1 else some[0] if some else None)
+        return self.placement.elements(wnp.concatenate(some) if len(some) > 1 else some[0] if some else None)
 
     def contributions(self, leaves: Sequence[Any]) -> list[Contribution]:
         """Return what each map contributes, for leaves of the arguments."""

@@ -1,4 +1,4 @@
-"""Which plan a sparse derivative gets: the one that was given, or by colours of its pattern."""
+"""Which plan a sparse derivative gets: the one that was given, or by maps or colours, whichever take less time."""
 
 from __future__ import annotations
 

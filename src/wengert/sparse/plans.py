@@ -217,9 +217,7 @@ def load_plan(file: str | os.PathLike[str]) -> Plan:
         text, told = str(entries.pop("head")), str(entries.pop("fingerprint"))
         is_whole = told == fingerprint(text, entries)
         head = json.loads(text)
-    except (OSError, *DAMAGED) as error:
-        if isinstance(error, OSError):
-            raise
+    except DAMAGED as error:
         raise FileFormatError("sparse.load_plan", "a file without a plan", needed, action) from error
     if not is_whole:
         raise FileFormatError("sparse.load_plan", "a file that has changed since", needed, action)

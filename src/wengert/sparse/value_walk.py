@@ -61,7 +61,7 @@ class ValueWalk(Walk):
                 raise NotByMaps
         return super().through(equation, position, which, out)
 
-    def kept(self, step: BoxMap) -> BoxMap | None:
+    def kept_part(self, step: BoxMap) -> BoxMap | None:
         """Return a map from an operand to a result with its coefficient."""
         return known_part(step)
 

@@ -124,10 +124,10 @@ class Walk:
         if isinstance(form, Pointwise) and shape_of(x) == out.shape:
             return self.moving(x)
         shape = shape_of(x)
-        kept = [self.kept(step) for step in steps]
+        kept = [self.kept_part(step) for step in steps]
         return [compose(step, one, shape) for step in kept if step is not None for one in self.moving(x)]
 
-    def kept(self, step: BoxMap) -> BoxMap | None:
+    def kept_part(self, step: BoxMap) -> BoxMap | None:
         """Return a map from an operand to a result as it is composed: without what is known to be zero."""
         found = known_part(step)
         return found and found.using(None)

@@ -191,7 +191,7 @@ def convolved_maps(labels: Any, position: int, operands: Sequence[Any], shapes: 
         at = {n: Coordinate.along(d) for n, d in dims.items()}
         if tap is not None:
             at[other] = Coordinate.at(tap)
-        at[result] = at[own].scaled(steps[own]).plus(at[other].scaled(steps[other])).moved(start)
+        at[result] = at[own].scaled(steps[own]).plus(at[other].scaled(steps[other])).plus_offset(start)
         raw = labelled_map(labels.replaced(merged=None), position, operands, shapes, at, names)
         inner = labels.lengths_of(labels.result)
         clipped = compose(identity(inner), raw, inner)

@@ -81,7 +81,7 @@ def solved_by(
         if x.solo is None or abs(x.solo[1]) != 1:
             return None
         dim, step = x.solo
-        value = y.moved(-x.line.offset).scaled(step) if x.line.offset or step != 1 else y
+        value = y.plus_offset(-x.line.offset).scaled(step) if x.line.offset or step != 1 else y
         low, high = value.span(others)
         if low < 0 or high >= extents[dim]:
             return None
@@ -169,7 +169,7 @@ class Meeting:
         x, y = next(((x, y) for x, y in sides if self.covers(x, y)), min(sides, key=step_of))
         assert x.solo is not None
         dim, step = x.solo
-        value = y.moved(-x.line.offset)
+        value = y.plus_offset(-x.line.offset)
         if self.covers(x, y):
             self.eliminate(dim, value.scaled(step))
         elif y.solo is not None and abs(step) == 1:
@@ -185,7 +185,7 @@ class Meeting:
         dim, step = x.solo
         if abs(step) != 1:
             return False
-        low, high = y.moved(-x.line.offset).scaled(step).span(self.extents)
+        low, high = y.plus_offset(-x.line.offset).scaled(step).span(self.extents)
         return low >= 0 and high < self.extents[dim]
 
     def cut(self, dim: int, value: Coordinate, length: int) -> None:
@@ -236,7 +236,7 @@ class Meeting:
             weights = [step for _, step in terms]
             if weights != [math.prod(shape[k + 1 :]) for k in range(len(shape))]:
                 continue
-            row = y.moved(-x.line.offset).line
+            row = y.plus_offset(-x.line.offset).line
             found = decomposed(shape, row, self.extents)
             if found is None:
                 if self.split(row, weights):

@@ -86,7 +86,7 @@ class Coordinate(NamedTuple):
             low, high = low + int(table.values.min()), high + int(table.values.max())
         return low, high
 
-    def moved(self, offset: int) -> Coordinate:
+    def plus_offset(self, offset: int) -> Coordinate:
         """Return the coordinate with something added."""
         return self._replace(line=self.line._replace(offset=self.line.offset + offset))
 
@@ -102,7 +102,9 @@ class Coordinate(NamedTuple):
         for d, step in other.line.terms:
             steps[d] = steps.get(d, 0) + step
         terms = tuple(sorted([(d, step) for d, step in steps.items() if step]))
-        return Coordinate(AxisIndex(self.line.offset + other.line.offset, terms), added((*self.tables, *other.tables)))
+        return Coordinate(
+            AxisIndex(self.line.offset + other.line.offset, terms), sum_tables((*self.tables, *other.tables))
+        )
 
     def through(self, images: Sequence[Coordinate], extents: Shape) -> Coordinate:
         """Return the coordinate where each dimension of its box is a coordinate of another box, of some extents."""
@@ -140,7 +142,7 @@ class Coordinate(NamedTuple):
         return cls(AxisIndex(0), (Table((dim,), values),))
 
 
-def added(tables: Sequence[Table]) -> tuple[Table, ...]:
+def sum_tables(tables: Sequence[Table]) -> tuple[Table, ...]:
     """Return tables, of which those along the same dimensions are added up."""
     if len(tables) < 2:
         return tuple(tables)

@@ -70,10 +70,10 @@ def factor_of(name: str, pattern: StoragePattern, options: Any, data: np.ndarray
     Raises:
         NumericalError: the matrix is singular.
     """
-    return held(pattern, options, data, lambda: factorise(name, pattern, options, data))
+    return kept_factor(pattern, options, data, lambda: factorise(name, pattern, options, data))
 
 
-def held(pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any], make: Callable[[], Any]) -> Factor:
+def kept_factor(pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any], make: Callable[[], Any]) -> Factor:
     """Return what is kept of a matrix under some options, which is made if it is not there."""
     known = next((x for x in list(FACTORS) if x.is_of(pattern, options, data)), None)
     if known is None:

@@ -41,7 +41,7 @@ from wengert.primitives.linear_algebra.clusters import (
     with_settled,
 )
 from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of
-from wengert.primitives.sparse.direct_solves import factor_of, held
+from wengert.primitives.sparse.direct_solves import factor_of, kept_factor
 from wengert.primitives.sparse.iterative_solves import batch_iterative
 from wengert.primitives.sparse.products import sampled_product, sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern
@@ -136,7 +136,7 @@ def found_pairs(data: Array, v0: Array, pattern: StoragePattern, options: Any) -
     """Return the eigenvalues that were asked for and their vectors, which are kept for derivatives."""
     data = data.astype(floating(data.dtype), copy=False)
     key = ("pairs", v0.tobytes(), options)
-    found: Eigenpairs = held(pattern, key, data, lambda: computed_pairs(data, v0, pattern, dict(options))).factor
+    found: Eigenpairs = kept_factor(pattern, key, data, lambda: computed_pairs(data, v0, pattern, dict(options))).factor
     return found
 
 

@@ -280,7 +280,8 @@ def known_pattern(
             return other
     found = StoragePattern(format, is_array, shape, data_shape, tuple(arrays))
     if key not in PATTERNS:
-        for gone in [name for name, references in PATTERNS.items() if all(x() is None for x in references)]:
+        now = list(PATTERNS.items())  # in one step, as other threads enter theirs
+        for gone in [name for name, references in now if all(x() is None for x in references)]:
             PATTERNS.pop(gone, None)
     PATTERNS[key] = [weakref.ref(x) for x in (*others, found)]
     return found
