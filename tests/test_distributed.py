@@ -15,7 +15,7 @@ from wengert import distributed, random
 from wengert.distributed import partitions, total, value_and_grad
 from wengert.distributed.blocks import BlockPlan
 from wengert.distributed.sums import SumTree, TreeNode
-from wengert.errors import DtypeError, GraphError, NumericalError, ShapeError, UsageError
+from wengert.errors import DtypeError, GraphError, NumericalError, RangeError, ShapeError, UsageError
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(1000, 5)), (RNG.random(1000) < 0.5) * 1.0
@@ -360,3 +360,27 @@ def test_batches_are_a_function_of_key_and_epoch():
 def test_batches_keep_memory_of_their_own():
     for (x,) in partitions(np.zeros(10), count=2).batches(4, shuffle=random.key(0)):
         x += 1.0
+
+
+@pytest.mark.parametrize("jit", [True, False])
+def test_what_functions_capture_is_read_anew(jit):
+    factor, weights, rows = 1.0, np.ones(5), partitions(X, count=2)
+
+    def scaled(w, x):
+        return factor * np.sum((x * weights) @ w)
+
+    both = value_and_grad(scaled, rows, jit=jit)
+    for factor in (1.0, 2.0):
+        for weights[0] in (1.0, 3.0):
+            value, slope = both(W)
+            np.testing.assert_allclose(slope, factor * weights * X.sum(0))
+            np.testing.assert_allclose(value, slope @ W)
+    with pytest.raises(GraphError, match=r"distributed.total: a function that captures a Tensor of shape \(\) that is"):
+        wg.grad(lambda rate: total(lambda w, x: rate * np.sum(x @ w), rows, jit=jit)(W))(2.0)
+
+
+def test_budgets_are_refused_by_name():
+    with pytest.raises(RangeError, match=r"distributed.value_and_grad: memory='lots'; a positive number of bytes"):
+        value_and_grad(loss, (X, Y), memory="lots")
+    with pytest.raises(RangeError, match=r"distributed.batches: budget=0; a positive number of bytes"):
+        partitions(X).batches(4, budget=0)

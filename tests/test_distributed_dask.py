@@ -70,6 +70,10 @@ def case_of_data(client, _cluster):
     run = value_and_grad(LOSS, (X, Y), client=client)
     same(run, (X, Y))
     same(run, (X, Y))  # with what is compiled and read
+    factor = 1.0
+    scaled = value_and_grad(lambda w, x, y: factor * np.sum(x @ w), (X, Y), client=client)
+    for factor in (1.0, 2.0):  # which workers get, too
+        np.testing.assert_allclose(scaled(W)[1], factor * X.sum(0))
     finer = partitions((8, READ)).split(3)
     same(value_and_grad(LOSS, finer, client=client, jit=False), finer, jit=False)
     arrays = da.from_array(X, chunks=(300, 2)), da.from_array(Y, chunks=250)

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.sparse
 
 import wengert as wg
 from tests.cases import together
 from wengert import optim, tree
 from wengert.core.values.tensor import Tensor, is_staged
-from wengert.errors import DtypeError, GraphError, ShapeError, TracedTruthError, UsageError
+from wengert.errors import DtypeError, FileFormatError, GraphError, ShapeError, TracedTruthError, UsageError
 from wengert.scipy.optimize._vector_problem import EAGER_GRADIENTS
 
 
@@ -413,6 +414,35 @@ def test_states_come_back(tmp_path: Path) -> None:
     assert plain["n"] is None
     assert isinstance(plain["m"], tuple)
     assert np.load(tmp_path / "state", allow_pickle=False)["0"].shape == ()
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "dia", "bsr"])
+def test_sparse_matrices_come_back(format: str) -> None:
+    full = np.array([[0.0, 1.0, 0.0, 0.0], [2.0, 0.0, 3.0, 0.0]])
+    matrix, file = scipy.sparse.csr_array(full).asformat(format), io.BytesIO()
+    value = {"A": [matrix, np.ones(2)], "B": scipy.sparse.csr_matrix(full), "c": 1.0}
+    optim.save(file, value)
+    for like in (None, value):
+        file.seek(0)
+        again = optim.load(file, like)
+        assert [type(x) for x in (again["A"][0], again["B"])] == [type(matrix), scipy.sparse.csr_matrix]
+        for one, other in ((again["A"][0], matrix), (again["B"], value["B"])):
+            np.testing.assert_array_equal(one.toarray(), other.toarray())
+    moved = scipy.sparse.csr_array(full[:, ::-1]).asformat(format)
+    for other in (moved, scipy.sparse.csr_matrix(full).asformat(format), np.zeros(matrix.data.shape)):
+        file.seek(0)
+        with pytest.raises(UsageError, match=r"optim.load: an? (sparse|array) .* at like\['A'\]\[0\].*, as in `like`"):
+            optim.load(file, {**value, "A": [other, np.ones(2)]})
+
+
+def test_archives_of_others_are_named() -> None:
+    file = io.BytesIO()
+    np.savez(file, weights=np.ones(2))
+    file.seek(0)
+    with pytest.raises(FileFormatError, match=r"an archive with 'weights'; one that .* Read it with numpy.load"):
+        optim.load(file)
+    with pytest.raises(FileFormatError, match="a file that is no whole archive"):
+        optim.load(io.BytesIO(b"text"))
 
 
 def test_keys_of_dictionaries_come_back() -> None:

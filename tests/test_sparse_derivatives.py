@@ -371,3 +371,38 @@ def test_constraints_have_sparse_derivatives():
     assert constraint.hess(POINT, np.ones(4)).nnz == 5
     with pytest.raises(DtypeError, match=r"optim.constraint: .* function"):
         optim.constraint(3.0, 0.0, 1.0)
+
+
+class Scaled:
+    """Hold a factor as an attribute, and one as an array."""
+
+    def __init__(self):
+        self.factor, self.each = 2.0, np.ones(1000)
+
+    def square(self, x):
+        return self.factor * self.each * x**2
+
+
+def test_what_functions_capture_is_read_anew():
+    factor, traced = 2.0, 0
+
+    def cube(x):
+        nonlocal traced
+        traced += 1
+        return np.sum(factor * x**3)
+
+    scaled, ones = Scaled(), np.ones(1000)
+    first, second, of_method = sparse.jacobian(wg.grad(cube)), sparse.hessian(cube), sparse.jacobian(scaled.square)
+    of_method.prepare(ones)
+    for factor in (2.0, 5.0, 2.0):
+        assert first(np.ones(2)).diagonal().tolist() == second(np.ones(2)).data.tolist() == [6 * factor] * 2
+        scaled.factor = factor
+        assert of_method(ones).data[3] == 2 * factor
+        scaled.each[3] = factor  # in place
+        assert of_method(ones).data[2:4].tolist() == [2 * factor, 2 * factor * factor]
+        scaled.each[3] = 1.0
+    count = traced
+    first(np.ones(2)), second(np.ones(2))
+    assert traced == count  # which the function changes itself
+    with pytest.raises(ShapeError, match="as it was prepared for"):
+        of_method(np.ones(3))

@@ -324,3 +324,25 @@ def test_refusals() -> None:
         wg.vmap(lambda a: a @ V)(matrix)
     with pytest.raises(DtypeError, match=r"^sparse: a lil_array; a sparse array whose stored elements are an array is"):
         wg.grad(lambda a: a.sum())(matrix.tolil())
+
+
+def test_stacks_of_matrices_give_one_by_one() -> None:
+    points = RNG.normal(size=(3, 2, 5))
+    stack = wg.vmap(wg.vmap(wg.sparse.jacobian(lambda x: x[1:] * x[:-1])))(points)
+    full = np.array([[wg.jacobian(lambda x: x[1:] * x[:-1])(x) for x in row] for row in points])
+    assert repr(stack).startswith("<stack of 3 x 2 sparse csr arrays of shape (4, 5) with 8 stored each: array")
+    assert (stack.shape, stack.ndim, len(stack)) == (full.shape, 4, 3)
+    np.testing.assert_array_equal(stack.toarray(), full)
+    assert type(stack[1, 0]) is type(stack[1][0]) is scipy.sparse.csr_array
+    np.testing.assert_array_equal(stack[1, 0].toarray(), full[1, 0])
+    np.testing.assert_array_equal((2.0 * stack[:2])[0, 1, 2:3].toarray(), 2.0 * full[0, 1, 2:3])
+    np.testing.assert_array_equal(
+        wg.jit(lambda xs: wg.vmap(wg.sparse.jacobian(np.sin))(xs).toarray())(points[0]),
+        [np.diag(np.cos(x)) for x in points[0]],
+    )
+    matrix = random_matrix(4, 5, "csr")
+    np.testing.assert_array_equal(wg.jacobian(lambda a: a @ V)(matrix)[1].toarray()[1], V * (matrix.toarray()[1] != 0))
+    uses: list[Callable[[], Any]] = [lambda: stack @ V, lambda: stack.T, lambda: stack * FULL, lambda: stack[:, :, 0]]
+    for use in uses:
+        with pytest.raises(ShapeError, match=r"^sparse: a stack of 3 x 2 sparse arrays; one sparse array is needed"):
+            use()

@@ -23,6 +23,7 @@ from wengert.distributed.sources import Rows, row_count
 from wengert.distributed.sums import COUNTS, Leaves, require_alike
 from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.transforms.jit import Jitted, jit
+from wengert.transforms.outer_values import OuterValues
 
 FEW = 256
 """Rows of a block that is not worth machine code of its own."""
@@ -83,6 +84,18 @@ class Summand(NamedTuple):
     leaves_out_nan: bool
     budget: int | None
 
+    def outer_values(self) -> OuterValues:
+        """Return what the function captures, of which code is made.
+
+        Raises:
+            GraphError: it captures what is being differentiated, batched or traced.
+        """
+        outer = OuterValues((self.fun,), lifted=False)
+        for _, _, value in outer.known.values():
+            if type(value) is Tensor and value._trace is not None:
+                raise traced_error(self.name, "a function that captures a Tensor of shape " + str(value.shape))
+        return outer
+
     def plan(self, args: Sequence[Any], rows: Rows, lengths: Sequence[int] | None) -> BlockPlan:
         """Return how partitions are cut, found out by one: not at all if few numbers of rows occur and blocks fit.
 
@@ -124,6 +137,7 @@ class BlockRunner:
         self.summand, self.plan = summand, plan
         self.jitted: Jitted[..., Any] | None = jit(summand.fun) if summand.compiled else None
         self.ready: set[Any] = set()
+        self.has_called = False  # the function itself, since that was set
         self.lock = threading.Lock()
         self.structure: Any = None
         self.flat = -1  # how many arrays and numbers a plain tuple of them has that is the result
@@ -163,11 +177,13 @@ class BlockRunner:
     def block(self, args: Sequence[Any], kind: Any, block: Rows, size: int) -> Leaves:
         """Return the leaves of what the function gives for a block."""
         if self.jitted is None or (size < FEW and size not in self.plan.lengths):
+            self.has_called = True
             found = self.summand.fun(*args, *block)
         else:
             key = (kind, *[(x.shape, x.dtype, x.strides) for x in block])
             if key not in self.ready:
                 with self.lock:
+                    self.has_called = True
                     self.jitted.compile(*args, *block)
                     self.ready.add(key)
             found = self.jitted(*args, *block)
@@ -234,11 +250,17 @@ def as_plain_arguments(name: str, args: tuple[Any, ...]) -> tuple[tuple[Any, ...
         if type(leaf) is not Tensor:
             continue
         if leaf._trace is not None:
-            given = "an argument that is being differentiated, batched or traced"
-            action = "Call wengert.distributed.value_and_grad, or hvp, outside of other transformations"
-            raise GraphError(name, given, "plain arrays are needed, since partitions are read elsewhere", action)
+            raise traced_error(name, "an argument")
         example = leaf
     return map_leaves(lambda x: in_transferable_order(unwrap_plain(x) if type(x) is Tensor else x), args), example
+
+
+def traced_error(name: str, what: str) -> GraphError:
+    """Return the error about values of which other transformations want derivatives, or graphs."""
+    given = f"{what} that is being differentiated, batched or traced"
+    needed = "plain arrays are needed, since partitions are read elsewhere"
+    action = "Pass it as an argument to wengert.distributed.value_and_grad, or hvp, outside of other transformations"
+    return GraphError(name, given, needed, action)
 
 
 def in_transferable_order(leaf: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from wengert.distributed.blocks import BlockRunner, Summand
@@ -25,17 +25,23 @@ class HereRunner:
     def __init__(self, summand: Summand, data: Partitions) -> None:
         self.summand, self.data, self.rows = summand, data, RowCache(data, summand.budget)
         self.runner: BlockRunner | None = None
+        self.state: Hashable = None  # of the function after the last pass
         self.seconds = WORTHWHILE  # of the last pass
 
     def __call__(self, args: Sequence[Any]) -> tuple[Leaves, Any]:
         """Return the leaves of the sum over all partitions, behind their counts, and what contains them."""
-        if self.runner is None:
+        is_new = self.runner is None
+        if is_new or self.summand.compiled:
+            is_new |= self.summand.outer_values().key != self.state
+        if self.runner is None or is_new:
             self.runner = BlockRunner(self.summand, plan_by(self.summand, args, self.rows, 0))
         count, start = self.data.count, time.perf_counter()
         tree = SumTree(count)
         threads = min(SHARING.threads, count) if self.seconds >= WORTHWHILE else 1
         sum_partitions(self.runner, args, self.rows, range(count), tree, threads)
         self.seconds = time.perf_counter() - start
+        if self.runner.has_called:  # which the function may have counted, say
+            self.runner.has_called, self.state = False, self.summand.outer_values().lasting_key
         return tree.root, self.runner.structure
 
     def find_nan(self, args: Sequence[Any]) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from wengert.distributed.blocks import UNLIMITED, BlockPlan, Summand
@@ -77,6 +77,7 @@ class DaskRunner:
         self.label = f"{summand.name.rpartition('.')[2]}-{function_name(summand.fun, '__name__').strip('<>')}"
         self.token, self.number = os.urandom(4).hex(), 0
         self.parcel: Parcel | None = None
+        self.state: Hashable = None  # of the function in the parcel
         self.errands: list[Errand] = []
         self.late: list[Any] = []
         self.abandoned: list[Any] = []
@@ -190,8 +191,9 @@ class DaskRunner:
         """Return the leaves of the sum over all partitions, behind their counts, and what contains them."""
         self.require_scheduler()
         self.look()
-        if self.parcel is None:
-            self.parcel = parcel_of(self.summand, self.plan(args))
+        outer = self.summand.outer_values()
+        if self.parcel is None or outer.key != self.state:
+            self.parcel, self.state = parcel_of(self.summand, self.plan(args)), outer.lasting_key
         tree, structure, machines = SumTree(self.data.count), None, {}
         for share in self.shares(args):
             tree.add(*[node._replace(is_own=False) for node in share.nodes])

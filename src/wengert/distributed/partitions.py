@@ -137,8 +137,9 @@ class Partitions:
         name = "distributed.batches"
         require_flag(name, drop_last=drop_last)
         numbers = {"size": (size, 1), "epoch": (epoch, 0), "start": (start, 0), "window": (window, 1)}
+        room = byte_count(budget, name, "budget", "may be read ahead")
         whole = {what: as_whole(name, what, value, least) for what, (value, least) in numbers.items()}
-        return Batches(self, shuffle=shuffle, drop_last=bool(drop_last), budget=byte_count(budget), **whole)
+        return Batches(self, shuffle=shuffle, drop_last=bool(drop_last), budget=room, **whole)
 
 
 def partitions(

@@ -64,7 +64,8 @@ class Total:
         require_choice(name, "reduce", reduce, REDUCTIONS)
         require_choice(name, "nan", nan, ABOUT_NAN)
         self.data: Partitions = partitions(data)
-        self.summand = Summand(name, fun, bool(jit), nan == "skip", None if memory is None else byte_count(memory))
+        budget = None if memory is None else byte_count(memory, name, "memory", "a process may use for rows and blocks")
+        self.summand = Summand(name, fun, bool(jit), nan == "skip", budget)
         self.is_mean, self.looks_for_nan = reduce == "mean", nan == "raise"
         self.run: HereRunner | DaskRunner
         if client is None:
@@ -135,7 +136,8 @@ def total(
         client: a `dask.distributed.Client`, whose workers do it; None for threads of this process, as many as
             `wengert.set_num_threads` says.
         reduce: "sum", or "mean" to divide the sum by the number of rows.
-        jit: whether `fun` is traced and compiled, once for each kind of blocks, before it is called for these.
+        jit: whether `fun` is traced and compiled, once for each kind of blocks, before it is called for these; again
+            where what it captures has changed since.
         nan: "raise" names the first row that gives NaN; "skip" leaves such rows out, and counts them in the attribute
             `skipped` of what is returned; "keep" returns NaN.
         memory: how many bytes a process may use for rows that are kept from pass to pass (half of it), and for each

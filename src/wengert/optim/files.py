@@ -22,6 +22,8 @@ from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.creation import tensor
 from wengert.errors import DtypeError, FileFormatError, GraphError, UsageError, WengertError, placed
 from wengert.optim.rules import State
+from wengert.primitives.sparse.sparse_tensor import SparseTensor, put_together
+from wengert.primitives.sparse.storage_pattern import StoragePattern, known_pattern
 from wengert.support.digests import digest_of
 from wengert.support.whole_files import write_whole
 
@@ -33,6 +35,8 @@ MAGIC = b"\x93NUMPY"
 """What arrays of NumPy begin with in files."""
 CHUNK = 1 << 20
 """Bytes that are read at once."""
+NAMED = 5
+"""How many entries of an archive an error names."""
 KEYS = (str, int, float, bool)
 """The types of keys that dictionaries of a file have."""
 DAMAGED = (
@@ -60,7 +64,7 @@ def save(file: str | os.PathLike[str] | BinaryIO, tree: Any, *, keep: int = 1) -
 
     Args:
         file: a path, which is written as given, or a binary file.
-        tree: containers of arrays, Tensors, numbers and strings.
+        tree: containers of arrays, Tensors, numbers, strings and matrices of `scipy.sparse`.
         keep: how many files to keep, one by default: those before are called `file.1`, `file.2` and so on.
 
     Raises:
@@ -86,7 +90,9 @@ def save(file: str | os.PathLike[str] | BinaryIO, tree: Any, *, keep: int = 1) -
             records.append(encode_leaf(leaf, arrays))
         except WengertError as error:
             raise error if structure is None else placed(error, place_of(tree, index, "tree")) from None
-    text = json.dumps({"leaves": records, "layout": encode_layout(unflatten(structure, range(len(leaves))))})
+    skeleton = unflatten(structure, range(len(leaves)))
+    patterns = {index: encode_pattern(pattern, arrays) for index, pattern in patterns_in(skeleton).items()}
+    text = json.dumps({"leaves": records, "layout": encode_layout(skeleton), "patterns": patterns})
     entries = {CONTENT: np.array(text), DIGEST: np.array(fingerprint(text, arrays))}
     entries |= {str(i): array for i, array in enumerate(arrays)}
     if isinstance(file, str | os.PathLike):
@@ -142,10 +148,34 @@ def encode_layout(skeleton: Any) -> Any:
         return {"dict": [[key, encode_layout(value)] for key, value in skeleton.items()]}
     if isinstance(skeleton, list):
         return {"list": [encode_layout(item) for item in skeleton]}
+    if type(skeleton) is SparseTensor:
+        return skeleton.data  # the number of its leaf, which has a pattern
     if type(skeleton) is State:
         return {"State": [skeleton.step, encode_layout(skeleton.memory)]}
     parts = list(skeleton.values() if isinstance(skeleton, dict) else flatten(skeleton, lambda x: x is not skeleton)[0])
     return {"tuple": [encode_layout(part) for part in parts]}
+
+
+def patterns_in(tree: Any) -> dict[int, StoragePattern]:
+    """Return where the elements of sparse matrices in containers stand, by the numbers of the leaves that they are."""
+    leaves, structure = flatten(tree)
+    parts = flatten(unflatten(structure, range(len(leaves))), lambda x: type(x) is SparseTensor)[0]
+    return {part.data: part._pattern for part in parts if type(part) is SparseTensor}
+
+
+def encode_pattern(pattern: StoragePattern, arrays: list[np.ndarray[Any, Any]]) -> list[Any]:
+    """Return the JSON record of where the elements of a sparse matrix stand, and append its index arrays."""
+    *own, indices = pattern.values()
+    arrays += indices
+    return [*own, list(range(len(arrays) - len(indices), len(arrays)))]
+
+
+def decode_pattern(record: list[Any], arrays: list[np.ndarray[Any, Any]]) -> StoragePattern:
+    """Return where the elements of a sparse matrix stand; raise if that is not a matrix."""
+    format, is_array, shape, data_shape, numbers = record
+    parts = format, is_array, tuple(shape), tuple(data_shape), tuple([arrays[i] for i in numbers])
+    StoragePattern(*parts).check()
+    return known_pattern(*parts)
 
 
 def saving_error(given: str) -> DtypeError:
@@ -158,7 +188,8 @@ def load(file: str | os.PathLike[str] | BinaryIO, like: Any = None) -> Any:
 
     Args:
         file: a path or a binary file.
-        like: containers of the same structure, which give the result their types. Without it named tuples,
+        like: containers of the same structure, which give the result their types; its sparse matrices have to store
+            elements at the same places. Without it named tuples,
             dataclasses and registered classes of yours, whose code would have to run, and dictionaries whose keys are
             neither strings nor numbers come as plain tuples; parameters in lists, tuples and dictionaries, and the
             states of update rules, need none. Shapes and dtypes must agree.
@@ -185,14 +216,20 @@ def load_leaves(file: str | os.PathLike[str] | BinaryIO, like: Any = None, *, sa
     require_file("load", file, "read")
     try:
         with zipfile.ZipFile(file) as archive:
+            require_saved(archive)
             text = str(read_entry(archive, CONTENT))
             content = json.loads(text)
             arrays = [read_entry(archive, str(i)) for i in range(len(archive.infolist()) - 2)]
             if str(read_entry(archive, DIGEST)) != fingerprint(text, arrays):
                 raise ValueError("the digest is another")
         leaves = [decode_leaf(entry, arrays) for entry in content["leaves"]]
-        return build_containers(content["layout"], leaves) if like is None else fit_leaves(leaves, like, same_dtypes)
-    except UsageError:
+        patterns = {int(i): decode_pattern(record, arrays) for i, record in content["patterns"].items()}
+        if like is not None:
+            return fit_leaves(leaves, patterns, like, same_dtypes)
+        for index, pattern in patterns.items():
+            leaves[index] = put_together(pattern, (leaves[index],))
+        return build_containers(content["layout"], leaves)
+    except (UsageError, FileFormatError):
         raise
     except OSError as error:
         if error.errno != errno.EINVAL:  # which a place before the beginning is
@@ -200,6 +237,16 @@ def load_leaves(file: str | os.PathLike[str] | BinaryIO, like: Any = None, *, sa
         raise damage_error(file, error) from error
     except DAMAGED as error:
         raise damage_error(file, error) from error
+
+
+def require_saved(archive: zipfile.ZipFile) -> None:
+    """Raise a FileFormatError of an archive of arrays that someone else wrote."""
+    names = [name.removesuffix(".npy") for name in archive.namelist()]
+    if CONTENT in names or DIGEST in names:
+        return
+    given = f"an archive with {', '.join(map(repr, names[:NAMED])) or 'nothing'}" + (", ..." if names[NAMED:] else "")
+    needed = "one that wengert.optim.save wrote is needed"
+    raise FileFormatError("optim.load", given, needed, "Read it with numpy.load, or what wrote it")
 
 
 def read_entry(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any]:
@@ -225,7 +272,8 @@ def read_entry(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any]:
 
 def damage_error(file: Any, error: Exception) -> FileFormatError:
     """Return the error about a file that is damaged, and what is left of those before it."""
-    given = f"a file that cannot be read ({type(error).__name__})"
+    is_archive = not isinstance(error, zipfile.BadZipFile)
+    given = f"a file that cannot be read ({type(error).__name__})" if is_archive else "a file that is no whole archive"
     older = f"{os.fspath(file)}.1" if isinstance(file, str | os.PathLike) else ""
     action = f"Load {older}, which was saved before it" if os.path.exists(older) else "Save it again"
     return FileFormatError("optim.load", given, "one that wengert.optim.save wrote is needed", action)
@@ -258,7 +306,7 @@ def build_containers(layout: Any, leaves: list[Any]) -> Any:
     return items if kind == "list" else tuple(items)
 
 
-def fit_leaves(given: list[Any], like: Any, same_dtypes: bool) -> Any:
+def fit_leaves(given: list[Any], patterns: dict[int, StoragePattern], like: Any, same_dtypes: bool) -> Any:
     """Return the leaves of a file in the containers of `like`."""
     wanted, structure = flatten(like)
     if len(given) != len(wanted):
@@ -275,4 +323,28 @@ def fit_leaves(given: list[Any], like: Any, same_dtypes: bool) -> Any:
                 "Pass containers of the structure that was saved",
             )
             raise error if structure is None else placed(error, place_of(like, index, "like"))
+    own = patterns_in(like)
+    for index in sorted({*own, *patterns}):
+        if not is_same_place(patterns.get(index), own.get(index)):
+            sorts = [describe_pattern(found.get(index)) for found in (patterns, own)]
+            needed = f"{sorts[1]} is needed, as in `like`{', with the same places' if sorts[0] == sorts[1] else ''}"
+            action = "Load it without `like`, or pass what was saved"
+            raise placed(UsageError("optim.load", sorts[0], needed, action), place_of(like, index, "like"))
     return unflatten(structure, given)
+
+
+def is_same_place(a: StoragePattern | None, b: StoragePattern | None) -> bool:
+    """Tell whether the elements of two leaves stand at the same places, by indices of whatever dtype."""
+    if a is None or b is None:
+        return a is b
+    *first, indices = a.values()
+    *second, others = b.values()
+    return first == second and all(map(np.array_equal, indices, others))
+
+
+def describe_pattern(pattern: StoragePattern | None) -> str:
+    """Return what a leaf is."""
+    if pattern is None:
+        return "an array"
+    kind, shape = "array" if pattern.is_array else "matrix", " x ".join(map(str, pattern.shape))
+    return f"a sparse {pattern.format} {kind} of {shape} with {pattern.size} stored elements"

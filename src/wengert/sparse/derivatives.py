@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, unflatten
+from wengert.core.diagnostics.source_positions import user_stacklevel
+from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
@@ -20,22 +23,35 @@ from wengert.sparse.plans import Plan
 from wengert.support.attributes import function_name, resemble
 from wengert.support.function_protocol import LikeFunction
 from wengert.transforms.boundary import resolve_positions
+from wengert.transforms.outer_values import OuterValues
 
 Function = Callable[..., Any]
 
 MOST_KINDS = 64
 """Kinds of arguments whose plans a function remembers."""
+OFTEN = 16
+"""How often a plan is made anew, as what the function captures has changed, before that is told."""
+MOST_STATES = 4
+"""Of how many of the states in which it was called last: of what the function that is differentiated captured."""
 
 
 class SparseDerivative(LikeFunction):
-    """Be a function that returns sparse matrices of derivatives of another one; made by `wengert.sparse.jacobian`."""
+    """Be a function that returns sparse matrices of derivatives of another one; made by `wengert.sparse.jacobian`.
+
+    Attributes:
+        programs: what computes them: for what the function captures, by kinds of arguments.
+        is_fixed: whether what the function captures stays as it is, and is not looked at in calls.
+        again: how often it was planned anew for what the function captures.
+    """
 
     def __init__(self, fun: Function, request: Request) -> None:
         resemble(self, fun)
         self.fun: Function = fun
         self.request = request
-        self.programs: dict[Any, Program] = {}
+        self.programs: Recent[Hashable, dict[Any, Program]] = Recent(MOST_STATES)
         self.prepared: Any = None
+        self.is_fixed = False
+        self.again = 0
 
     def __repr__(self) -> str:
         """Return the names of the derivative and of the function."""
@@ -43,17 +59,18 @@ class SparseDerivative(LikeFunction):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the derivative at arguments, planned first if they are of a new kind."""
-        kind = None if kwargs else kind_of_arrays(args)
-        program = self.programs.get(kind)
+        state = self.state()
+        kind, programs = None if kwargs else kind_of_arrays(args), self.programs.get(state, {})
+        program = programs.get(kind)
         if program is None:
             call = self.take_apart(args, kwargs)
-            program = self.programs.get(call.key)
+            program = programs.get(call.key)
             if program is None:
-                if self.prepared is not None:
+                if self.prepared is not None and call.key != self.prepared.key:
                     raise self.changed(call)
-                program = self.make(call)
+                program, programs = self.make(call, state)
             if kind is not None:
-                self.programs[kind] = program
+                programs[kind] = program
         data, *more = program.run(*args, **kwargs)
         if self.request.reuse and isinstance(data, np.ndarray):
             data = program.in_memory(data)
@@ -68,16 +85,24 @@ class SparseDerivative(LikeFunction):
             *args: examples, of which only shapes and dtypes matter unless the pattern is checked.
             **kwargs: likewise, by name.
         """
-        call = self.take_apart(args, kwargs)
-        if call.key not in self.programs:
-            self.make(call)
+        call, state = self.take_apart(args, kwargs), self.state()
+        if call.key not in self.programs.get(state, {}):
+            self.make(call, state)
         self.prepared = call
         return self
 
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """Return what is done for arguments, of which only shapes and dtypes matter: a `Plan`, which prints."""
-        call = self.take_apart(args, kwargs)
-        return (self.programs.get(call.key) or self.make(call)).plan
+        call, state = self.take_apart(args, kwargs), self.state()
+        return (self.programs.get(state, {}).get(call.key) or self.make(call, state)[0]).plan
+
+    def state(self) -> Hashable:
+        """Return what tells whether the function captures what it did."""
+        return None if self.is_fixed else self.outer_values().key
+
+    def outer_values(self) -> OuterValues:
+        """Return what the function captures."""
+        return OuterValues((self.fun,), lifted=False)
 
     def take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Return the arguments of a call with what tells their kind."""
@@ -93,15 +118,23 @@ class SparseDerivative(LikeFunction):
         action = "Call prepare with such arguments, or make another function for them"
         return ShapeError(name, f"arguments {now}", f"{was} is needed, as it was prepared for", action)
 
-    def make(self, call: Call) -> Program:
-        """Plan the derivative for arguments of a kind, and remember the program."""
-        request = self.request
-        if len(self.programs) >= MOST_KINDS:
-            self.programs.pop(next(iter(self.programs)))
-        program = make_program(self.fun, request, call)
-        warn_of_many(request.options.name, program.plan)
-        self.programs[call.key] = program
-        return program
+    def make(self, call: Call, state: Hashable) -> tuple[Program, dict[Any, Program]]:
+        """Plan the derivative for arguments of a kind, and remember the program; return those of the same state, too.
+
+        A function that counts its calls, say, has changed its state itself, which has no other programs.
+        """
+        self.again += any(call.key in programs for programs in self.programs.values())
+        if self.again == OFTEN:
+            text = f"{self.request.options.name}: planned anew {OFTEN} times, since what the function captures changes"
+            warnings.warn(f"{text}. Pass it as an argument.", stacklevel=user_stacklevel())
+        program = make_program(self.fun, self.request, call)
+        warn_of_many(self.request.options.name, program.plan)
+        programs = self.programs.pop(state, {})
+        if len(programs) >= MOST_KINDS:
+            programs.pop(next(iter(programs)))
+        programs[call.key] = program
+        self.programs[None if self.is_fixed else self.outer_values().lasting_key] = programs
+        return program, programs
 
     def finish(self, program: Program, data: Any, *more: Any) -> Any:
         """Return matrices of elements, in the containers of results and arguments, beside what else is returned."""

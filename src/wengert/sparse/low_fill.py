@@ -20,6 +20,8 @@ LOW_COST = 0.5
 def if_low_fill(derivative: SparseDerivative, *args: Any) -> Callable[..., Any] | None:
     """Return a sparse derivative, planned for arguments, if few of its elements are stored; else None.
 
+    Whoever solves equations lets all calls have what the function captured at the beginning.
+
     Args:
         derivative: the derivative.
         *args: the arguments, the first of which is one vector of unknowns.
@@ -40,5 +42,5 @@ def if_low_fill(derivative: SparseDerivative, *args: Any) -> Callable[..., Any] 
     m, n = program.plan.shape
     if program.plan.nnz > LOW_FILL * m * n or program.plan.cost > LOW_COST:
         return None
-    derivative.programs[call.key] = program
+    derivative.is_fixed, derivative.programs[None] = True, {call.key: program}
     return derivative

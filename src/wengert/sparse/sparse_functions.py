@@ -54,7 +54,8 @@ def jacobian(
 
     Args:
         fun: a function of real arrays, in any containers, returning real arrays in any containers. It is traced, as
-            under `jit`: what it computes may depend on values, which elements it uses may not.
+            under `jit`: what it computes may depend on values, which elements it uses may not. What it captures is read
+            anew at each call, and planned anew if it has changed.
         argnums: the positions of the arguments to differentiate. Other arguments may be integers, words or anything
             that compares, which are part of the program.
         pattern: which elements may not be zero, if you know better: a matrix, dense or of `scipy.sparse`, with a row

@@ -394,8 +394,16 @@ UNITS = {"": 1, **{f"{unit}B": 1000**n for n, unit in enumerate(("", "k", "M", "
 UNITS |= {f"{unit}iB": 1024**n for n, unit in enumerate(("K", "M", "G", "T"), 1)}
 
 
-def byte_count(size: int | str) -> int:
+def byte_count(
+    size: int | str, name: str = "memory_budget", argument: str = "", use: str = "the reverse of a loop may keep"
+) -> int:
     """Return how many bytes a number or a text says.
+
+    Args:
+        size: the number or text.
+        name: who wants to know, for errors.
+        argument: the name of the argument that it is, if the function has others.
+        use: what is done with so many bytes.
 
     >>> byte_count("500MB"), byte_count("2 GiB"), byte_count(64)
     (500000000, 2147483648, 64)
@@ -407,7 +415,8 @@ def byte_count(size: int | str) -> int:
     count = int(float(match[1]) * units[match[2].lower()]) if match is not None and known else 0
     if count < 1:
         needed = "a positive number of bytes, or a text such as '500MB' or '2GiB', is needed"
-        raise RangeError("memory_budget", repr(size), needed, "Pass how much the reverse of a loop may keep")
+        given = f"{argument}={size!r:.40}" if argument else repr(size)
+        raise RangeError(name, given, needed, f"Pass how much {use}")
     return count
 
 

@@ -8,9 +8,10 @@ hold, directly, in containers, or as variables of further functions of the user,
 
 from __future__ import annotations
 
+import dis
 import functools
 from collections.abc import Hashable, Iterator, Sequence
-from types import CellType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,53 @@ from wengert.control.reachable_state import is_users_module, names_of
 from wengert.control.side_effects import effect_error, has_been_written
 from wengert.control.variable_places import UNBOUND
 from wengert.core.containers.tree_leaves import flatten, unflatten
-from wengert.core.graph.identity import Object, identity
+from wengert.core.graph.identity import MOST_BYTES, Object, identity
+from wengert.core.memory.buffers import may_change
+from wengert.core.memory.memory_layout import axes_in_memory
 from wengert.core.memory.write_watches import snapshot
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.tensor import Tensor
 from wengert.support.attributes import own_attributes, with_closure
+from wengert.support.function_protocol import LikeFunction
 
 NUMBERS = frozenset((float, complex))
+BLOCK = 1 << 15
+"""Words that are compared at once, so that what says where they differ stays in the cache."""
 STATIC = frozenset((int, bool, str, bytes, type(None)))
+
+
+class Elements:
+    """Stand for an array of many elements that may change, in keys: equal to another one of the same bits.
+
+    To compare them takes an eighth of the time of a digest. What a key that is kept has must be a copy.
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+
+    def __hash__(self) -> int:
+        return hash((self.array.shape, self.array.dtype.str))
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Elements:
+            return False
+        a, b = self.array, other.array
+        if a.shape != b.shape or a.dtype != b.dtype or axes_in_memory(a) != axes_in_memory(b):
+            return False
+        x, y = words_of(a), words_of(b)
+        return all(np.array_equal(x[i : i + BLOCK], y[i : i + BLOCK]) for i in range(0, len(x), BLOCK))
+
+    def copy(self) -> Elements:
+        """Return the same of a copy of the array."""
+        return Elements(self.array.copy(order="K"))
+
+
+def words_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the elements of an array, in the order of its axes in memory, as integers of the same bits."""
+    flat = np.ascontiguousarray(array.transpose(axes_in_memory(array))).reshape(-1)
+    return flat.view(np.uint64 if flat.nbytes % 8 == 0 else np.uint8)
 
 
 class Leaf:
@@ -73,7 +113,7 @@ class OuterValues:
         lifted: whether floats become arguments at all.
 
     Attributes:
-        key: what is equal for values that a program serves with other arguments.
+        key: what is equal for values that a program serves with other arguments; to be kept only as `lasting_key`.
         leaves: the arguments.
     """
 
@@ -105,10 +145,16 @@ class OuterValues:
             return self.enter_function(value, lifted)
         if kind is MethodType or kind is functools.partial:
             return self.enter_bound(value, lifted)
-        leaves, structure = flatten(value)
-        if structure is not None:
-            return self.enter_container(value, structure, leaves, lifted)
+        if not issubclass(kind, type | ModuleType):
+            leaves, structure = flatten(value)
+            if structure is not None:
+                return self.enter_container(value, structure, leaves, lifted)
         return self.enter_object(value)
+
+    @property
+    def lasting_key(self) -> Hashable:
+        """The key with copies of arrays that may change."""
+        return tuple([part.copy() if type(part) is Elements else part for part in self.parts])
 
     def know(self, value: Any, template: Any) -> Any:
         """Remember the template of a value, which may come up again."""
@@ -122,7 +168,11 @@ class OuterValues:
             tensor = type(value) is Tensor
             fixed = tensor and value._trace is None and isinstance(value._value, np.ndarray | np.generic)
             content = value._value if fixed else value
-            self.parts.append(Object(value) if tensor and not fixed else (tensor, identity(content)))
+            is_large = type(content) is np.ndarray and content.nbytes > MOST_BYTES and content.dtype.kind in "biufc"
+            if is_large and may_change(content):
+                self.parts += tensor, Elements(content)
+            else:
+                self.parts.append(Object(value) if tensor and not fixed else (tensor, identity(content)))
             return None
         self.parts.append((type(value),) if dtype is None else (type(value), dtype.str, value.shape))
         self.leaves.append(value)
@@ -145,23 +195,28 @@ class OuterValues:
             return None
         self.parts.append(Object(function.__code__))
         template = self.know(function, FunctionTemplate(function))
-        for cell in function.__closure__ or ():
+        own = frozenset() if self.lifted else assigned_by(function.__code__)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            if name in own:
+                continue
             content = content_of(cell)
             inside = None if content is UNBOUND else self.enter(content, lifted)
             if inside is not None:
                 template.cells[id(cell)] = content, inside
-        self.enter_global_variables(function, template, lifted)
+        self.enter_global_variables(function, template, lifted, own)
         for default in (function.__defaults__, function.__kwdefaults__):
             self.enter(default, False)
         if not template.reaches():
             return self.know(function, None)
         return template
 
-    def enter_global_variables(self, function: FunctionType, template: FunctionTemplate, lifted: bool) -> None:
+    def enter_global_variables(
+        self, function: FunctionType, template: FunctionTemplate, lifted: bool, own: frozenset[str]
+    ) -> None:
         """Add what a function's global variables hold, and those of further modules of the user that it may name."""
         space, names = function.__globals__, names_of(function.__code__)
         for name in names:
-            if name not in space or name.startswith("__"):
+            if name not in space or name in own or name.startswith("__"):
                 continue
             value = space[name]
             inside = self.enter(value, lifted)
@@ -185,9 +240,14 @@ class OuterValues:
         return self.know(value, template if template.reaches() else None)
 
     def enter_object(self, value: Any) -> None:
-        """Add an object, of the user's with what it holds, which is compared."""
+        """Add an object, of the user's with what it holds, which is compared, or a transformation of functions."""
         self.parts.append(Object(value))
         if issubclass(type(value), ModuleType):
+            return
+        if issubclass(type(value), LikeFunction):
+            for content in own_attributes(value).values():
+                if isinstance(content, FunctionType | MethodType | LikeFunction):
+                    self.enter(content, False)
             return
         holder = holder_of(value, "")
         if holder is None:
@@ -209,6 +269,13 @@ class OuterValues:
         """
         made = Replacement(leaves)
         return [made.of(value, template) for value, template in zip(values, self.templates, strict=True)], made
+
+
+@functools.lru_cache(maxsize=1024)
+def assigned_by(code: CodeType) -> frozenset[str]:
+    """Return the variables from outside that a function assigns to, as one does that counts its calls."""
+    found = dis.get_instructions(code)
+    return frozenset(x.argval for x in found if x.opname in ("STORE_GLOBAL", "STORE_DEREF"))
 
 
 def zeros_like(leaf: Any) -> Any:

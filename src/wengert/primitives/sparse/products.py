@@ -193,10 +193,22 @@ sampled_product: Primitive = multilinear(
 
 def require_elements(data: Any, pattern: StoragePattern) -> None:
     """Raise a ShapeError unless there are as many stored elements as a pattern has places: lanes may be others."""
+    lanes = stack_of(data, pattern)
+    if lanes:
+        given = f"a stack of {' x '.join(map(str, lanes))} sparse arrays"
+        action = "Take one of them by stack[i], or use .toarray(), .data, or wengert.vmap"
+        raise ShapeError("sparse", given, "one sparse array is needed", action)
     if shape_of(data) != pattern.data_shape:
         given = f"a sparse array with elements of shape {shape_of(data)}"
         action = "Make it of those of one lane, by matrix.with_data(elements) inside of the function, say"
         raise ShapeError("sparse", given, f"shape {pattern.data_shape} is needed, one for each place", action)
+
+
+def stack_of(data: Any, pattern: StoragePattern) -> tuple[int, ...]:
+    """Return how many matrices of a pattern there are along each axis in front of stored elements; () if it is one."""
+    shape = shape_of(data) if hasattr(data, "shape") else ()
+    axes = len(shape) - len(pattern.data_shape)
+    return shape[:axes] if axes > 0 and shape[axes:] == pattern.data_shape else ()
 
 
 def entries(data: Any, pattern: StoragePattern) -> Any:

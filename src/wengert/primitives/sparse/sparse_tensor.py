@@ -17,7 +17,7 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.primitives.indexing.elements import gather
 from wengert.primitives.sparse import places
-from wengert.primitives.sparse.products import add_up, entries, require_elements, sparse_product
+from wengert.primitives.sparse.products import add_up, entries, require_elements, sparse_product, stack_of
 from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
 
 ELEMENTWISE = (
@@ -35,8 +35,9 @@ class SparseTensor:
     that become zero are stored as zeros. What the function returns with ndarrays in it is SciPy's again.
 
     Attributes:
-        data: the stored elements, a Tensor of the shape that SciPy's `data` has; another one where a transformation
-            gives one, as `wengert.vmap` does with the lanes in front.
+        data: the stored elements, a Tensor of the shape that SciPy's `data` has. With more axes in front, as
+            `wengert.vmap` and Jacobians by matrices give them, it is a stack of matrices: `stack[i]` is one of them,
+            `stack.toarray()` are all in one array, and what can be computed of single elements can be of a stack.
 
     >>> import scipy.sparse
     >>> import wengert as wg
@@ -59,12 +60,17 @@ class SparseTensor:
     @property
     def shape(self) -> tuple[int, ...]:
         """Return the lengths of its axes."""
-        return self._pattern.shape
+        return (*self.stack, *self._pattern.shape)
+
+    @property
+    def stack(self) -> tuple[int, ...]:
+        """Return the lengths of the axes of a stack of matrices; () if it is one matrix."""
+        return stack_of(self.data, self._pattern)
 
     @property
     def ndim(self) -> int:
         """Return the number of axes."""
-        return len(self._pattern.shape)
+        return len(self.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -78,7 +84,7 @@ class SparseTensor:
 
     @property
     def nnz(self) -> int:
-        """Return how many elements are stored."""
+        """Return how many elements are stored, in each matrix of a stack."""
         return len(self._pattern.coordinates[0])
 
     size = nnz
@@ -100,9 +106,15 @@ class SparseTensor:
 
     def __repr__(self) -> str:
         kind = "array" if self._pattern.is_array else "matrix"
+        if self.stack:
+            count, each = " x ".join(map(str, self.stack)), "arrays" if self._pattern.is_array else "matrices"
+            text = f"<stack of {count} sparse {self.format} {each} of shape {self._pattern.shape}"
+            return f"{text} with {self.nnz} stored each: {self.data!r}>"
         return f"<sparse {self.format} {kind} of shape {self.shape} with {self.nnz} stored: {self.data!r}>"
 
-    def __len__(self) -> NoReturn:
+    def __len__(self) -> int:
+        if self.stack:
+            return self.stack[0]
         raise TypeError("sparse array length is ambiguous; use getnnz() or shape[0]")
 
     def __bool__(self) -> NoReturn:
@@ -234,6 +246,12 @@ class SparseTensor:
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if type(key) is tuple else (key,)
+        if self.stack:
+            outer, inner = parts[: len(self.stack)], parts[len(self.stack) :]
+            chosen = put_together(self._pattern, (self.data[outer],))
+            if inner:
+                require_elements(chosen.data, self._pattern)
+            return chosen[inner] if inner else chosen
         if any(type(part) is Tensor and part._trace is not None for part in parts):
             given = "a place that is being traced or differentiated"
             raise GraphError("getitem", given, "places that are known are needed", "Use .toarray()[i]")
@@ -251,8 +269,11 @@ class SparseTensor:
     # Dense results
 
     def toarray(self, order: Any = None, out: None = None) -> Any:
-        """Return all elements as a Tensor of the full shape."""
+        """Return all elements as a Tensor of the full shape, or an array where a stack holds one."""
         del order, out
+        if self.stack:
+            matrices = [self[i].toarray() for i in range(len(self))]
+            return np.stack(matrices) if matrices else np.zeros(self.shape, self.dtype)
         values = entries(self.data, self._pattern)
         return np.reshape(add_up(values, self._pattern.keys, int(np.prod(self.shape))), self.shape)
 
@@ -421,9 +442,9 @@ def multiply_dense(matrix: SparseTensor, x: Any) -> Any:
         if not x.ndim or x.shape[0] != matrix.shape[0]:
             raise unequal_lengths(matrix, x)
         return values @ gather(x, where)
+    require_elements(matrix.data, matrix._pattern)
     if matrix.ndim != 2 or x.ndim not in (1, 2) or x.shape[0] != matrix.shape[1]:
         raise unequal_lengths(matrix, x)
-    require_elements(matrix.data, matrix._pattern)
     return apply(sparse_product, matrix.data, x, pattern=matrix._pattern, transposed=False)
 
 
@@ -454,6 +475,7 @@ def require_same_shape(name: str, a: SparseTensor, b: Any) -> None:
 
 def at_places(a: SparseTensor, x: Any, function: Callable[[Any, Any], Any]) -> SparseTensor:
     """Return a function of elements and those of an array, where elements are stored; elsewhere it is zero."""
+    require_elements(a.data, a._pattern)
     try:
         fits = np.broadcast_shapes(a.shape, x.shape) == a.shape
     except ValueError:

@@ -213,7 +213,7 @@ def run_program(values: Sequence[Any], options: Options, run: Callable[[Program,
                 raise
     fixed = OuterValues(values, lifted=False)
     found = run(program_for(fixed, options), fixed.leaves)
-    FIXED[outer.key, options] = True
+    FIXED[outer.lasting_key, options] = True
     return found
 
 
@@ -222,7 +222,7 @@ def program_for(outer: OuterValues, options: Options) -> Program:
     key = outer.key, options
     known = PROGRAMS.get(key)
     if known is None:
-        known = PROGRAMS[key] = Program(outer, options)
+        known = PROGRAMS[outer.lasting_key, options] = Program(outer, options)
     else:
         PROGRAMS.touch(key)
     return known

@@ -298,6 +298,7 @@ class VectorProblem(FlatProblem):
 
         residuals = self.residuals
         weighted = sparse_hessian(lambda x, weights: np.sum(residuals(x) * weights))
+        weighted.is_fixed = True
         found = NonlinearConstraint(
             value,
             given.lb,
