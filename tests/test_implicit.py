@@ -408,6 +408,16 @@ def test_wrong_use_is_refused(make: Any, error: Any, text: str) -> None:
         make()
 
 
+def test_matrices_may_be_more_precise_than_right_hand_sides() -> None:
+    spring = np.array([[4.0, 1.0], [1.0, 3.0]])
+
+    def energy(b: Any) -> Any:
+        return np.sum(linear_solve(lambda x: spring @ x, b, lambda _, b: np.linalg.solve(spring, b)) ** 2)
+
+    b, inverse = np.array([1.0, 2.0], np.float32), np.linalg.inv(spring)
+    np.testing.assert_allclose(wg.grad(energy)(b), 2 * inverse @ inverse @ b, rtol=1e-6)
+
+
 def test_symmetric_systems_need_one_solver() -> None:
     spring = np.array([[2.0, 1.0], [1.0, 3.0]])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -386,6 +387,12 @@ def test_weakly_active_bounds_are_named() -> None:
         (lambda: optimize.curve_fit(lambda *p: p[0], T, T), UsageError, "whose parameters cannot be counted"),
         (lambda: optim.root(lambda x: x[:1], [1.0, 2.0], method="newton"), ShapeError, "1 equations for 2 unknowns"),
         (lambda: optim.root_scalar(np.sin), UsageError, "no x0 for method 'newton'; where to start is needed"),
+        (
+            lambda: optim.root_scalar(lambda x: x**2 + 2.0, bracket=(0.0, 2.0)),
+            UsageError,
+            "is 2 and 6 at the ends",
+        ),
+        (lambda: optim.root_scalar(np.sin, bracket=(-np.inf, np.inf)), UsageError, "NaN or infinity among the ends"),
         (lambda: optim.root_scalar(np.sin, method="x"), UsageError, "one of bisect, brentq, newton, secant"),
         (lambda: optim.fixed_point(lambda p: [p], 1.0), UsageError, "the containers of x0 are needed"),
         (lambda: optim.anderson(np.cos, 1.0, memory=0), UsageError, "1 or more"),
@@ -402,11 +409,58 @@ def test_iterations_that_do_not_converge_say_so() -> None:
     assert "did not converge" in str(found.message) or "before they converged" in found.message
     with np.errstate(all="ignore"):
         assert not optim.root_scalar(lambda x: x**2 + 1.0, x0=1.0).converged
-        assert not optim.root_scalar(lambda x: x**2 + 1.0, bracket=(0.0, 1.0)).converged
+        bracketed = wg.vmap(lambda a: optim.root_scalar(lambda x: x**2 + a, bracket=(0.0, 1.0)).converged)
+        np.testing.assert_array_equal(bracketed(np.array([1.0, -0.5])), [False, True])
     assert optim.root(lambda x: x**2 - 2.0, np.float32(1.0), method="newton").x.dtype == np.float32
-    with pytest.raises(np.linalg.LinAlgError) as raised:
-        optim.root(lambda x: np.stack([x[0], x[0]]), np.ones(2), method="newton")
-    assert any("the Jacobian became singular" in note for note in raised.value.__notes__)
+    singular = optim.root(lambda x: np.stack([x[0], x[0]]), np.ones(2), method="newton")
+    assert not singular.success
+    assert "the Jacobian is singular" in singular.message
+    lanes = lambda a: optim.root(lambda x: np.stack([x[0] - 1.0, a * x[1] - 2.0]), np.zeros(2), method="newton")
+    found = wg.vmap(lambda a: (lanes(a).x, lanes(a).success))(np.array([2.0, 0.0, 4.0]))
+    np.testing.assert_array_equal(found[1], [True, False, True])
+    np.testing.assert_allclose(found[0][[0, 2]], [[1.0, 1.0], [1.0, 0.5]])
+    assert optim.anderson(lambda x: 0.5 * np.cos(x), np.ones(3, "f")).success
+
+
+def opaque(x: Any) -> float:
+    return float(sum((math.cosh(float(v)) + i * float(v)) for i, v in enumerate(x)))
+
+
+def test_methods_without_derivatives_take_any_function() -> None:
+    for method in ("Nelder-Mead", "Powell", "COBYLA", "cobyqa"):
+        at_least = {"type": "ineq", "fun": lambda x: np.array([float(x[0]) - 0.5])}
+        many = () if method[0] in "NP" else at_least
+        found = optimize.minimize(opaque, np.array([0.6, 0.1]), method=method, constraints=many)
+        np.testing.assert_allclose(found.x, [0.5 if many else 0.0, -np.arcsinh(1.0)], atol=1e-3)
+    found = optimize.least_squares(lambda x: np.array([math.sinh(v) for v in x]), [1.0, 2.0], jac="2-point")
+    np.testing.assert_allclose(found.x, 0.0, atol=1e-6)
+
+
+def rosenbrock(x: Any, a: Any) -> Any:
+    return (a - x[0]) ** 2 + 100.0 * (x[1] - x[0] ** 2) ** 2
+
+
+@together(
+    "function",
+    [
+        lambda a: optimize.minimize(rosenbrock, [-1.2, 1.0], (a,), options={"maxiter": 25}).x,
+        lambda a: (
+            optimize.least_squares(
+                lambda x: np.stack([a - x[0], 10.0 * (x[1] - x[0] ** 2)]), [-1.2, 1.0], max_nfev=12
+            ).x
+        ),
+        lambda a: optimize.root(lambda x: x**3 - a, [9.0, 9.0], options={"maxfev": 9}).x,
+        lambda a: optim.root(lambda x: x**3 - a, np.full(2, 9.0), method="newton", options={"maxiter": 6}).x,
+    ],
+)
+def test_solvers_that_gave_up_have_values_and_no_derivatives(function: Function) -> None:
+    assert np.all(np.isfinite(function(1.0)))
+    slope = wg.jacobian(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for transformed, at in ((slope, 1.0), (wg.vmap(slope), np.ones(1)), (wg.jit(slope), 1.0)):
+            with pytest.raises(NumericalError, match=r"gave up \(success is False\); at most 1.0e-03 is needed"):
+                transformed(at)
 
 
 # What was traced before

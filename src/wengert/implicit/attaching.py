@@ -14,7 +14,7 @@ from wengert.core.graph.graph import Graph
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.implicit.solution import implicit_solution as solution_operation
-from wengert.implicit.systems import TOLERANCE
+from wengert.implicit.systems import FIXED, GAVE_UP, TOLERANCE
 from wengert.implicit.vectors import residual_vector, vector_of
 from wengert.transforms.reverse import stop_gradient
 from wengert.transforms.tracing import trace_converting
@@ -30,9 +30,10 @@ def implicit_solution(
     *,
     name: str,
     tol: float = TOLERANCE,
-    singular: str = "raise",
+    singular: str = FIXED,
     linear_solver: Any = "auto",
     symmetric: bool = False,
+    success: Any = None,
 ) -> Any:
     """Attach the derivatives to a solution that has been found: of x with residual(x, *args) = 0 by all that it reads.
 
@@ -48,10 +49,13 @@ def implicit_solution(
         name: what the user called, for errors.
         tol: by how much of their terms the equations may be missed before a derivative is refused; see
             `wengert.implicit.systems.excess_of`.
-        singular: "raise", or "minimum_norm" for the smallest of all derivatives where the Jacobian is singular.
+        singular: "raise", or "minimum_norm" for the smallest of all derivatives where the Jacobian is singular; of
+            functions that do not have this parameter, and `tol`, `FIXED`.
         linear_solver: what solves systems with the Jacobian: "dense", one of `METHODS`, an `OwnSolver`, or "auto":
             dense factors of up to `DENSE` unknown numbers, else "minres" or "gmres".
         symmetric: whether the Jacobian is symmetric, as that of a gradient is.
+        success: whether the solver said that it has converged, if it did: what one that gave up has left may still be
+            a solution, since solvers give up where rounding stops them, but has to be a better one.
 
     Returns:
         The solution.
@@ -78,13 +82,18 @@ def implicit_solution(
     vector, leaves = vector_of(name, "a solution", stop_gradient(solution))
     start = vector.join(leaves)
     operands = [given[i] for i in places]
+    heavier = [] if success is None else [np.where(success, 0.0, GAVE_UP - 1.0)]
 
     def flat(form: Callable[..., Any], x: Any, *values: Any) -> Sequence[Any]:
         inside = list(given)
-        for place, value in zip(places, values, strict=True):
+        for place, value in zip(places, values, strict=False):
             inside[place] = value
-        return [residual_vector(name, vector, form(vector.pack(x), *unflatten(structure, inside)))]
+        missed = residual_vector(name, vector, form(vector.pack(x), *unflatten(structure, inside)))
+        for weight in values[len(places) :]:  # the Jacobian stays as it is
+            missed = missed + weight.astype(missed.dtype) * stop_gradient(missed)
+        return [missed]
 
+    operands += heavier
     graph, captured = trace_closing(name, residual, flat, [start, *operands])
     linear = resolve_solver(linear_solver, vector.size, symmetric)
     params = {"residual": graph, "lanes": (), "name": name, "tol": float(tol), "singular": singular, "linear": linear}

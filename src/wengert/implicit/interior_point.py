@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.errors import NumericalError
+from wengert.implicit.program_checks import failure
 from wengert.implicit.programs import Program, solve_system
 
 MOST_STEPS = 100
@@ -71,9 +71,7 @@ def solve_by_interior_point(program: Program) -> Any:
             if not np.isfinite(missed.largest):
                 break
             point = next_point(point, program, missed)
-    given = f"no solution, after {MOST_STEPS} steps (conditions missed by {missed.largest:.1e})"
-    needed = "constraints that can be met and an objective with a minimum are needed"
-    raise NumericalError("qp", given, needed, "Look for contradictions, or pass another solver")
+    raise failure(program, f"no solution by an interior point method, after {MOST_STEPS} steps")
 
 
 def starting_point(program: Program) -> Point:

@@ -7,6 +7,8 @@ from typing import Any
 
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
+from wengert.core.values.aval import aval_of
+from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.errors import ShapeError
 from wengert.implicit.attaching import implicit_solution
@@ -61,7 +63,7 @@ def linear_solve(
     require_flag("linear_solve", symmetric=symmetric)
     if transpose_solve is not None:
         require_callable("linear_solve", transpose_solve, "transpose_solve")
-    vector, _ = vector_of("linear_solve", "a right-hand side", b)
+    vector_of("linear_solve", "a right-hand side", b)
 
     def residual(x: Any, b: Any) -> Any:
         before, structure = flatten(b)
@@ -71,6 +73,22 @@ def linear_solve(
             raise ShapeError("linear_solve", given, "the same containers and shapes are needed", "Keep them")
         return unflatten(structure, [y - z for y, z in zip(after, before, strict=True)])
 
-    own = OwnSolver(solve, solve if symmetric or transpose_solve is None else transpose_solve, vector, symmetric)
     found = solve_without_derivatives(lambda b: solve(matvec, b), (b,), {}, lambda b: b)
+    b = as_precise(b, found)
+    vector, _ = vector_of("linear_solve", "a right-hand side", b)
+    own = OwnSolver(solve, solve if symmetric or transpose_solve is None else transpose_solve, vector, symmetric)
     return implicit_solution(residual, found, (b,), name="linear_solve", linear_solver=own, symmetric=symmetric)
+
+
+def as_precise(b: Any, found: Any) -> Any:
+    """Return a right-hand side of the dtypes of the solution, which may be wider: those of the matrix and of b."""
+    leaves, structure = flatten(b)
+    others, other = leaves_of_result(found)
+    if other != structure:
+        return b
+    return unflatten(structure, [widened(x, aval_of(y).dtype) for x, y in zip(leaves, others, strict=True)])
+
+
+def widened(value: Any, dtype: Any) -> Any:
+    """Return an array of a dtype, if its own differs."""
+    return value if aval_of(value).dtype == dtype else as_tensor(value).astype(dtype)

@@ -229,9 +229,9 @@ iteration = Constant(
 # What was found
 
 
-def evaluate_certified_solution(found: Any, missed: Any, excess: Any, *, name: str, tol: float) -> Any:
+def evaluate_certified_solution(found: Any, missed: Any, excess: Any, *, name: str, tol: float, singular: str) -> Any:
     """Evaluate `certified_solution`."""
-    require_solved(excess, name, tol)
+    require_solved(excess, name, tol, singular)
     if not np.all(missed <= 1):
         given = f"a linear system of which {float(np.max(missed)) * ALLOWED:.1e} of the right-hand side remains"
         action = (

@@ -11,7 +11,8 @@ from wengert.core.graph.graph import evaluate
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError
 from wengert.implicit.attaching import is_operand, reaches_traced, trace_closing
-from wengert.implicit.roots import ImplicitFunction, custom_root
+from wengert.implicit.roots import ImplicitFunction
+from wengert.implicit.systems import FIXED
 from wengert.support.attributes import resemble
 from wengert.support.hints import hint_parameters
 from wengert.transforms.custom_rule import custom_rule
@@ -55,7 +56,8 @@ def stationary(value: Function, argmin: Function) -> Function:
     require_callable("stationary", value)
     require_callable("stationary", argmin, "argmin")
     known = isinstance(argmin, ImplicitFunction)
-    solution: Any = argmin if known else custom_root(grad(value))(argmin)
+    own = {"singular": FIXED}
+    solution: Any = argmin if known else ImplicitFunction("stationary", argmin, grad(value), None, own)
 
     def optimal_value(*args: Any, **kwargs: Any) -> Any:
         return value_at_optimum(value, solution(*args, **kwargs), (args, kwargs))

@@ -55,7 +55,7 @@ def polish(x: Any, program: Program) -> Polished:
         if np.all(room >= -NEAR * NEAR):
             break
         near |= room < 0  # the solver stopped before it met them
-    is_close = bool(np.all(np.abs(exact - x) <= CLOSE * (1.0 + np.max(np.abs(x)))))
+    is_close = bool(np.all(np.abs(exact - x) <= CLOSE * (1.0 + np.max(np.abs(x), initial=0.0))))
     return Polished(exact, equality, inequality, active, room, is_close and bool(np.all(room >= -NEAR)))
 
 

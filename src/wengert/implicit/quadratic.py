@@ -15,6 +15,7 @@ from wengert.core.diagnostics.source_positions import Position, caller, position
 from wengert.errors import NumericalError, ShapeError, UsageError
 from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.interior_point import solve_by_interior_point
+from wengert.implicit.program_checks import require_convex, require_optimal
 from wengert.implicit.programs import NEAR, Program, polish
 from wengert.implicit.roots import options_of
 from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives
@@ -80,7 +81,8 @@ def qp(
     Raises:
         ShapeError: shapes do not fit together.
         UsageError: a constraint without its right-hand side, or a solver that is not there.
-        NumericalError: there is no solution, or what a solver returned is none.
+        NumericalError: constraints contradict each other, P has a negative eigenvalue in a direction that A leaves
+            free, there is no minimum, or what a solver returned is none.
 
     >>> import numpy as np
     >>> import wengert as wg
@@ -114,15 +116,13 @@ def conditions(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any, h: Any, activ
 
 def polished(solve: Callable[..., Any], program: Program, place: Position) -> tuple[Any, ...]:
     """Return x and the multipliers, and which inequalities are active, of a program that a solver solves."""
+    require_convex(program)
     x = np.asarray(solve(*program), float)
     if x.shape != program.q.shape:
         given = f"a solver that returned shape {x.shape}"
         raise ShapeError("qp", given, f"{program.q.shape} is needed", "Return x alone")
     found = polish(x, program)
-    if not found.is_optimal:
-        given = "a point that is not optimal, or does not meet its constraints"
-        action = "Let the solver go on, or pass another one"
-        raise NumericalError("qp", given, "the solution is needed, to three digits", action)
+    require_optimal(found, program)
     if weak := np.flatnonzero(~found.active & (found.room <= NEAR)).tolist():
         text = f"qp: rows {weak} of G are active with a multiplier of zero; derivatives are those without them"
         warnings.warn_explicit(text, UserWarning, place.filename, place.line)

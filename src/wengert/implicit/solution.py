@@ -173,7 +173,7 @@ class Equations(NamedTuple):
         options = {key: self.params[key] for key in ("name", "singular", "tol")}
         columns = self.columns()
         excess = excess_of(*stop_gradient((residual, columns, self.x)), options["tol"])
-        right = apply(certified, right, excess, name=options["name"], tol=options["tol"])
+        right = apply(certified, right, excess, **options)
         return solution_of(columns, right, not transposed, options)
 
     def columns(self) -> Any:
@@ -196,7 +196,7 @@ class Equations(NamedTuple):
 
     def solve_by_products(self, residual: Any, right: Any, transposed: bool) -> Any:
         """Solve without a matrix: the solution is again one of equations, which are linear."""
-        name, tol, linear = (self.params[key] for key in ("name", "tol", "linear"))
+        name, tol, linear, singular = (self.params[key] for key in ("name", "tol", "linear", "singular"))
         direct, turned = (product_graph(self.params["residual"], way, name) for way in (False, True))
         graphs = (turned, direct) if transposed else (direct, turned)
         meant = graphs[0]
@@ -208,7 +208,7 @@ class Equations(NamedTuple):
         missed = lengths(difference_at(meant, (found, *held)), held[0]) / ALLOWED
         sizes = products_with(direct, held[1], held[1:])(1 + np.abs(held[1]))
         excess = lengths(stop_gradient(residual), sizes) / tol
-        found = apply(certified_solution, found, missed, excess, name=name, tol=tol)
+        found = apply(certified_solution, found, missed, excess, name=name, tol=tol, singular=singular)
         params = {**self.params, "residual": graphs[0], "lanes": (), "linear": own, "tol": TOLERANCE}
         return apply(implicit_solution, found, right, self.x, *self.operands, **params)
 

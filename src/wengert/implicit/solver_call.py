@@ -13,6 +13,7 @@ from wengert.control.side_effects import Reach
 from wengert.control.subgraphs import trace_within
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
 from wengert.core.forms.form import Region
+from wengert.core.graph.variable import Variable
 from wengert.core.memory.views import current
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.traced_rules import in_form
@@ -92,7 +93,7 @@ class SolverCall(OfSolver):
     def anew(self, _operands: Values) -> SolverCall:
         """Return the same call, not made yet."""
         made = SolverCall(self.solver, self.leaves, self.structure, self.places, self.captured, self.notes)
-        made.form = self.form
+        made.form, made.outputs, made.out_structure = self.form, self.outputs, self.out_structure
         return made
 
     def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -145,6 +146,10 @@ class SolverLanes(InLanes, OfSolver):
     def __init__(self, one: OfSolver, size: int, flags: Sequence[bool]) -> None:
         super().__init__(one, size, flags)
         self.notes = one.notes
+        self.outputs = one.outputs
+        if isinstance(one.form, Region):  # what it is like is known, so it need not be called to see
+            known = [Variable((size, *shape), dtype) for shape, dtype in map(shape_and_dtype, one.form.outputs((), {}))]
+            self.form = Region(lambda _inputs, _params: known)
 
     def anew(self, operands: Values) -> UserCall:
         """Return the same calls, not made yet."""
@@ -157,6 +162,12 @@ class SolverLanes(InLanes, OfSolver):
         self.notes.refuses_lanes = True
         lanes = [rule([lane(x, i) if flag else x for x, flag in zip(values, flags, strict=True)]) for i in range(size)]
         return [self.gathered(parts) for parts in zip(*lanes, strict=True)]
+
+
+def shape_and_dtype(value: Any) -> tuple[tuple[int, ...], Any]:
+    """Return the shape and the dtype of what stands for a result."""
+    aval = aval_of(value)
+    return aval.shape, aval.dtype
 
 
 def in_plain_form(value: Tensor) -> Any:

@@ -26,8 +26,12 @@ from wengert.support.weak_identity_map import WeakIdentityMap
 
 Params = Mapping[str, Any]
 MINIMUM_NORM = "minimum_norm"
+FIXED = "fixed"
+"""The `singular` of functions that have no such parameter, and no `tol`, of which errors then say nothing."""
 TOLERANCE = 1e-3
 """By how much of their terms equations may be missed: derivatives are as certain as solutions are."""
+GAVE_UP = 1e4
+"""By how much less they may be missed by what a solver that did not converge has left."""
 SHOWN = 6
 """Up to how many numbers of a direction errors show."""
 
@@ -105,7 +109,7 @@ def free_direction(jacobian: Any) -> Any:
     return np.linalg.svd(jacobian)[2][-1]
 
 
-def singular_error(name: str, columns: np.ndarray[Any, Any], condition: float) -> NumericalError:
+def singular_error(name: str, columns: np.ndarray[Any, Any], condition: float, singular: str) -> NumericalError:
     """Return the error about a Jacobian J that is singular, of which J^T is given."""
     if not np.isfinite(columns).all():
         given = "a Jacobian with NaN or infinite elements at the solution"
@@ -116,7 +120,9 @@ def singular_error(name: str, columns: np.ndarray[Any, Any], condition: float) -
         f"equations whose Jacobian is singular at the solution (condition {condition:.1e}): they leave the direction "
         f"({shown}{', ...' if len(direction) > SHOWN else ''}) free"
     )
-    action = "Add an equation that fixes it, or pass singular='minimum_norm' for derivatives without it"
+    action = "Add an equation that fixes it"
+    if singular != FIXED:
+        action += ", or pass singular='minimum_norm' for derivatives without it"
     return NumericalError(name, given, "a regular one is needed to differentiate", action)
 
 
@@ -139,14 +145,14 @@ def solve_one(columns: Any, b: Any, transposed: bool, name: str, singular: str, 
     if not b.size:
         return np.zeros(b.shape, np.result_type(columns, b, np.float32))
     if np.all(b == -np.inf):
-        raise unsolved_error(name, f"more than {tol:.1e}", tol)
+        raise unsolved_error(name, f"more than {tol:.1e}", tol, singular)
     factors = factors_of(columns)
     if not is_singular(factors.condition, columns.dtype):
         return factors.solve(b, transposed)
     if not b.any():  # what a zero is multiplied by does not matter
         return np.zeros(b.shape, np.result_type(columns, b, np.float32))
     if singular != MINIMUM_NORM or not np.isfinite(columns).all():
-        raise singular_error(name, columns, factors.condition)
+        raise singular_error(name, columns, factors.condition, singular)
     inverse = np.linalg.pinv(columns, rcond=len(columns) * np.finfo(columns.dtype).eps)
     return (inverse.T if transposed else inverse) @ b
 
@@ -201,23 +207,27 @@ A is the transpose of a Jacobian, as forward mode makes it: each row is what com
 # The point
 
 
-def evaluate_certified(right: Any, excess: Any, *, name: str, tol: float) -> Any:
+def evaluate_certified(right: Any, excess: Any, *, name: str, tol: float, singular: str) -> Any:
     """Evaluate `certified`."""
-    require_solved(excess, name, tol)
+    require_solved(excess, name, tol, singular)
     return np.array(np.broadcast_to(right, np.broadcast_shapes(right.shape, np.shape(excess))))
 
 
-def require_solved(excess: Any, name: str, tol: float) -> None:
+def require_solved(excess: Any, name: str, tol: float, singular: str) -> None:
     """Raise a NumericalError where equations are missed by more than is allowed, whose multiples are given."""
     if not np.all(excess <= 1):
-        raise unsolved_error(name, f"{float(np.max(excess)) * tol:.1e}", tol)
+        raise unsolved_error(name, f"{float(np.max(excess)) * tol:.1e}", tol, singular)
 
 
-def unsolved_error(name: str, missed: str, tol: float) -> NumericalError:
+def unsolved_error(name: str, missed: str, tol: float, singular: str) -> NumericalError:
     """Return the error about a point that does not solve its equations, which are missed by so much of their terms."""
     given = f"a solution that misses its equations by {missed} of their terms"
-    action = "Let the solver go on, raise an error where it does not converge, or allow more with tol"
-    return NumericalError(name, given, f"at most {tol:.1e} (tol) is needed to differentiate", action)
+    if singular != FIXED:
+        action = "Let the solver go on, raise an error where it does not converge, or allow more with tol"
+        return NumericalError(name, given, f"at most {tol:.1e} (tol) is needed to differentiate", action)
+    given += f", multiplied by {GAVE_UP:.0e} if the solver gave up (success is False)"
+    action = "Let the solver go on with more steps, or begin elsewhere"
+    return NumericalError(name, given, f"at most {tol:.1e} is needed to differentiate", action)
 
 
 certified = linear(
@@ -225,7 +235,7 @@ certified = linear(
     evaluate_certified,
     transpose=lambda ct, aval, _excess, **_params: unbroadcast(ct, aval.shape),
     form=Pointwise(),
-    scalar=lambda right, excess, *, name, tol: np.where(excess <= 1, right, -np.inf),
+    scalar=lambda right, excess, *, name, tol, singular: np.where(excess <= 1, right, -np.inf),
 )
 """A right-hand side of a system, if what is differentiated solves its equations; an error where it does not.
 

@@ -22,7 +22,10 @@ from wengert.support.hints import hint_parameters
 Function = Callable[..., Any]
 Iteration = Callable[[Callable[[Any], Any], Any, Limits], Solution]
 CONVERGED = "The solution converged."
-STOPPED = "The iterations ended before they converged: after maxiter steps, or where none brings them nearer."
+STOPPED = (
+    "The iterations ended before they converged: after maxiter steps, where none brings them nearer, or where the "
+    "Jacobian is singular."
+)
 
 
 class Method(NamedTuple):
@@ -76,14 +79,10 @@ def solution_of(problem: FlatProblem, method: Method, limits: Limits, start: Any
     def solution(start: Any, *args: Any) -> tuple[Any, ...]:
         residual(np.ravel(start)[:size], *args)
         found = solve_without_derivatives(iterate, (start, *args), {}, None)
-        x = implicit_solution(residual, found.x, args, name=name)
+        x = implicit_solution(residual, found.x, args, name=name, success=found.converged)
         return x, residual(x, *args), found.converged, found.steps
 
-    try:
-        x, value, converged, steps = problem.run("solution", lambda: solution)(start, *problem.args)
-    except np.linalg.LinAlgError as error:
-        error.add_note(f"{name}: the Jacobian became singular on the way; another x0, or method='lm', may help.")
-        raise
+    x, value, converged, steps = problem.run("solution", lambda: solution)(start, *problem.args)
     message = None
     if is_concrete(converged):  # and of no lanes
         converged, steps = bool(raw(converged)), int(raw(steps))

@@ -12,6 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.control.while_loop import while_loop
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.declare import constant
+from wengert.core.values.dispatch import apply
+from wengert.primitives.linear_algebra.matrices import over_stacks, plain_routine
 from wengert.transforms.forward import jvp
 from wengert.transforms.jacobian import jacfwd
 
@@ -37,8 +41,8 @@ SUFFICIENT = 1e-4
 """The part of the decrease that the slope promises which a step of Newton's method has to bring (Armijo's rule)."""
 SHORTEST = 1e-9
 """The part of a step of Newton's method below which no shorter one is tried."""
-ALMOST = 1e-10
-"""What is added to the squares of changes of residuals that are parallel but for rounding."""
+ALMOST = {8: 1e-10, 4: 1e-5}
+"""What is added to the squares of changes of residuals that are parallel but for rounding, by the bytes of numbers."""
 
 
 def is_small(change: Any, x: Any, tol: float) -> Any:
@@ -46,9 +50,33 @@ def is_small(change: Any, x: Any, tol: float) -> Any:
     return np.max(np.abs(change)) <= tol * (1.0 + np.max(np.abs(x)))
 
 
+def evaluate_regular_solution(matrix: Any, right: Any) -> Any:
+    """Evaluate `regular_solution`."""
+
+    def one(matrix: Any, right: Any) -> Any:
+        try:
+            return np.linalg.solve(matrix, right)
+        except np.linalg.LinAlgError:
+            return np.full_like(right, np.nan)
+
+    try:
+        return np.linalg.solve(matrix, right)
+    except np.linalg.LinAlgError:
+        return over_stacks(one, (2, 2), matrix, right)
+
+
+regular_solution = constant(
+    "regular_solution",
+    evaluate_regular_solution,
+    form=Routine("(n,n),(n,m)->(n,m)"),
+    routine=plain_routine("solve"),
+)
+"""The solution of linear equations, NaN where the matrix is singular, so that one lane does not end the others."""
+
+
 def solve_system(matrix: Any, right: Any) -> Any:
     """Return the solution of linear equations; one is a quotient, infinite where the matrix is zero."""
-    return right / matrix[0] if right.shape == (1,) else np.linalg.solve(matrix, right)
+    return right / matrix[0] if right.shape == (1,) else apply(regular_solution, matrix, right[:, None])[:, 0]
 
 
 def newton(function: Function, start: Any, limits: Limits) -> Solution:
@@ -109,7 +137,7 @@ def accelerate(function: Function, start: Any, limits: Limits, memory: int, mixi
     g - G y for the y that makes the norm of f - F y least. Changes are scaled to norm 1.
     """
     size, kind = start.size, start.dtype.type
-    eye = np.eye(memory, dtype=start.dtype)
+    almost = kind(ALMOST.get(start.dtype.itemsize, 1e-2)) * np.eye(memory, dtype=start.dtype)
 
     def go_on(state: Any) -> Any:
         x, residual, *_, count = state
@@ -120,7 +148,7 @@ def accelerate(function: Function, start: Any, limits: Limits, memory: int, mixi
         norms = np.sqrt(np.sum(changes * changes, axis=1))
         scale = 1.0 / np.where(norms > 0.0, norms, 1.0)
         unit = changes * scale[:, None]
-        weights = np.linalg.solve(unit @ unit.T + kind(ALMOST) * eye, unit @ residual) * scale
+        weights = np.linalg.solve(unit @ unit.T + almost, unit @ residual) * scale
         other = x + kind(mixing) * residual - weights @ (moves + kind(mixing) * changes)
         found = function(other) - other
         row = (np.arange(memory) == count % memory)[:, None]

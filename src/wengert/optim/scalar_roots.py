@@ -7,11 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import as_items, require_callable, require_one_number, shown
+from wengert.core.diagnostics.argument_checks import (
+    as_items,
+    elements,
+    require_callable,
+    require_finite,
+    require_one_number,
+    shown,
+)
 from wengert.core.values.aval import aval_of
 from wengert.errors import UsageError
 from wengert.optim import iterations
-from wengert.optim.equations import CONVERGED, Method, limits_of, solution_of
+from wengert.optim.equations import CONVERGED, STOPPED, Method, limits_of, solution_of
 from wengert.optim.iterations import Limits, Solution
 from wengert.scipy.optimize._vector_problem import FlatProblem
 from wengert.support.hints import hint_parameters
@@ -57,7 +64,8 @@ def root_scalar(
         SciPy's result: `root`, `converged`, `iterations`, `method` and `flag`, which is None where they are not known.
 
     Raises:
-        UsageError: there is not enough to start with, or the method is none of these.
+        UsageError: there is not enough to start with, the method is none of these, or a bracket is infinite or, where
+            values are known, without a change of sign; in lanes and graphs `converged` is False then.
         NumericalError: a derivative is asked for where nothing was found.
 
     >>> import wengert as wg
@@ -91,11 +99,24 @@ def root_scalar(
             found = OF_BRACKETS[chosen](value, vector[0], vector[1], limits)
         return found._replace(x=np.reshape(found.x, (1,)))
 
+    if chosen in OF_BRACKETS:
+        require_finite(name, "the ends of bracket", start)
     limits = limits_of(name, start, tol, maxiter)
     problem = FlatProblem(name, f, start[0], args, jit, (chosen, limits))
     found = solution_of(problem, Method(chosen, iteration, False, 100), limits, start)
+    if chosen in OF_BRACKETS and found.message == STOPPED:
+        require_change_of_sign(name, f, start, args)
     flag = None if found.message is None else "converged" if found.message == CONVERGED else "convergence error"
     return OptimizeResult(root=found.x, converged=found.success, iterations=found.nit, method=chosen, flag=flag)
+
+
+def require_change_of_sign(name: str, f: Callable[..., Any], start: Any, args: Any) -> None:
+    """Raise a UsageError where a function has the same sign at both ends of a bracket, if these are known."""
+    ends = elements(start)
+    values = [elements(np.ravel(f(x, *(args if isinstance(args, tuple) else (args,))))[0]) for x in ends]
+    if all(value is not None for value in values) and values[0] * values[1] > 0:
+        given = f"a function that is {values[0]:.3g} and {values[1]:.3g} at the ends of bracket"
+        raise UsageError(name, given, "different signs are needed", "Pass two places with a root between them")
 
 
 def method_for(name: str, method: str | None, bracket: Any, x0: Any, x1: Any) -> str:

@@ -55,7 +55,7 @@ def pair_of_sides(name: str, bounds: Any, size: int) -> Sides | None:
 def least_squares(
     fun: Function,
     x0: Any,
-    jac: Any = "2-point",
+    jac: Any = None,
     bounds: Any = EVERYWHERE,
     method: str = "trf",
     ftol: float | None = 1e-8,
@@ -70,14 +70,15 @@ def least_squares(
 ) -> Any:
     """Minimise a sum of squares; see `scipy.optimize.least_squares`.
 
-    SciPy finds the minimum, with the Jacobian that Wengert gives it unless `jac` is another than the default. `x`,
+    SciPy finds the minimum, with the Jacobian that Wengert gives it unless there is `jac`. `x`,
     `cost` and `fun` have the derivatives of a minimum, with all second derivatives of `fun`, within bounds as
     `minimize` has them, by `args`, `kwargs`, bounds and all that `fun` captures.
 
     Args:
         fun: the residuals: of an array of shape (n,), and of `args` and `kwargs`; returns an array of shape (m,).
         x0: where to start, of shape (n,), or a number.
-        jac: the Jacobian, or a name of SciPy's differences but "2-point".
+        jac: the Jacobian, or a name of SciPy's differences, "2-point" say, for functions that are no NumPy; by default
+            that of Wengert.
         bounds: as in SciPy.
         method: "trf", "dogbox" or "lm".
         ftol: as in SciPy.
@@ -125,8 +126,8 @@ def least_squares(
     def solve(x0: Any, given: Any, sides: Any, _limits: Any) -> Any:
         from scipy import optimize
 
-        slope: Any = jac
-        if jac == "2-point" and np.ndim(x0) < 2 and size:
+        slope: Any = "2-point" if jac is None else jac
+        if jac is None and np.ndim(x0) < 2 and size:
             own = partial(fun, **given[1]) if given[1] else fun
             problem = VectorProblem(name, own, np.atleast_1d(x0), given[0], True, keep=not program.asked.differentiated)
             slope = problem.residuals_and_jacobian()[1]

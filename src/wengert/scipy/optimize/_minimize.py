@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor
 from wengert.scipy.optimize._constraints import sides_of, taken_apart
 from wengert.scipy.optimize._program import Program
+from wengert.scipy.optimize._roots import as_ndarrays
 from wengert.scipy.optimize._solving import as_tuple, first_of, is_traced_now
 from wengert.scipy.optimize._vector_problem import VectorProblem, as_float, require_result
 
@@ -51,7 +53,8 @@ def minimize(
     """Minimise a scalar function; see `scipy.optimize.minimize`.
 
     SciPy finds the minimum, with the gradient and second derivatives that Wengert gives it unless there are `jac`,
-    `hess` or `hessp`. `x`, `fun` and `multipliers` have the derivatives that the conditions of Karush, Kuhn and Tucker
+    `hess` or `hessp`; methods that take none call `fun` as it is, so that it may be any function as long as nothing is
+    differentiated. `x`, `fun` and `multipliers` have the derivatives that the conditions of Karush, Kuhn and Tucker
     give them, by `args`, bounds, limits, and all that functions capture: active constraints are equations, inactive
     ones are left out. Of a weakly active one, which holds nothing, the derivative is that of the side on which it is
     inactive, and a warning names it.
@@ -72,12 +75,14 @@ def minimize(
 
     Returns:
         SciPy's result. Where there are constraints, `multipliers` y with df/dx = sum(y * dc/dx), positive at the lower
-        limit, those of equations first. Of lanes of `vmap`, and in graphs: `x`, `fun`, `multipliers`, `success`,
-        `status`, `nit` and `nfev` (-1 for what a method does not count).
+        limit, those of equations first; NaN where functions are such that they have no derivatives. Of lanes of `vmap`,
+        and in graphs: `x`, `fun`, `multipliers`, `success`, `status`, `nit` and `nfev` (-1 for what a method does not
+        count).
 
     Raises:
-        NumericalError: a derivative is asked for where nothing was found, where the function is flat, or where active
-            constraints depend on each other.
+        NumericalError: a derivative is asked for where nothing was found (`success` is False, and the conditions are
+            missed by more than 1e-7 of their terms), where the function is flat, or where active constraints depend on
+            each other.
         UsageError: bounds or constraints are none of SciPy's.
 
     >>> import wengert as wg
@@ -107,6 +112,10 @@ def minimize(
         rest = {"hess": hess, "hessp": hessp, "bounds": boxed, "constraints": plain, **settings}
         if size == 0 or x0.ndim != 1:  # SciPy has something to say of it
             return optimize.minimize(as_numbers(fun), x0, args, jac=jac, **rest)
+        plainly = jac is not None or (isinstance(method, str) and method.lower() in WITHOUT_GRADIENT)
+        if plainly and not (many and jac is not None):  # derivatives are asked for by nobody, so it may be any function
+            rest["constraints"] = [with_numbers(c) for c in plain]
+            return optimize.minimize(as_numbers(fun), x0, args, jac=jac, **rest)
         problem = VectorProblem(name, value, x0, args, True, keep=not program.asked.differentiated)
         curved = (method or "").lower() == "trust-constr"
         rest["constraints"] = [problem.constraint(c, curved=curved) for c in plain]
@@ -135,6 +144,16 @@ def as_numbers(function: Function) -> Function:
         return as_float(found) if isinstance(found, Tensor) else found
 
     return values
+
+
+def with_numbers(constraint: Any) -> Any:
+    """Return SciPy's constraint with values that are ndarrays, for methods that take no derivatives."""
+    if isinstance(constraint, dict):
+        return {**constraint, "fun": as_ndarrays(constraint["fun"])}
+    if hasattr(constraint, "fun"):
+        constraint = copy.copy(constraint)
+        constraint.fun = as_ndarrays(constraint.fun)
+    return constraint
 
 
 def minimize_scalar(

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.errors import GraphError
 from wengert.implicit.attaching import implicit_solution
 from wengert.scipy.optimize._constraints import Constraint
 from wengert.scipy.optimize._optimality import Active, Sides, active_set
 from wengert.scipy.optimize._solving import COUNTS, Answer, asking, call_scipy, holder_of, is_traced_now
 from wengert.scipy.optimize._vector_problem import VectorProblem
+from wengert.support.refusals import forgive, refusal_count
 from wengert.transforms.reverse import grad
 
 Function = Callable[..., Any]
@@ -74,7 +76,7 @@ class Program:
             assert reached is not None
             found = solve(start, args, sides, limits)
             x = np.reshape(found.x, (program.size,))
-            active = program.active(x, args, sides, limits)
+            active = program.active_if_known(x, args, sides, limits)
             return found, [x, active.bounds, active.constraints, active.multipliers]
 
         shapes = [(self.size,), (self.size,), (self.count,), (self.count,)]
@@ -93,9 +95,25 @@ class Program:
 
         free = self.sides is None and not self.many
         x, multipliers = implicit_solution(
-            residual, (x, multipliers), (self.args, own, self.limits, marks), name=self.name, symmetric=free
+            residual,
+            (x, multipliers),
+            (self.args, own, self.limits, marks),
+            name=self.name,
+            symmetric=free,
+            success=answer.counts[counted[0]],
         )
         return Optimum(answer, x, multipliers, marks)
+
+    def active_if_known(self, x: Any, args: Any, sides: Any, limits: Any) -> Active:
+        """Return the same as `active`; multipliers are NaN where functions have no derivatives, and nobody asks."""
+        if self.asked.traced:
+            return self.active(x, args, sides, limits)
+        before = refusal_count()
+        try:
+            return self.active(x, args, sides, limits)
+        except (GraphError, TypeError):
+            forgive(before)
+        return Active(np.zeros(x.size), np.zeros(self.count), np.full(self.count, np.nan))
 
     def active(self, x: Any, args: Any, sides: Any, limits: Any) -> Active:
         """Return what is active at a solution, all of numbers; nothing is computed where there are no limits."""

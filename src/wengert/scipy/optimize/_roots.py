@@ -96,7 +96,7 @@ def root(
     answer = call_scipy(name, solve, (x0, given), [shape], traced=asked.traced)
     if not asked.traced:
         return answer.results[0]
-    x = implicit_solution(value, answer.arrays[0], given, name=name)
+    x = implicit_solution(value, answer.arrays[0], given, name=name, success=answer.counts["success"])
     return answer.result(x=x, fun=np.ravel(value(x, *given)))
 
 
@@ -173,7 +173,8 @@ def root_scalar(
     answer = call_scipy(name, solve, (given, bracket, x0, x1), [()], SCALAR_COUNTS, traced)
     if not traced:
         return answer.results[0]
-    return answer.result(root=implicit_solution(value, answer.arrays[0], given, name=name))
+    success = answer.counts["converged"]
+    return answer.result(root=implicit_solution(value, answer.arrays[0], given, name=name, success=success))
 
 
 def as_scalars(function: Function) -> Function:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -32,7 +33,8 @@ Vector = np.ndarray[Any, np.dtype[np.float64]]
 
 FEW_UNKNOWNS = 100
 FEW_OPERATIONS = 300
-"""Of a small problem: the numbers looked for, the operations of an evaluation."""
+SHORT = 0.05
+"""Of a small problem: the numbers looked for, and of an evaluation the operations and the seconds of processor time."""
 EAGER_VALUES, EAGER_GRADIENTS, EAGER_JACOBIANS = 100, 6, 14
 
 
@@ -336,9 +338,9 @@ class EagerAtFirst:
         if self.calls <= 0:
             return self.compiled(*args)
         self.calls -= 1
-        before = next(CREATED)
-        found = self.plain(*args)
-        if next(CREATED) - before > FEW_OPERATIONS:
+        before, since = next(CREATED), time.thread_time()
+        found = self.plain(*args)  # of which loops that were traced before create nothing
+        if next(CREATED) - before > FEW_OPERATIONS or time.thread_time() - since > SHORT:
             self.calls = 0
         return found
 
