@@ -336,7 +336,7 @@ def test_stacks_of_matrices_give_one_by_one() -> None:
     assert type(stack[1, 0]) is type(stack[1][0]) is scipy.sparse.csr_array
     np.testing.assert_array_equal(stack[1, 0].toarray(), full[1, 0])
     np.testing.assert_array_equal((2.0 * stack[:2])[0, 1, 2:3].toarray(), 2.0 * full[0, 1, 2:3])
-    np.testing.assert_array_equal(
+    np.testing.assert_allclose(
         wg.jit(lambda xs: wg.vmap(wg.sparse.jacobian(np.sin))(xs).toarray())(points[0]),
         [np.diag(np.cos(x)) for x in points[0]],
     )

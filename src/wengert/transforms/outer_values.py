@@ -21,7 +21,7 @@ from wengert.control.mutable_state import content_of, holder_of
 from wengert.control.reachable_state import is_users_module, names_of
 from wengert.control.side_effects import effect_error, has_been_written
 from wengert.control.variable_places import UNBOUND
-from wengert.core.containers.tree_leaves import flatten, unflatten
+from wengert.core.containers.tree_leaves import flatten, nesting_error, unflatten
 from wengert.core.graph.identity import MOST_BYTES, Object, identity
 from wengert.core.memory.buffers import may_change
 from wengert.core.memory.memory_layout import axes_in_memory
@@ -123,7 +123,10 @@ class OuterValues:
         self.leaves: list[Any] = []
         self.known: dict[int, tuple[int, Any, Any]] = {}
         self.values = values
-        self.templates = [self.enter(value, lifted) for value in values]
+        try:
+            self.templates = [self.enter(value, lifted) for value in values]
+        except RecursionError:
+            raise nesting_error("what functions capture", values[0]) from None
         self.key: Hashable = tuple(self.parts)
 
     def enter(self, value: Any, lifted: bool) -> Any:
