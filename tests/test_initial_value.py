@@ -1,6 +1,8 @@
 """`solve_ivp`: SciPy's steps and results, and derivatives in every mode by all that they depend on."""
 
 import functools
+import types
+import weakref
 
 import numpy as np
 import pytest
@@ -197,6 +199,51 @@ def test_programs_are_kept_and_see_what_changes(monkeypatch):
         np.testing.assert_allclose(solve_ivp(model.slope, (0, 1), [1.0], rtol=1e-6).y[0, -1], np.exp(-rate), rtol=1e-4)
     with pytest.raises(GraphError, match="seen"):
         solve_ivp(model.watch, (0, 1), [1.0])
+
+
+STATE = {"rate": 1.0}
+
+
+class Answering:
+    def __getattr__(self, name):
+        return STATE[name]
+
+
+class Base:
+    rate = 1.0
+
+
+class Derived(Base):
+    def __mul__(self, y):
+        return Base.rate * y
+
+
+def with_attribute(t, y):
+    return with_attribute.rate * y
+
+
+ANSWERING, DERIVED, BUFFER = Answering(), Derived(), bytearray([1])
+VIEW, REFERENCE, PROXY = memoryview(BUFFER), weakref.ref(Derived), types.MappingProxyType(STATE)
+
+
+@pytest.mark.parametrize(
+    "slope",
+    [
+        with_attribute,
+        wg.checkpoint(with_attribute),
+        lambda t, y: ANSWERING.rate * y,
+        lambda t, y: DERIVED * y,
+        lambda t, y: REFERENCE().rate * y,
+        lambda t, y: float(VIEW[0]) * y,
+        lambda t, y: PROXY["rate"] * y,
+    ],
+)
+def test_no_program_outlives_what_it_read(slope):
+    for rate in (1.0, 2.0):
+        with_attribute.rate = Base.rate = STATE["rate"] = rate
+        BUFFER[0] = int(rate)
+        found = solve_ivp(slope, (0.0, 0.1), [1.0], rtol=1e-3).y[0, -1]
+        np.testing.assert_allclose(found, np.exp(0.1 * rate), rtol=1e-3)
 
 
 def test_functions_may_look_at_the_numbers_they_hold_and_branch_on_states():

@@ -84,6 +84,27 @@ def test_places_where_the_function_jumps() -> None:
     np.testing.assert_allclose(wg.grad(f)(0.2), 0.125 - 1.5 * 0.04, rtol=1e-10)
 
 
+def test_infinite_limits_that_are_traced() -> None:
+    def bell(a: Any, b: Any) -> Any:
+        return integrate.quad(lambda x: np.exp(-x * x) * (1.0 + 0.3 * x), a, b)[0]
+
+    lows = np.array([-INF, INF, -INF, 0.0, INF, 1.0, INF])
+    highs = np.array([INF, -INF, 0.5, INF, 0.3, 0.2, INF])
+    want = [float(bell(a, b)) for a, b in zip(lows, highs, strict=True)]
+    np.testing.assert_allclose(wg.vmap(bell)(lows, highs), want, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose([wg.jit(bell)(a, b) for a, b in zip(lows, highs, strict=True)], want, atol=1e-14)
+    ends = np.where(np.isinf(highs), 0.0, highs)
+    slopes = np.where(np.isinf(highs), 0.0, np.exp(-ends * ends) * (1.0 + 0.3 * ends))
+    np.testing.assert_allclose(wg.jit(wg.vmap(wg.grad(bell, 1)))(lows, highs), slopes, rtol=1e-12)
+
+    def decay(p: Any) -> Any:
+        return integrate.quad(lambda x: np.exp(-p[0] * x), 0.0, p[1])[0]
+
+    point = np.array([1.0, INF])
+    np.testing.assert_allclose(wg.grad(decay)(point), [-1.0, 0.0], rtol=1e-8)
+    np.testing.assert_allclose(wg.hessian(decay)(point), [[2.0, 0.0], [0.0, 0.0]], rtol=1e-8)
+
+
 def test_integrals_over_areas_and_volumes() -> None:
     def over_triangle(module: Any, b: Any, k: Any) -> Any:
         return module.dblquad(lambda y, x: np.exp(-k * x * y), 0.0, b, 0.0, lambda x: k * x)[0]

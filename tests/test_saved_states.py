@@ -16,7 +16,7 @@ import pytest
 
 import wengert as wg
 from wengert import optim
-from wengert.errors import FileFormatError, GraphError, UsageError
+from wengert.errors import DtypeError, FileFormatError, GraphError, UsageError
 from wengert.support import whole_files
 
 TREE = {"a": np.arange(6.0).reshape(2, 3).T, "b": [1.5, "text"], "c": np.array([1 + 2j]), "d": np.zeros((0, 2))}
@@ -141,6 +141,16 @@ def test_memory_order_comes_back() -> None:
     assert found[0].flags.f_contiguous
     np.testing.assert_array_equal(found[1], np.arange(9)[::-2])
     assert type(found[2]) is np.float32
+
+
+def test_kinds_of_leaves_come_back() -> None:
+    tree = [np.array(3.0), np.float32(2.0), wg.tensor([1.0], requires_grad=True), wg.tensor([1.0]), 2.5]
+    found = optim.load(io.BytesIO(content_of(tree)))
+    assert [type(x) for x in found] == [type(x) for x in tree]
+    assert found[2].requires_grad
+    assert not found[3].requires_grad
+    with pytest.raises(DtypeError, match=r"^optim\.save: a matrix; arrays, numbers"):
+        content_of(np.ones((1, 1)).view(np.matrix))
 
 
 @pytest.mark.parametrize("transform", [wg.vmap, wg.jit])

@@ -406,3 +406,19 @@ def test_what_functions_capture_is_read_anew():
     assert traced == count  # which the function changes itself
     with pytest.raises(ShapeError, match="as it was prepared for"):
         of_method(np.ones(3))
+
+
+@pytest.mark.parametrize("plan", ["auto", "colors"])
+def test_programs_are_of_one_order_in_memory(plan):
+    def weighted(x):
+        return np.arange(1.0, 7.0) * x.ravel("K") ** 2
+
+    def total(x):
+        return np.sum(weighted(x) * x.ravel("K")[::-1])
+
+    jacobian, hessian = sparse.jacobian(weighted, plan=plan), sparse.hessian(total, plan=plan)
+    rows = np.arange(6.0).reshape(2, 3)
+    jacobian.prepare(rows)
+    for x in (rows, np.asfortranarray(rows), rows.reshape(3, 2)[::-1].T):
+        np.testing.assert_allclose(jacobian(x).toarray(), wg.jacobian(weighted)(x).reshape(6, 6))
+        np.testing.assert_allclose(hessian(x).toarray(), wg.hessian(total)(x).reshape(6, 6))

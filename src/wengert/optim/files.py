@@ -59,16 +59,18 @@ def save(file: str | os.PathLike[str] | BinaryIO, tree: Any, *, keep: int = 1) -
     """Write containers of arrays to a file, which NumPy can read, too: an .npz archive without objects.
 
     A file given by its path appears whole or not at all: it is written beside, made to last on the disk (`fsync`), and
-    renamed. Whatever ends the program leaves the file that was there before. A digest tells `load` of each byte that
-    changed afterwards.
+    renamed. Whatever ends the program leaves the file that was there before. A digest covers all that `load`
+    gives back; what else there is in a file, as the times of an archive's entries, may change.
 
     Args:
         file: a path, which is written as given, or a binary file.
-        tree: containers of arrays, Tensors, numbers, strings and matrices of `scipy.sparse`.
+        tree: containers of arrays, Tensors, numbers, strings and matrices of `scipy.sparse`. They come back as they
+            are, Tensors with their `requires_grad`. Arrays of subclasses, as `numpy.memmap` and `numpy.recarray`, come
+            back as plain ones, two places that hold one array as two arrays; for classes of containers see `load`.
         keep: how many files to keep, one by default: those before are called `file.1`, `file.2` and so on.
 
     Raises:
-        DtypeError: a leaf is of another kind.
+        DtypeError: a leaf is of another kind, or a masked array, a `numpy.matrix` or an array of objects.
         GraphError: a leaf is traced, or differs from lane to lane.
         UsageError: `file` is no path or file, or `keep` is no number of files.
         OSError: it cannot be written.
@@ -133,11 +135,20 @@ def encode_leaf(leaf: Any, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]
         action = "Return it, and save it outside of the function"
         raise GraphError("optim.save", "a Tensor that is traced, or differs from lane to lane", needed, action)
     array = np.asarray(raw(leaf) if type(leaf) is Tensor else leaf)
-    if array.dtype.hasobject or isinstance(leaf, np.ma.MaskedArray):
-        raise saving_error("an array of objects" if array.dtype.hasobject else "a masked array")
+    if array.dtype.hasobject or isinstance(leaf, np.ma.MaskedArray | np.matrix):
+        kind = "matrix" if isinstance(leaf, np.matrix) else "masked array"
+        raise saving_error("an array of objects" if array.dtype.hasobject else f"a {kind}")
     arrays.append(array)
-    kind = "Tensor" if type(leaf) is Tensor else "array" if isinstance(leaf, np.ndarray | np.generic) else "number"
-    return {kind: len(arrays) - 1}
+    return {kind_of_leaf(leaf): len(arrays) - 1}
+
+
+def kind_of_leaf(leaf: Any) -> str:
+    """Return the word for what a leaf comes back as."""
+    if type(leaf) is Tensor:
+        return "parameter" if leaf.requires_grad and leaf.is_leaf else "Tensor"
+    if isinstance(leaf, np.ndarray):
+        return "array" if leaf.ndim else "array without axes"
+    return "array" if isinstance(leaf, np.generic) else "number"
 
 
 def encode_layout(skeleton: Any) -> Any:
@@ -285,8 +296,10 @@ def decode_leaf(entry: dict[str, Any], arrays: list[np.ndarray[Any, Any]]) -> An
     if kind == "is" and isinstance(value, str | int):
         return value
     array = arrays[value]
-    if kind == "Tensor":
-        return tensor(array)
+    if kind in ("Tensor", "parameter"):
+        return tensor(array, requires_grad=kind == "parameter")
+    if kind == "array without axes":
+        return array
     return array.item() if kind == "number" else array[()]
 
 

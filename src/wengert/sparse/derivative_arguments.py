@@ -51,7 +51,8 @@ class Call(NamedTuple):
         args: those by position.
         kwargs: those by name.
         chosen: the positions of those to differentiate.
-        key: what tells their kind: containers, shapes and dtypes of arrays, and the values of all else.
+        key: what tells their kind: containers, shapes and dtypes of arrays, the values of all else, and how arrays lie
+            in memory.
     """
 
     args: tuple[Any, ...]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, unflatten
+from wengert.core.memory.memory_layout import order_of_argument
 from wengert.core.values.aval import Aval, aval_of
 from wengert.errors import ShapeError
 from wengert.sparse.block_layout import BlockLayout
@@ -95,7 +96,10 @@ def trace_call(name: str, fun: Function, call: Call) -> tuple[Traced, Function]:
     def run(form: Function, reach: Any) -> Traced:
         positional = Positional(form, call)
         leaves, structure = flatten(positional.values)
-        return trace_function(positional, name, leaves, lambda xs: (unflatten(structure, xs), {}), reach=reach)
+        orders = list(map(order_of_argument, leaves))
+        return trace_function(
+            positional, name, leaves, lambda xs: (unflatten(structure, xs), {}), reach=reach, orders=orders
+        )
 
     return trace_converting(name_of(name, fun), fun, run)
 

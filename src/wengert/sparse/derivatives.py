@@ -10,13 +10,14 @@ import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.source_positions import user_stacklevel
+from wengert.core.memory.memory_layout import order_of_argument
 from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.primitives.sparse.storage_pattern import pattern_of
 from wengert.sparse.block_layout import Block
-from wengert.sparse.derivative_arguments import Call, describe_inputs, kind_of_leaf
+from wengert.sparse.derivative_arguments import ARRAYS, Call, describe_inputs, kind_of_leaf
 from wengert.sparse.derivative_program import Program, make_program
 from wengert.sparse.plan_choice import Request, warn_of_many
 from wengert.sparse.plans import Plan
@@ -66,7 +67,7 @@ class SparseDerivative(LikeFunction):
             call = self.take_apart(args, kwargs)
             program = programs.get(call.key)
             if program is None:
-                if self.prepared is not None and call.key != self.prepared.key:
+                if self.prepared is not None and call.key[:2] != self.prepared.key[:2]:
                     raise self.changed(call)
                 program, programs = self.make(call, state)
             if kind is not None:
@@ -109,7 +110,9 @@ class SparseDerivative(LikeFunction):
         options = self.request.options
         chosen = resolve_positions(options.name, options.argnums, len(args))
         leaves, structure = flatten((args, kwargs))
-        return Call(args, kwargs, chosen, (structure, tuple([kind_of_leaf(options.name, leaf) for leaf in leaves])))
+        kinds = tuple([kind_of_leaf(options.name, leaf) for leaf in leaves])
+        orders = tuple([order_of_argument(leaf) if isinstance(leaf, ARRAYS) else None for leaf in leaves])
+        return Call(args, kwargs, chosen, (structure, kinds, orders))
 
     def changed(self, call: Call) -> ShapeError:
         """Return the error about arguments of another kind than the function was prepared for."""
@@ -159,7 +162,7 @@ def kind_of_arrays(args: tuple[Any, ...]) -> Any:
     for x in args:
         if type(x) is not np.ndarray:
             return None
-        found += [x.shape, x.dtype]
+        found += [x.shape, x.dtype, order_of_argument(x)]
     return tuple(found)
 
 

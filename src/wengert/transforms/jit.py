@@ -19,7 +19,7 @@ from wengert.core.diagnostics.source_positions import Position, user_stacklevel
 from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.graph.identity import identity_of_static
 from wengert.core.graph.variable import Variable
-from wengert.core.memory.memory_layout import Strides, in_normal_form, strides_of
+from wengert.core.memory.memory_layout import order_of_argument
 from wengert.core.memory.views import current
 from wengert.core.primitives.signatures import MISSING
 from wengert.core.values.aval import NUMBERS, aval_of, aval_text, is_number
@@ -489,13 +489,6 @@ def find_refused(leaves: Sequence[Any]) -> Any:
         except (DtypeError, RangeError):
             return leaf
     return None
-
-
-def order_of_argument(x: Any) -> Strides:
-    """Return the strides of an argument in normal form; most are in C order, so that is asked first."""
-    if type(x) is np.ndarray and x.flags.c_contiguous and x.ndim:
-        return None
-    return in_normal_form(x.shape, strides_of(x), x.dtype.itemsize) if np.ndim(x) else strides_of(x)
 
 
 def own_memory(value: Any, leaves: Sequence[Any]) -> Any:

@@ -3,22 +3,30 @@
 `solve_ivp(lambda t, y: -k * y, ...)` in a loop has another function each time, of the same code, and another `k`. What
 is compiled for the first serves all, with `k` as an argument. Floats and arrays of them that variables of functions
 hold, directly, in containers, or as variables of further functions of the user, become arguments. Everything else
-(integers, strings, attributes of objects, classes) is compared by what it holds whenever a program is looked up.
+(integers, strings, attributes of objects, functions and classes) is compared by what it holds whenever a program is
+looked up. What holds something that nobody can look at equals nothing, so that no program is kept for it.
 """
 
 from __future__ import annotations
 
 import dis
 import functools
-from collections.abc import Hashable, Iterator, Sequence
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from wengert.control.code_owners import is_library
-from wengert.control.mutable_state import content_of, holder_of
-from wengert.control.reachable_state import is_users_module, names_of
+from wengert.control.mutable_state import AttributesHolder, content_of, holder_of, is_users
+from wengert.control.reachable_state import (
+    LEADING,
+    is_users_module,
+    keys_of,
+    modules_named,
+    names_of,
+    special_methods,
+)
 from wengert.control.side_effects import effect_error, has_been_written
 from wengert.control.variable_places import UNBOUND
 from wengert.core.containers.tree_leaves import flatten, nesting_error, unflatten
@@ -28,13 +36,16 @@ from wengert.core.memory.memory_layout import axes_in_memory
 from wengert.core.memory.write_watches import snapshot
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.tensor import Tensor
-from wengert.support.attributes import own_attributes, with_closure
+from wengert.support.attributes import attribute, class_attribute, own_attributes, with_closure
 from wengert.support.function_protocol import LikeFunction
 
 NUMBERS = frozenset((float, complex))
 BLOCK = 1 << 15
 """Words that are compared at once, so that what says where they differ stays in the cache."""
 STATIC = frozenset((int, bool, str, bytes, type(None)))
+DEEPEST = 30
+"""Objects of packages inside of each other that are looked at."""
+CONSTANTS = BuiltinFunctionType, np.ufunc, np.dtype, range, slice, type(Ellipsis), type(UNBOUND)
 
 
 class Elements:
@@ -122,6 +133,7 @@ class OuterValues:
         self.parts: list[Hashable] = [lifted]
         self.leaves: list[Any] = []
         self.known: dict[int, tuple[int, Any, Any]] = {}
+        self.depth = 0
         self.values = values
         try:
             self.templates = [self.enter(value, lifted) for value in values]
@@ -195,6 +207,7 @@ class OuterValues:
             self.parts.append(Object(function))
             for content in map(content_of, function.__closure__ or ()):  # what a transformation is of
                 self.enter(content, False)
+            self.enter_attributes(function)
             return None
         self.parts.append(Object(function.__code__))
         template = self.know(function, FunctionTemplate(function))
@@ -209,6 +222,7 @@ class OuterValues:
         self.enter_global_variables(function, template, lifted, own)
         for default in (function.__defaults__, function.__kwdefaults__):
             self.enter(default, False)
+        self.enter_attributes(function)
         if not template.reaches():
             return self.know(function, None)
         return template
@@ -218,17 +232,27 @@ class OuterValues:
     ) -> None:
         """Add what a function's global variables hold, and those of further modules of the user that it may name."""
         space, names = function.__globals__, names_of(function.__code__)
-        for name in names:
+        for name in sorted(names):
             if name not in space or name in own or name.startswith("__"):
                 continue
             value = space[name]
             inside = self.enter(value, lifted)
             if inside is not None:
                 template.names[name] = value, inside
-            if issubclass(type(value), ModuleType) and is_users_module(value):
-                held = own_attributes(value)
-                for key in names.intersection(held):
-                    self.enter(held[key], False)
+        modules = [space[name] for name in sorted(names) if name in space] + modules_named(names, space)
+        seen: set[int] = set()
+        while modules:
+            module = modules.pop()
+            if not issubclass(type(module), ModuleType) or id(module) in seen or not is_users_module(module):
+                continue
+            seen.add(id(module))
+            held = own_attributes(module)
+            for key in sorted(names.intersection(held)):
+                self.parts.append(key)
+                self.enter(held[key], False)
+                modules.append(held[key])
+        if "globals" in names:
+            self.enter({key: space[key] for key in space if not key.startswith("__")}, False)
 
     def enter_bound(self, value: Any, lifted: bool) -> Any:
         """Add a method or a partial."""
@@ -243,9 +267,10 @@ class OuterValues:
         return self.know(value, template if template.reaches() else None)
 
     def enter_object(self, value: Any) -> None:
-        """Add an object, of the user's with what it holds, which is compared, or a transformation of functions."""
+        """Add an object with what it holds, or leads to, which is compared, or a transformation of functions."""
         self.parts.append(Object(value))
-        if issubclass(type(value), ModuleType):
+        kind = type(value)
+        if issubclass(kind, ModuleType):
             return
         if issubclass(type(value), LikeFunction):
             for content in own_attributes(value).values():
@@ -253,13 +278,47 @@ class OuterValues:
                     self.enter(content, False)
             return
         holder = holder_of(value, "")
-        if holder is None:
+        leads = next((leads for led, leads in LEADING if issubclass(kind, led)), None)
+        if holder is not None:
+            self.enter_items(holder.contents())
+            self.enter(keys_of(value), False)
+        if leads is not None:
+            self.enter(tuple(leads(value)), False)
+        if issubclass(kind, type):
+            self.enter_class(value)
+        elif holder is not None or is_users(kind):
+            self.enter(kind, False)
+        elif leads is None:
+            self.enter_unfamiliar(value, kind)
+
+    def enter_class(self, value: type) -> None:
+        """Add the methods that Python calls by itself, the bases and the class of a class of the user."""
+        if is_users(value):
+            for inside in (*special_methods(value), *value.__mro__[1:-1], type(value)):
+                self.enter(inside, False)
+
+    def enter_unfamiliar(self, value: Any, kind: type) -> None:
+        """Add an object of Python's or of a package with its attributes; what shows none, or is deep, has no equal."""
+        if kind.__module__.partition(".")[0] == "wengert":  # what others are made of, beside what it remembers
+            self.enter(attribute(value, "__wrapped__"), False)
             return
-        for key, content in holder.contents().items():
+        held = AttributesHolder(value, "").contents()
+        if self.depth == DEEPEST or not (held or is_constant(kind)):
+            self.parts.append(Object(object()))
+            return
+        self.depth += 1
+        self.enter_items(held)
+        self.depth -= 1
+
+    def enter_attributes(self, function: FunctionType) -> None:
+        """Add the attributes of a function, by which some hold what they read."""
+        self.enter_items(own_attributes(function))
+
+    def enter_items(self, items: Mapping[Any, Any]) -> None:
+        """Add names, or other keys, with what stands there."""
+        for key, content in list(items.items()):
             self.parts.append(key if isinstance(key, Hashable) else Object(key))
             self.enter(content, False)
-        if not issubclass(type(value), type):
-            self.enter(type(value), False)
 
     def emptied(self) -> OuterValues:
         """Return the same of values with zeros for the arguments, which a program keeps."""
@@ -279,6 +338,12 @@ def assigned_by(code: CodeType) -> frozenset[str]:
     """Return the variables from outside that a function assigns to, as one does that counts its calls."""
     found = dis.get_instructions(code)
     return frozenset(x.argval for x in found if x.opname in ("STORE_GLOBAL", "STORE_DEREF"))
+
+
+def is_constant(kind: type) -> bool:
+    """Tell whether objects of a class without attributes never change, or hold what no program is to depend on."""
+    by_value = class_attribute(kind, "__hash__") not in (None, object.__hash__)  # who has its own is a value
+    return by_value or kind is object or issubclass(kind, CONSTANTS) or kind.__module__ in ("_thread", "_io")
 
 
 def zeros_like(leaf: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,6 +15,7 @@ from wengert.core.diagnostics.argument_checks import as_whole, require_callable
 from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.graph.equation import require_graph
 from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.memory.memory_layout import Strides, order_of_argument
 from wengert.core.primitives.traced_rules import CONVERTING, TRACING_CALLS
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.object_arrays import leaves_of_result
@@ -45,11 +47,12 @@ def trace_function(
     rebuild: Callable[[Sequence[Any]], Any],
     names: Sequence[str] = (),
     reach: Reach | None = None,
+    orders: Sequence[Strides] = (),
 ) -> Traced:
     """Trace a function to a graph.
 
-    Of the examples only shapes and dtypes matter; `rebuild` puts leaves into the containers of the arguments, and
-    `reach` is what the function can reach, if that is known already.
+    Of the examples only shapes and dtypes matter; `rebuild` puts leaves into the containers of the arguments, `reach`
+    is what the function can reach, if that is known already, and `orders` says how leaves lie in memory.
     """
     structure: Any = None
 
@@ -62,7 +65,7 @@ def trace_function(
 
     label = name_of(name, function)
     with reach or Reach(label, function):
-        graph, captured = stage_function(flat, list(map(aval_of, leaves)), label, names)
+        graph, captured = stage_function(flat, list(map(aval_of, leaves)), label, names, orders)
     return Traced(simplify_graph(graph), structure, tuple(captured))
 
 
@@ -122,7 +125,7 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
         function: a function of arrays, in any containers.
 
     Returns:
-        A function of examples, of which only shapes and dtypes matter, that returns the graph.
+        A function of examples, of which only shapes, dtypes and orders in memory matter, that returns the graph.
 
     Raises:
         DtypeError: an example is not a number or a numeric array.
@@ -143,9 +146,11 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
         names = input_names(function, accessors_of(structure))
         for leaf, label in zip(leaves, names, strict=True):
             require_numeric(leaf, label)
+        orders = list(map(order_of_argument, leaves))
 
         def graph_of(form: Callable[..., Any], reach: Reach) -> Graph:
-            return trace_function(form, "trace", leaves, lambda xs: unflatten(structure, xs), names, reach).graph
+            rebuild: Callable[[Sequence[Any]], Any] = functools.partial(unflatten, structure)
+            return trace_function(form, "trace", leaves, rebuild, names, reach, orders).graph
 
         return trace_converting(name_of("trace", function), function, graph_of)[0]
 
@@ -222,8 +227,8 @@ def gradient(graph: Graph, wrt: int | str | Sequence[int | str] | None = None, *
         seeds = [ones_for(x) if i == position else None for i, x in enumerate(run.outputs)]
         return (*run.values(), *run.swept(seeds, retain=False))
 
-    avals = [variable.aval for variable in graph.inputs]
-    return trace_function(both, "gradient", avals, lambda xs: (xs, {}), [v.name for v in graph.inputs]).graph
+    avals, names, orders = zip(*[(v.aval, v.name, v.strides) for v in graph.inputs], strict=True)
+    return trace_function(both, "gradient", avals, lambda xs: (xs, {}), names, orders=orders).graph
 
 
 def output_position(graph: Graph, output: int) -> int:

@@ -158,6 +158,13 @@ def strides_of(value: Any) -> Strides:
     return getattr(value, "strides", None)  # a variable has them, a Python number has not
 
 
+def order_of_argument(x: Any) -> Strides:
+    """Return the strides of an argument in normal form; most are in C order, so that is asked first."""
+    if type(x) is np.ndarray and x.flags.c_contiguous and x.ndim:
+        return None
+    return in_normal_form(x.shape, strides_of(x), x.dtype.itemsize) if np.ndim(x) else strides_of(x)
+
+
 def is_scalar(x: Handle) -> bool:
     """Tell whether a value is a scalar of NumPy, which `+=` does not change, not an array without axes."""
     trace = x._trace

@@ -134,12 +134,14 @@ def integrate(function: Callable[[Any], Any], limit: int, epsabs: Any, epsrel: A
     return value, error, error <= np.maximum(epsabs, epsrel * np.abs(value))
 
 
-def over_line(function: Callable[[Any], Any], a: Any, b: Any) -> tuple[Callable[[Any], Any], float]:
+def over_line(function: Callable[[Any], Any], a: Any, b: Any) -> tuple[Callable[[Any], Any], Any]:
     """Return a function of places in the unit interval that has the integral of another one from a to b, and a sign.
 
     Places are closer together towards limits, as s**2, so that an integrand that is infinite there as 1 / sqrt(x), or
     has a root, is smooth.
     """
+    if not (is_concrete(a) and is_concrete(b)):
+        return over_unknown_line(function, a, b)
     low, high = end_of(a), end_of(b)
     if low == high and low:
         return lambda s: 0.0 * s, 1.0
@@ -158,22 +160,44 @@ def over_line(function: Callable[[Any], Any], a: Any, b: Any) -> tuple[Callable[
     return stretched, 1.0
 
 
+def over_unknown_line(function: Callable[[Any], Any], a: Any, b: Any) -> tuple[Callable[[Any], Any], Any]:
+    """Return what `over_line` does, for limits of which nobody knows whether they are infinite; lanes may differ."""
+    low, high, turned = np.minimum(a, b), np.maximum(a, b), a > b
+    is_low, is_high = np.isinf(low), np.isinf(high)
+    begin, end = np.where(is_low, 0.0, low), np.where(is_high, 0.0, high)
+
+    def placed(s: Any) -> Any:
+        finite = begin + (end - begin) * (s * s * (3.0 - 2.0 * s)), (end - begin) * 6.0 * s * (1.0 - s)
+        far, width = s * s / (1.0 - s), s * (2.0 - s) / (1.0 - s) ** 2
+        side = np.abs(2.0 * s - 1.0)  # of the whole line each half begins in the middle
+        whole = np.sign(2.0 * s - 1.0) * side * side / (1.0 - side), 2.0 * side * (2.0 - side) / (1.0 - side) ** 2
+        place = np.where(is_low, np.where(is_high, whole[0], end - far), np.where(is_high, begin + far, finite[0]))
+        share = np.where(is_low & is_high, whole[1], np.where(is_low | is_high, width, finite[1]))
+        return function(place) * np.where(low == high, 0.0, share)
+
+    return placed, np.where(turned, -1.0, 1.0)
+
+
 def end_of(limit: Any) -> float:
     """Return the sign of an infinite limit; 0 for others, those that are traced among them."""
     return float(np.sign(raw(limit))) if is_concrete(limit) and np.isinf(raw(limit)) else 0.0
 
 
-def at_limit(function: Callable[[Any], Any], limit: Any) -> Any:
+def at_limit(function: Callable[[Any], Any], limit: Any, other: Any) -> Any:
     """Return the integral from where a limit is to where it goes, which is 0 and has all derivatives of the integral.
 
-    Those up to the eighth are exact, since so is the rule for the polynomials that they are of.
+    Those up to the eighth are exact, since so is the rule for the polynomials that they are of. Where a limit is
+    infinite, derivatives by it are 0; there the integrand is called for a place that is between it and the other one.
     """
     if type(limit) is not Tensor or limit._trace is None:
         return 0.0
     places, weights = scipy.special.roots_legendre(4)
-    here = stop_gradient(limit)
-    way = limit - here
-    return way * (function(here + way * (places + 1.0) / 2.0) @ (weights / 2.0))
+    here, there = stop_gradient(limit), stop_gradient(other)
+    is_finite = np.isfinite(here)
+    way = np.where(is_finite, limit, 0.0) - np.where(is_finite, here, 0.0)
+    inside = np.where(np.isfinite(there), there, 0.0) + np.sign(here)
+    begin: Any = np.where(is_finite, here, inside)
+    return way * (function(begin + way * (places + 1.0) / 2.0) @ (weights / 2.0))
 
 
 def quad(
@@ -195,7 +219,8 @@ def quad(
 
     Args:
         func: `func(x, *args)` returns a number.
-        a: the lower limit; -numpy.inf is allowed where it is known.
+        a: the lower limit; -numpy.inf is allowed, also where it is traced, or of some lanes alone. Derivatives by an
+            infinite limit are 0.
         b: the upper limit, likewise.
         args: further arguments of `func`, a tuple; one that is no tuple is the only one.
         full_output: 0; there is no further output.
@@ -247,7 +272,7 @@ def quad(
         text = f"quad: {most} intervals leave an error of {float(raw(np.sum([e for _, e, _ in found]))):.2g}; "
         text += "a smooth integrand is needed. Pass points where it is not smooth, or a larger limit."
         warnings.warn(text, IntegrationWarning, stacklevel=user_stacklevel())
-    moved = at_limit(function, b) - at_limit(function, a)
+    moved = at_limit(function, b, a) - at_limit(function, a, b)
     return sum([value for value, *_ in found]) + moved, np.abs(sum([error for _, error, _ in found]))
 
 
