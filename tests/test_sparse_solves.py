@@ -188,6 +188,15 @@ def test_what_has_not_converged_has_a_value_and_no_derivative() -> None:
     assert int(linalg.gmres(linalg.LinearOperator((SIZE, SIZE), lambda x: FULL @ x), B, maxiter=1, restart=2)[1]) == 1
 
 
+def test_operators_with_a_shift() -> None:
+    def solve(d: Any) -> Any:
+        return linalg.minres(linalg.LinearOperator((2, 2), lambda x: d * x), np.ones(2), shift=0.5, rtol=1e-12)
+
+    d = np.array([2.0, 4.0])
+    assert int(solve(d)[1]) == 0
+    np.testing.assert_allclose(wg.grad(lambda d: solve(d)[0].sum())(d), -1 / (d - 0.5) ** 2, rtol=1e-9)
+
+
 def test_refusals_of_systems() -> None:
     singular = scipy.sparse.csr_array(np.diag([1.0, 0.0]))
     singular.eliminate_zeros()

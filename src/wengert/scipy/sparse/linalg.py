@@ -225,13 +225,18 @@ def solve_operator(name: str, a: LinearOperator, b: Any, x0: Any, options: dict[
 
     right = right_side(name, a.shape[0], b, 1)
     given = {key: value for key, value in options.items() if value is not None}
+    shift, matvec = given.pop("shift", 0.0), a.matvec
+
+    def product(x: Any) -> Any:
+        """Return the product with what `minres` solves, which its residual and its derivatives are of, too."""
+        return matvec(x) - shift * x if shift else matvec(x)
 
     def solve(matvec: Callable[[Any], Any], b: Any) -> Any:
         operator = linalg.LinearOperator(a.shape, matvec=matvec, dtype=a.dtype or b.dtype)
         return getattr(linalg, name)(operator, b, x0=x0, **given)[0]
 
-    x = linear_solve(a.matvec, right, solve, symmetric=name in SYMMETRIC)
-    far = np.linalg.norm(right - a.matvec(x)) > np.maximum(
+    x = linear_solve(product, right, solve, symmetric=name in SYMMETRIC)
+    far = np.linalg.norm(right - product(x)) > np.maximum(
         options["rtol"] * np.linalg.norm(right), options.get("atol") or 0.0
     )
     return x, np.where(far, options.get("maxiter") or 10 * a.shape[0], 0)
