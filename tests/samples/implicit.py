@@ -8,12 +8,32 @@ import numpy as np
 
 from tests.samples.base import fixed, normal, sample
 from wengert.core.values.dispatch import apply
+from wengert.implicit.factored import factored_solution, factors, probed
 from wengert.implicit.systems import certified, linear_solution
+from wengert.optim.iterations import regular_solution
 
 
 def solved(columns: Any, b: Any, transposed: bool) -> Any:
     """Return the solution of a system or its transpose."""
     return apply(linear_solution, columns, b, transposed=transposed, name="sample", singular="raise", tol=1e-3)
+
+
+def solved_by_factors(columns: Any, b: Any, transposed: bool) -> Any:
+    """Return the solution of a system, or of its transpose, by factors of the matrix, as graphs find it."""
+    packed, pivots = apply(factors, columns)
+    options = {"transposed": transposed, "name": "sample", "singular": "raise", "tol": 1e-3}
+    return apply(factored_solution, columns, packed, b, pivots, **options)
+
+
+def probed_by_factors(matrix: Any, b: Any) -> Any:
+    """Return a solution of which only the size matters."""
+    packed, pivots = apply(factors, matrix)
+    return apply(probed, packed, b, pivots)
+
+
+def solved_if_regular(matrix: Any, b: Any) -> Any:
+    """Return the solution of a system."""
+    return apply(regular_solution, matrix, b)
 
 
 def certified_side(right: Any, excess: Any) -> Any:
@@ -29,5 +49,10 @@ def regular(count: int) -> Any:
 SAMPLES = [
     sample("linear_solution", solved, regular(3), normal(3, 2), transposed=False),
     sample("linear_solution", solved, regular(3), normal(3, 1), transposed=True),
+    sample("regular_solution", solved_if_regular, fixed(np.array([[3.0, 1.0], [1.0, 2.0]])), fixed(np.eye(2))),
+    sample("factored_solution", solved_by_factors, regular(3), normal(3, 2), transposed=False),
+    sample("factored_solution", solved_by_factors, regular(3), normal(3, 1), transposed=True),
+    sample("probed_factors", probed_by_factors, fixed(np.array([[3.0, 1.0], [1.0, 2.0]])), fixed(np.eye(2))),
+    sample("jacobian_factors", lambda a: apply(factors, a)[0], fixed(np.array([[3.0, 1.0], [1.0, 2.0]]))),
     sample("certified", certified_side, normal(3), fixed(np.float64(0.5))),
 ]

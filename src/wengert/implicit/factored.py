@@ -17,6 +17,7 @@ import numpy as np
 
 from wengert.core.forms.batching import aligned
 from wengert.core.forms.routine import Routine
+from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import constant, opaque
 from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
@@ -106,11 +107,12 @@ def evaluate_factored(columns: Any, _packed: Any, b: Any, _pivots: Any, **params
 
 
 def vjp_factored(
-    ct: Any, out: Any, columns: Any, packed: Any, _b: Any, pivots: Any, *, transposed: bool, **options: Any
+    ct: Any, out: Any, columns: Any, packed: Any, b: Any, pivots: Any, *, transposed: bool, **options: Any
 ) -> tuple[Any, None, Any, None]:
     """Solve with the transpose; see `wengert.implicit.systems.vjp_solution`."""
     ct_b = apply(factored_solution, columns, packed, ct, pivots, transposed=not transposed, **options)
-    return -(out @ ct_b.mT) if transposed else -(ct_b @ out.mT), None, ct_b, None
+    ct_a = -(out @ ct_b.mT) if transposed else -(ct_b @ out.mT)
+    return unbroadcast(ct_a, columns.shape), None, unbroadcast(ct_b, b.shape), None
 
 
 def jvp_factored(
