@@ -52,6 +52,9 @@ OWN_BATCH = {
     "quantile_collect": "as in quantile",
     "quantile_distribute": "as in quantile",
     "iterative_solve": "each lane takes steps of its own",
+    "bordered_solve": "as in iterative_solve",
+    "sparse_eigh": "as in iterative_solve",
+    "sparse_eigvalsh": "as in iterative_solve",
     "normal_solve": "as in iterative_solve",
     "sparse_lsmr": "as in iterative_solve",
     "sparse_lsqr": "as in iterative_solve",
@@ -60,6 +63,7 @@ OWN_BATCH = {
     "sparse_product": "lanes are further columns of the other factor, or matrices along a diagonal",
     "solve": "a vector on the right is one only without lanes",
     "linear_solution": "right-hand sides of lanes that share a matrix are columns of one system",
+    "factored_solution": "as in linear_solution",
     "unravel_index": "the rows of the result stand in front of all lanes",
 }
 """Primitives with a rule of their own for lanes, and why their form does not give it."""

@@ -546,7 +546,7 @@ WITHOUT_KERNEL = {
         "spence tandg"
     ),
     "They look at all elements along an axis, or raise an error that depends on elements": (
-        "fitted ravel_multi_index within"
+        "converged fitted ravel_multi_index within"
     ),
     "There is no opcode that counts bits": "bitwise_count",
     "Its numbers are those of NumPy's generator for each key": "gamma_path",

@@ -99,6 +99,7 @@ LISTED = [
         "dx=1j|*of float32|*of complex64",
         "SciPy converts to doubles, and drops the imaginary part",
     ),
+    Listed("other", "scipy.integrate.*quad", "*", "the estimate of an integral's error is its own"),
     Listed("other", "scipy.integrate.solve_ivp", "1: *", "SciPy forgets the output times of empty intervals"),
     Listed("refused", "scipy.integrate.solve_ivp", "1: *inf", "steps do not get to infinity"),
     Listed(
