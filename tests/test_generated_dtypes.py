@@ -30,7 +30,7 @@ from tests.test_generated_modes import (
     refused_where_elements_decide,
     stacked,
 )
-from wengert.errors import DtypeError
+from wengert.errors import DtypeError, NumericalError
 
 GAUGES = {"eigh", "svd", "relative_eigh", "scipy_eigh", "scipy_qr", "scipy_svd"}
 """Primitives that have complex samples of their own, which do not depend on the phases of vectors."""
@@ -46,9 +46,10 @@ OF_REAL_NUMBERS = {
     ),
     *("polygamma_difference", "incomplete_elliptic_derivative", "logistic", "logistic_derivative"),
     *("logsumexp_sign", "softsign"),
-    *("by_eigenvalues", "by_relative_eigenvalues"),
+    *("by_eigenvalues", "by_relative_eigenvalues", "by_singular_values"),
+    *("normal_solve", "sparse_lsmr", "sparse_lsqr", "sparse_eigh", "sparse_eigvalsh"),
 }
-"""Primitives that only functions of real numbers have in their rules."""
+"""Primitives that only functions of real numbers have, or have in their rules, and samples that are Hermitian."""
 REFUSED = {"ive", "jve", "kve", "riemann_zeta", "yve"}
 """Primitives that SciPy has of complex numbers and whose derivative there is an error."""
 
@@ -78,7 +79,7 @@ def is_known(sample: Sample) -> bool:
     call = call_of(sample)
     try:
         found = float_leaves(call(*call.copies()))
-    except (TypeError, ValueError, IndexError, NotImplementedError, np.linalg.LinAlgError):
+    except (TypeError, ValueError, IndexError, NotImplementedError, np.linalg.LinAlgError, NumericalError):
         return False
     return bool(found) and all(np.all(np.isfinite(x)) for x in found)
 

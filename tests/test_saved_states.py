@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import stat
 import zipfile
 from pathlib import Path
@@ -61,7 +62,7 @@ def test_damaged_files_are_refused_or_read_as_they_were_saved(request: pytest.Fi
         try:
             found = optim.load(io.BytesIO(damaged))
         except FileFormatError as error:
-            assert "optim.load: a file that cannot be read (" in str(error)  # noqa: PT017 - others may load
+            assert re.match(r"optim.load: (a file that|an archive with) ", str(error))  # noqa: PT017 - others may load
             refused += 1
         else:  # dates, and what archives say twice, decide nothing
             assert is_same(found, TREE)
@@ -105,7 +106,7 @@ def array_file(header: str) -> bytes:
     ],
 )
 def test_what_nobody_saved_is_refused_without_much_memory(file: io.BytesIO) -> None:
-    with pytest.raises(FileFormatError, match=r"^optim.load: a file that cannot be read .* Save it again\.$"):
+    with pytest.raises(FileFormatError, match=r"^optim.load: a file that .* Save it again\.$"):
         optim.load(file)
 
 
