@@ -384,3 +384,35 @@ def test_budgets_are_refused_by_name():
         value_and_grad(loss, (X, Y), memory="lots")
     with pytest.raises(RangeError, match=r"distributed.batches: budget=0; a positive number of bytes"):
         partitions(X).batches(4, budget=0)
+
+
+def test_batches_are_no_part_of_the_data():
+    x = np.zeros(10)
+    for (batch,) in partitions(x, count=2).batches(4):
+        batch += 1.0
+    assert not x.any()
+
+
+@pytest.mark.parametrize("jit", [True, False])
+@pytest.mark.parametrize("rows", [6, 600])
+def test_losses_that_write_to_rows_leave_the_data_as_it_is(rows, jit):
+    x, y, w = np.linspace(-1.0, 1.0, 2 * rows).reshape(rows, 2), np.ones(rows), np.array([0.5, 2.0])
+
+    def residuals(w, x, y):
+        x *= 2.0
+        return x @ w - y
+
+    def loss(w, x, y):
+        return np.sum(residuals(w, x, y) ** 2)
+
+    before, wide = x.copy(), 2.0 * x
+    data, r = partitions((x, y), count=2), wide @ w - y
+    gradient = distributed.grad(loss, data, jit=jit)
+    for _ in range(2):
+        np.testing.assert_allclose(gradient(w), 2.0 * wide.T @ r)
+    np.testing.assert_allclose(distributed.hvp(loss, data, jit=jit)(w, w), 2.0 * wide.T @ wide @ w)
+    np.testing.assert_allclose(distributed.gauss_newton_product(residuals, data, jit=jit)(w, w), wide.T @ wide @ w)
+    np.testing.assert_allclose(distributed.normal_equations(residuals, data, jit=jit)(w)[1], wide.T @ r)
+    np.testing.assert_array_equal(x, before)
+    x.flags.writeable = False
+    np.testing.assert_allclose(distributed.grad(loss, partitions((x, y), count=2), jit=jit)(w), 2.0 * wide.T @ r)

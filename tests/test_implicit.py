@@ -484,3 +484,24 @@ def steps_of_newton(matrix: Any, b: Any) -> Any:
     for _ in range(8):
         x = x - np.linalg.solve(matrix + np.diag(x**2) * 0.03, matrix @ x + x**3 / 100 - b)
     return x
+
+
+def test_equations_may_write_to_their_arguments() -> None:
+    def step(x: Any, a: Any) -> Any:
+        x *= 0.5
+        found = x + 0.25 * a
+        a *= 3.0
+        return found
+
+    def cost(x: Any, a: Any) -> Any:
+        x -= a
+        found = np.sum(x**2) + np.sum(a)
+        a *= 2.0
+        return found
+
+    b = np.array([1.0, 2.0])
+    solve, least = custom_fixed_point(step)(lambda a: np.asarray(a) * 0.5), stationary(cost, np.asarray)
+    np.testing.assert_allclose(wg.jacobian(solve)(b), 0.5 * np.eye(2))
+    assert least(b) == 3.0
+    np.testing.assert_allclose(wg.grad(least)(b), [1.0, 1.0])
+    np.testing.assert_array_equal(b, [1.0, 2.0])

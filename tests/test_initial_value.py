@@ -548,3 +548,28 @@ def test_errors_of_events_and_masses(error, text, options):
     with pytest.raises(error) as caught:
         solve_ivp(**{"fun": lambda t, y: -y, "t_span": (0.0, 1.0), "y0": [1.0, 2.0], **options})
     assert text in str(caught.value)
+
+
+# Functions that write to their arguments
+
+
+@pytest.mark.parametrize("method", ["RK45", "Rodas5P"])
+def test_what_functions_write_to_their_arguments_is_seen_by_that_call_alone(method):
+    def slope(t, y, a):
+        y *= a
+        a *= 2.0
+        return y
+
+    def event(t, y, a):
+        y -= a
+        return y[0]
+
+    def looking(t, y, a):
+        return slope(t, y, a) * (1.0 if float(a[0]) > 0 else 0.0)
+
+    for fun in slope, looking:
+        a, y0 = np.array([2.0]), np.ones(1)
+        found = solve_ivp(fun, (0.0, 1.0), y0, method, events=event, args=(a,), rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(found.y[0, -1], np.exp(2.0), rtol=1e-6)
+        np.testing.assert_allclose(found.t_events[0], [np.log(2.0) / 2.0], rtol=1e-6)
+        assert (a[0], y0[0]) == (2.0, 1.0)

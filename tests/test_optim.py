@@ -889,3 +889,56 @@ def test_names_of_pytorch_optimizers_say_what_is_written_here() -> None:
 def test_states_of_others_and_integers_are_refused(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+# Functions that write to their arguments, or raise
+
+
+def written(x: Any, a: Any) -> Any:
+    """Have the roots 3 and -1 for a = 2, by way of writes."""
+    x -= 1.0
+    a *= 2.0
+    return x**2 - a
+
+
+def halved(x: Any, a: Any) -> Any:
+    """Have the fixed point 2 for a = 2, by way of writes."""
+    x += a
+    a *= 2.0
+    return x * 0.5
+
+
+@pytest.mark.parametrize("jit", [True, False])
+def test_functions_that_write_to_their_arguments_are_solved(jit: bool) -> None:
+    solvers = {
+        "newton": lambda x, a: optim.root(written, x, (a,), "newton", jit=jit).x,
+        "hybr": lambda x, a: optim.root(written, x, (a,), jit=jit).x,
+        "least squares": lambda x, a: optim.least_squares(written, x, (a,), jit=jit).x,
+        "bracket": lambda x, a: optim.root_scalar(lambda x, a: written(x, a)[0], (a,), bracket=(2, 4), jit=jit).root,
+    }
+    iterations = {
+        "fixed point": lambda x, a: optim.fixed_point(halved, x, (a,), tol=1e-12, jit=jit).x,
+        "anderson": lambda x, a: optim.anderson(halved, x, (a,), tol=1e-12, jit=jit).x,
+    }
+    for right, some in ((3.0, solvers), (2.0, iterations)):
+        for name, solve in some.items():
+            x, a = np.array([5.0]), np.array([2.0])
+            np.testing.assert_allclose(solve(x, a), right, atol=1e-7, err_msg=name)
+            assert (x[0], a[0]) == (5.0, 2.0), name
+            if jit:  # an ndarray does not hold what is differentiated
+                slope = wg.grad(lambda a, solve=solve, x=x: np.sum(solve(x, a)))(a)
+                np.testing.assert_allclose(slope, 0.5 if right == 3.0 else 1.0, rtol=1e-6, err_msg=name)
+
+
+def test_exceptions_of_functions_come_through_while_solvers_are_traced() -> None:
+    calls: list[int] = []
+
+    def once(x: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise ValueError("no more")
+        return x * x - 2.0
+
+    with pytest.raises(ValueError, match="no more"):
+        optim.root(once, np.ones(2), method="newton")
+    assert len(calls) == 2

@@ -142,3 +142,15 @@ def test_errors() -> None:
         integrate.nquad(np.exp, [(0.0, 1.0)], opts=[{}, {}])
     with pytest.raises(GraphError, match="differs from lane to lane"):
         integrate.quad(lambda x: x if x > 0.5 else 0.0, 0.0, 1.0)
+
+
+def test_what_integrands_write_to_arguments_is_seen_by_that_call_alone() -> None:
+    def integrand(x: Any, a: Any) -> Any:
+        a *= 2.0
+        return x * a[0]
+
+    a = np.ones(1)
+    np.testing.assert_allclose(integrate.quad(integrand, 0.0, 1.0, args=(a,))[0], 1.0)
+    np.testing.assert_allclose(integrate.fixed_quad(integrand, 0.0, 1.0, args=(a,))[0], 1.0)
+    np.testing.assert_allclose(integrate.dblquad(lambda _, x, a: integrand(x, a), 0.0, 1.0, 0.0, 1.0, (a,))[0], 1.0)
+    assert a[0] == 1.0

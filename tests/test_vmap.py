@@ -393,6 +393,20 @@ def test_arguments_are_not_written_to() -> None:
     np.testing.assert_array_equal(shared.numpy(), SHARED)
 
 
+def test_writes_to_what_lanes_share_are_the_same_in_batches() -> None:
+    def f(row: Any, shared: Any) -> Any:
+        shared *= 2.0
+        return row - shared
+
+    rows, found = np.arange(10.0).reshape(5, 2), []
+    for batch_size in (None, 1, 2):
+        shared = np.ones(2)
+        found.append((wg.vmap(f, (0, None), batch_size=batch_size)(rows, shared), shared))
+    for result, shared in found:
+        np.testing.assert_array_equal(result, rows - 2.0)
+        np.testing.assert_array_equal(shared, [2.0, 2.0])
+
+
 def test_evaluated_once_for_all_lanes() -> None:
     calls: list[int] = []
     wg.vmap(lambda x: calls.append(1) or x)(X)

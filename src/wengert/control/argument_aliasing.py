@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.diagnostics.source_positions import Position, caller, position_of
 from wengert.core.memory.buffers import forbid_writes
 from wengert.core.memory.views import base_and_path
+from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import GraphError, UsageError
 from wengert.primitives.indexing.index_forms import require_writable_window
@@ -22,6 +24,23 @@ from wengert.traces.transient import Transient
 Written = Mapping[int, Position | None]
 HARD = 1000
 """How many candidates to try before two arrays are taken to overlap."""
+
+
+def own_copies(args: Any) -> Any:
+    """Return arguments for one call of a function that may write to them: the caller, and other calls, see nothing.
+
+    >>> x = np.ones(2)
+    >>> copy, text = own_copies((x, "text"))
+    >>> copy += 1.0
+    >>> x, text
+    (array([1., 1.]), 'text')
+    """
+
+    def own_copy(leaf: Any) -> Any:
+        is_array = isinstance(leaf, np.ndarray | Tensor) and not aval_of(leaf).weak  # `x *= 2` makes another number
+        return leaf.copy(order="K") if is_array else leaf
+
+    return map_leaves(own_copy, args)
 
 
 def contents_before(leaves: Sequence[Any]) -> list[Any]:

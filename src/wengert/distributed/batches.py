@@ -19,8 +19,8 @@ ORDER, WITHIN = 0, 1
 class Batches:
     """Iterate over minibatches of partitions; made by `Partitions.batches`.
 
-    Each iteration gives the same batches, as tuples of arrays of which no other batch has any part; `data` are
-    Partitions.
+    Each iteration gives the same batches, as tuples of arrays of which neither another batch nor the data has any part,
+    so that they may be written to; `data` are Partitions.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Batches:
         parts = [self.data.read(number) for number in window]
         rows = parts[0] if len(parts) == 1 else tuple(map(np.concatenate, zip(*parts, strict=True)))
         if self.key is None:
-            return rows
+            return rows if len(parts) > 1 else tuple([x.copy(order="K") for x in rows])
         key = random.fold_in(random.fold_in(self.key, WITHIN), window[0])
         order = np.random.Generator(generator_of(key)).permutation(row_count(rows))
         return tuple([x[order] for x in rows])

@@ -121,8 +121,8 @@ class Partitions:
             budget: how many bytes may be read ahead, as "500MB"; the next window is in any case.
 
         Returns:
-            What can be iterated over, any number of times: tuples of arrays. It has a length if that of the data is
-            known, or after all partitions were read once to count their rows.
+            What can be iterated over, any number of times: tuples of arrays, copies that may be written to. It has a
+            length if that of the data is known, or after all partitions were read once to count their rows.
 
         Raises:
             UsageError: a number is none, or too small.

@@ -7,6 +7,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from wengert.control.argument_aliasing import own_copies
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_choice, require_flag
 from wengert.distributed.blocks import Summand, as_plain_arguments
@@ -17,7 +18,7 @@ from wengert.distributed.partitions import Partitions, partitions
 from wengert.distributed.sums import COUNTS, Leaves
 from wengert.errors import GraphError, NumericalError
 from wengert.native.lapack import ONE_THREAD
-from wengert.support.attributes import function_name
+from wengert.support.attributes import function_name, resemble
 from wengert.traces.grad_modes import byte_count
 from wengert.transforms import jacobian_products, reverse
 from wengert.transforms.boundary import as_given
@@ -65,7 +66,7 @@ class Total:
         require_choice(name, "nan", nan, ABOUT_NAN)
         self.data: Partitions = partitions(data)
         budget = None if memory is None else byte_count(memory, name, "memory", "a process may use for rows and blocks")
-        self.summand = Summand(name, fun, bool(jit), nan == "skip", budget)
+        self.summand = Summand(name, with_own_arguments(fun), bool(jit), nan == "skip", budget)
         self.is_mean, self.looks_for_nan = reduce == "mean", nan == "raise"
         self.run: HereRunner | DaskRunner
         if client is None:
@@ -110,6 +111,18 @@ class Total:
             raise NumericalError(self.summand.name, given, "numbers are needed", action)
 
 
+def with_own_arguments(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls another one with copies, for it may write to its arguments, which are the user's.
+
+    Copies that nobody writes to are none in traced code.
+    """
+
+    def call(*args: Any) -> Any:
+        return fun(*own_copies(args))
+
+    return resemble(call, fun, updated=False)
+
+
 def number_leaves(args: Sequence[Any]) -> Leaves:
     """Return the arrays and numbers among arguments."""
     return [x for x in flatten(tuple(args))[0] if isinstance(x, np.ndarray | np.generic | float | complex)]
@@ -131,7 +144,8 @@ def total(
 
     Args:
         fun: called as `fun(*args, *rows)` with the arrays of a block of rows; returns arrays and numbers, in any
-            containers, that are sums over these rows: blocks are parts of partitions, or whole ones.
+            containers, that are sums over these rows: blocks are parts of partitions, or whole ones. What it writes to
+            arrays is seen by that call alone.
         data: what `partitions` takes.
         client: a `dask.distributed.Client`, whose workers do it; None for threads of this process, as many as
             `wengert.set_num_threads` says.
@@ -247,7 +261,7 @@ def hvp(
     """
 
     def product(parameters: Any, vector: Any, *rows: Any) -> Any:
-        return jacobian_products.hvp(lambda p: loss(p, *rows), (parameters,), (vector,))[0]
+        return jacobian_products.hvp(lambda p: loss(p, *own_copies(rows)), (parameters,), (vector,))[0]
 
     require_callable("distributed.hvp", loss)
     return Total("distributed.hvp", product, data, **options)
@@ -278,8 +292,8 @@ def gauss_newton_product(
     """
 
     def product(parameters: Any, vector: Any, *rows: Any) -> Any:
-        _, moved = jvp(lambda p: residuals(p, *rows), (parameters,), (vector,))
-        return reverse.vjp(lambda p: residuals(p, *rows), parameters)[1](moved)[0]
+        _, moved = jvp(lambda p: residuals(p, *own_copies(rows)), (parameters,), (vector,))
+        return reverse.vjp(lambda p: residuals(p, *own_copies(rows)), parameters)[1](moved)[0]
 
     require_callable("distributed.gauss_newton_product", residuals)
     return Total("distributed.gauss_newton_product", product, data, **options)
@@ -320,7 +334,7 @@ def normal_equations(
         start, back = ravel(parameters)
 
         def flat(vector: Any) -> Any:
-            found = flatten(residuals(back(vector), *rows))[0]
+            found = flatten(residuals(back(vector), *own_copies(rows)))[0]
             return np.concatenate([np.reshape(x, -1) for x in found])
 
         r, matrix = flat(start), jacobian(flat)(start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from wengert.control.argument_aliasing import own_copies
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.graph.graph import evaluate
@@ -70,7 +71,7 @@ def value_at_optimum(value: Function, x: Any, arguments: tuple[tuple[Any, ...], 
     args, kwargs = arguments
     leaves, structure = flatten((x, arguments))
     if not any(type(leaf) is Tensor for leaf in leaves) and not reaches_traced("stationary", value):
-        return value(x, *args, **kwargs)
+        return value(*own_copies((x, *args)), **own_copies(kwargs))
     places = [i for i, leaf in enumerate(leaves) if is_operand(leaf)]
     own = sum(map(is_operand, flatten(x)[0]))
 

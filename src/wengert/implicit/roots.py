@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.control.argument_aliasing import own_copies
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_choice, shown
 from wengert.core.values.object_arrays import leaves_of_result
@@ -182,7 +183,7 @@ def custom_fixed_point(
 
     def difference(x: Any, *args: Any, **kwargs: Any) -> Any:
         before, structure = flatten(x)
-        after, other = leaves_of_result(step(x, *args, **kwargs))
+        after, other = leaves_of_result(step(*own_copies((x, *args)), **own_copies(kwargs)))
         if other != structure or [np.shape(y) for y in after] != [np.shape(y) for y in before]:
             given = f"a step from shapes {[np.shape(y) for y in before]} to {[np.shape(y) for y in after]}"
             raise ShapeError("custom_fixed_point", given, "the same containers and shapes are needed", "Keep them")

@@ -221,7 +221,9 @@ def trace_solver(call: SolverCall, operands: Values) -> Any:
     before = refusal_count()
     try:
         graph, captured = trace_within(reach, lambda *xs: call.compute(xs), operands, call.name)
-    except (WengertError, TypeError, ValueError):
+    except (WengertError, TypeError, ValueError) as error:
+        if refusal_count() == before and not isinstance(error, WengertError):
+            raise  # the user's own
         forgive(before)
         call.notes.refuses_tracing = True
         return None

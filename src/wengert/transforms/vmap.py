@@ -8,7 +8,14 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from wengert.control.argument_aliasing import apart, contents_before, find_writes, protect_argument, require_apart
+from wengert.control.argument_aliasing import (
+    apart,
+    contents_before,
+    find_writes,
+    own_copies,
+    protect_argument,
+    require_apart,
+)
 from wengert.control.scan import scan
 from wengert.core.containers.tree_leaves import flatten, flatten_prefix, unflatten, unflatten_each
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_number
@@ -89,7 +96,8 @@ def map_lanes(fun: Function, in_axes: Any, out_axes: Any, batch_size: int | None
     if start:
         joined.add(lanes.scan_batches(lanes.part(leaves, 0, start), batch_size))
     for at in range(start, size, batch_size):
-        joined.add(lanes.compute(lanes.part(leaves, at, at + batch_size)))
+        found = lanes.part(leaves, at, at + batch_size)
+        joined.add(lanes.compute(found if at + batch_size >= size else lanes.with_own_shared(found)))
     return joined.result()
 
 
@@ -116,6 +124,10 @@ class Lanes(NamedTuple):
             leaf if axis is None else leaf[(*(slice(None),) * (axis % leaf.ndim), slice(start, stop))]
             for leaf, axis in zip(leaves, self.axes, strict=True)
         ]
+
+    def with_own_shared(self, leaves: Sequence[Any]) -> list[Any]:
+        """Return leaves with copies for those that all lanes share: the next batch has them as they were."""
+        return [own_copies(leaf) if axis is None else leaf for leaf, axis in zip(leaves, self.axes, strict=True)]
 
     def scan_batches(self, leaves: Sequence[Any], batch_size: int) -> Computed:
         """Return what `computed` does, in whole batches, each a round of a loop in the graph."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.special
 
+from wengert.control.argument_aliasing import own_copies
 from wengert.control.while_loop import while_loop
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_one_number
 from wengert.core.diagnostics.source_positions import user_stacklevel
@@ -253,7 +254,7 @@ def quad(
     further = args if isinstance(args, tuple) else (args,)
 
     def function(x: Any) -> Any:
-        return vmap(lambda place: func(place, *further))(x)
+        return vmap(lambda place: func(place, *own_copies(further)))(x)
 
     held = stop_gradient(a), stop_gradient(b)
     inner = sorted(points) if points is not None else []
@@ -307,10 +308,10 @@ def nquad(func: Callable[..., Any], ranges: Sequence[Any], args: Any = (), opts:
         raise UsageError("nquad", given, "a range, and options or none, for each variable are needed", "Pass as many")
 
     def level(i: int, outer: tuple[Any, ...]) -> tuple[Any, Any]:
-        low, high = ranges[i](*outer, *further) if callable(ranges[i]) else ranges[i]
+        low, high = ranges[i](*own_copies((*outer, *further))) if callable(ranges[i]) else ranges[i]
 
         def function(x: Any) -> Any:
-            return func(x, *outer, *further) if i == 0 else level(i - 1, (x, *outer))[0]
+            return func(*own_copies((x, *outer, *further))) if i == 0 else level(i - 1, (x, *outer))[0]
 
         return quad(function, low, high, **each[i])
 

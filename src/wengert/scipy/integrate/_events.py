@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.control.argument_aliasing import own_copies
 from wengert.control.while_loop import fori_loop
 from wengert.core.diagnostics.argument_checks import as_items, as_whole, require_callable, shown
 from wengert.creation import asarray
@@ -109,7 +110,7 @@ class EventFunctions:
 
     def value(self, index: int, t: Any, y: Any) -> Any:
         """Return the value of a function, which is one number."""
-        found = asarray(self.functions[index](t, y, *self.args))
+        found = asarray(self.functions[index](*own_copies((t, y, *self.args))))
         if found.size != 1:
             given = f"event {index} returned shape {found.shape}"
             raise ShapeError(NAME, given, "one number is needed", "Pass a list of functions for several events")
@@ -192,7 +193,7 @@ class EventFunctions:
         for i, reset in enumerate(self.resets):
             if reset is not None:
                 chosen = stopped & (first == i)
-                changed = asarray(reset(walk.t, walk.y, *self.args))
+                changed = asarray(reset(*own_copies((walk.t, walk.y, *self.args))))
                 if changed.shape != walk.y.shape:
                     given = f"reset returned shape {changed.shape} for a state of {walk.y.shape[0]} numbers"
                     raise ShapeError(NAME, given, "a state is needed", "Return all of its numbers")

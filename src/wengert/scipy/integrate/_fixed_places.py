@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from wengert.control.argument_aliasing import own_copies
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import UsageError
@@ -34,5 +35,5 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] =
     if any(is_concrete(end) and np.any(np.isinf(raw(end))) for end in (low, high)):
         needed, remedy = "finite ones are needed", "Substitute a variable that stays finite, as t / (1 - t)"
         raise UsageError("fixed_quad", "an infinite limit", needed, remedy)
-    values = func((high - low) * (places + 1) / 2.0 + low, *args)
+    values = func((high - low) * (places + 1) / 2.0 + low, *own_copies(args))
     return (high - low) / 2.0 * np.sum(weights * values, axis=-1), None

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.control.argument_aliasing import own_copies
 from wengert.control.scan import scan
 from wengert.control.while_loop import while_loop
 from wengert.core.values.bounded_cache import Recent
@@ -58,7 +59,7 @@ class RightHandSide:
 
     def __call__(self, t: Any, y: Any) -> Any:
         """Return the slope."""
-        found = asarray(self.fun(t, y[:, None] if self.columns else y, *self.args))
+        found = asarray(self.fun(*own_copies((t, y[:, None] if self.columns else y, *self.args))))
         if found.shape == (self.size, 1) and self.columns:
             found = found[:, 0]
         if found.dtype.kind == "c" and self.dtype.kind != "c":
@@ -80,7 +81,7 @@ class Jacobian:
 
     def __call__(self, t: Any, y: Any) -> Any:
         """Return the Jacobian."""
-        return jacobian_matrix(self.fun(t, y, *self.args), self.size)
+        return jacobian_matrix(self.fun(*own_copies((t, y, *self.args))), self.size)
 
 
 def jacobian_matrix(given: Any, size: int) -> Any:

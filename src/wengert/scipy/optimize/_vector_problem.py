@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert import tree
+from wengert.control.argument_aliasing import own_copies
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, shown
 from wengert.core.values.aval import aval_of
@@ -375,7 +376,7 @@ def as_scalar(name: str, function: Callable[..., Any], back: Callable[[Any], Any
     """Return a function of a vector that calls the user's, whose result is one number."""
 
     def scalar(vector: Any, *args: Any) -> Any:
-        found = require_result(name, function(back(vector), *args))
+        found = require_result(name, function(*own_copies((back(vector), *args))))
         if flatten(found)[1] is not None:
             remedy = "Return the value alone, and compute the rest from x when that is found"
             raise UsageError(name, f"a function that returned {shown(found)}", "one number is needed", remedy)
@@ -388,7 +389,7 @@ def as_residuals(name: str, function: Callable[..., Any], back: Callable[[Any], 
     """Return a function of a vector that calls the user's, whose result is one vector, or containers of arrays."""
 
     def residuals(vector: Any, *args: Any) -> Any:
-        found = require_result(name, function(back(vector), *args))
+        found = require_result(name, function(*own_copies((back(vector), *args))))
         if isinstance(found, np.ndarray | Tensor):
             vector = found if found.ndim == 1 else np.reshape(found, (-1,))
         else:
