@@ -9,7 +9,7 @@ import pytest
 import scipy.integrate
 
 import wengert as wg
-from wengert.errors import GraphError, UsageError
+from wengert.errors import ShapeError, UsageError
 from wengert.scipy import integrate
 from wengert.testing import check_grads
 
@@ -76,6 +76,35 @@ def test_every_mode_gives_the_same() -> None:
         np.testing.assert_allclose(lanes(points), [wg.grad(of_vector)(p) for p in points], rtol=1e-9)
 
 
+def test_derivatives_are_as_exact_as_asked_for_where_the_value_shows_nothing_of_them() -> None:
+    def waves(a: Any) -> Any:
+        return integrate.quad(lambda t: np.sin(a * np.cos(40.0 * t)) * np.exp(-t), 0.0, 4.0)[0]
+
+    def integral_of_wave(frequency: float) -> float:
+        return float(((np.exp((1j * frequency - 1.0) * 4.0) - 1.0) / (1j * frequency - 1.0)).real)
+
+    first, third = integral_of_wave(40.0), -0.75 * integral_of_wave(40.0) - 0.25 * integral_of_wave(120.0)
+    for slope in (wg.grad(waves), wg.jit(wg.grad(waves)), wg.grad(wg.jit(waves))):
+        np.testing.assert_allclose(slope(0.0), first, rtol=1e-7)
+    np.testing.assert_allclose(wg.vmap(wg.grad(waves))(np.zeros(2)), [first, first], rtol=1e-7)
+    for size in (1.0, 1e-12):
+        np.testing.assert_allclose(wg.jvp(waves, (0.0,), (size,))[1], size * first, rtol=1e-7)
+
+    def along(f: Any) -> Any:
+        return lambda a: wg.jvp(f, (a,), (1.0,))[1]
+
+    for f in (along(wg.grad(along(waves))), wg.grad(along(wg.grad(waves)))):
+        np.testing.assert_allclose(f(0.0), third, rtol=1e-4)
+
+
+def test_functions_that_decide_by_their_place() -> None:
+    def f(a: Any) -> Any:
+        return integrate.quad(lambda x: max(x - a, 0.0) if x < 0.9 else a, 0.0, 1.0, points=[0.9])[0]
+
+    np.testing.assert_allclose(f(0.3), 0.18 + 0.03, rtol=1e-7)
+    np.testing.assert_allclose(wg.grad(f)(0.3), -0.6 + 0.1, rtol=1e-6)
+
+
 def test_places_where_the_function_jumps() -> None:
     def f(c: Any) -> Any:
         return integrate.quad(lambda x: np.where(x < 0.5, c * x, 1.0), c, 1.0, points=[0.5])[0]
@@ -140,8 +169,8 @@ def test_errors() -> None:
         integrate.quad(np.exp, 0.0, 1.0, limit=0)
     with pytest.raises(UsageError, match=r"^nquad: 1 ranges and 2 options; a range, and options or none, for each"):
         integrate.nquad(np.exp, [(0.0, 1.0)], opts=[{}, {}])
-    with pytest.raises(GraphError, match="differs from lane to lane"):
-        integrate.quad(lambda x: x if x > 0.5 else 0.0, 0.0, 1.0)
+    with pytest.raises(ShapeError, match=r"^quad: func returned shape \(2,\); one number is needed\."):
+        integrate.quad(lambda x: np.stack([x, x]), 0.0, 1.0)
 
 
 def test_what_integrands_write_to_arguments_is_seen_by_that_call_alone() -> None:

@@ -1,138 +1,87 @@
 """Integrals of functions over intervals that are cut where the function needs it: `quad`, `dblquad`, `nquad`.
 
-Which intervals there are is decided by values alone, in a loop that `jit` and `vmap` take as any other. The integral is
-then a sum over fixed places in these, and over short intervals at limits that are differentiated, from where they are
-to where they go: nothing in value, and the integrand there in derivatives. So every mode differentiates to any order.
+An integral whose function reads what is being traced is an operation, `_integral.integral`, whose derivatives are
+integrals again. To it are added those over short intervals at limits that are differentiated, from where they are to
+where they go: nothing in value, and the integrand there in derivatives. So every mode differentiates to any order.
 """
 
 from __future__ import annotations
 
-import functools
-import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.special
 
 from wengert.control.argument_aliasing import own_copies
-from wengert.control.while_loop import while_loop
+from wengert.control.side_effects import Reach
+from wengert.control.subgraphs import trace_within
+from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_one_number
-from wengert.core.diagnostics.source_positions import user_stacklevel
+from wengert.core.graph.graph import evaluate
+from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_concrete, raw
-from wengert.errors import UsageError
+from wengert.creation import asarray
+from wengert.errors import GraphError, ShapeError, UsageError
+from wengert.implicit.attaching import reaches_traced
+from wengert.scipy.integrate._integral import NAME, integral, warn_if_inexact
+from wengert.scipy.integrate._meshes import integrate
+from wengert.support.refusals import forgive, refusal_count
 from wengert.transforms.reverse import stop_gradient
+from wengert.transforms.tracing import trace_converting
 from wengert.transforms.vmap import vmap
 
-FINE, COARSE = 20, 10
-"""Places of Gauss's rule that gives the integral over an interval, and of that which it is compared with."""
+Function = Callable[[Any], Any]
 
 
-class Intervals(NamedTuple):
-    """Hold the intervals of a mesh of the unit interval, of which there is room for a number.
-
-    Attributes:
-        low: where each begins.
-        high: where it ends.
-        value: the integral over it.
-        error: how far that may be off.
-        count: how many there are.
-    """
-
-    low: Any
-    high: Any
-    value: Any
-    error: Any
-    count: Any
+def number_of(value: Any) -> Any:
+    """Return what the user's function gave, which is one number, in double precision."""
+    found = asarray(value)
+    if found.size != 1:
+        given, action = f"func returned shape {found.shape}", "Integrate one component after the other"
+        raise ShapeError(NAME, given, "one number is needed", action)
+    return found.reshape(()).astype(complex if found.dtype.kind == "c" else float)
 
 
-@functools.cache
-def rule() -> tuple[Any, Any, Any]:
-    """Return the places of both rules in the unit interval, and the weights of the finer and of the coarser one."""
-    fine, weights = scipy.special.roots_legendre(FINE)
-    coarse, others = scipy.special.roots_legendre(COARSE)
-    return (np.concatenate([fine, coarse]) + 1.0) / 2.0, weights / 2.0, others / 2.0
+def of_places(func: Callable[..., Any], further: Sequence[Any]) -> Function:
+    """Return a user's function as one of many places, which sees them as lanes."""
+    return vmap(lambda place: number_of(func(place, *own_copies(further))))
 
 
-def measure(function: Callable[[Any], Any], low: Any, high: Any) -> tuple[Any, Any]:
-    """Return integrals of a function over intervals, and how far these may be off.
+def graph_of_places(func: Callable[..., Any], further: Sequence[Any]) -> Function:
+    """Return a user's function as one of a place, or many, which has been traced, and converted if it decides."""
 
-    The estimate is that of Piessens et al., *QUADPACK* (1983), section 2.2.4.1, of the difference of two rules.
-    """
-    places, weights, others = rule()
-    width = high - low
-    values = function((low[:, None] + width[:, None] * places).reshape(-1)).reshape(len(low), -1)
-    fine, coarse = values[:, :FINE], values[:, FINE:]
-    value = fine @ weights
-    difference = np.abs(width * (value - coarse @ others))
-    spread = width * (np.abs(fine - value[:, None]) @ weights)
-    size = width * (np.abs(fine) @ weights)
-    ratio = np.minimum(1.0, (200.0 * difference / np.where(spread > 0, spread, 1.0)) ** 1.5)
-    error = np.where((spread > 0) & (difference > 0), spread * ratio, difference)
-    return width * value, np.maximum(error, 50.0 * np.finfo(float).eps * size)
+    def trace(form: Callable[..., Any], reach: Reach) -> Any:
+        return trace_within(reach, lambda x: [number_of(form(x, *own_copies(further)))], [0.0], NAME)
+
+    (graph, captured), _ = trace_converting(NAME, func, trace)
+
+    def function(x: Any) -> Any:
+        if np.ndim(x):
+            return vmap(lambda place: evaluate(graph, (place, *captured))[0])(x)
+        return evaluate(graph, (x, *captured))[0]
+
+    return function
 
 
-def cut(function: Callable[[Any], Any], mesh: Intervals) -> Intervals:
-    """Return a mesh with the interval of the greatest error in two halves."""
-    worst = np.argmax(mesh.error)
-    low, high = mesh.low[worst], mesh.high[worst]
-    middle = (low + high) / 2.0
-    value, error = measure(function, np.stack([low, middle]), np.stack([middle, high]))
-    numbers = np.arange(len(mesh.low))
+def integral_over(line: Function, most: int, epsabs: Any, epsrel: Any) -> tuple[Any, Any]:
+    """Return the integral of a traced function over the unit interval, and its error, with their derivatives."""
 
-    def replace(old: Any, first: Any, second: Any) -> Any:
-        return np.where(numbers == worst, first, np.where(numbers == mesh.count, second, old))
+    def place(form: Function, reach: Reach) -> Any:
+        return trace_within(reach, lambda s: [np.reshape(form(s), (1,))], [0.0], NAME)
 
-    return Intervals(
-        replace(mesh.low, low, middle),
-        replace(mesh.high, middle, high),
-        replace(mesh.value, value[0], value[1]),
-        replace(mesh.error, error[0], error[1]),
-        mesh.count + 1,
-    )
+    graph, captured = place(line, Reach(NAME, line))
+    wanted = [x if type(x) is Tensor else float(x) for x in (epsabs, epsrel)]
+    found = apply(integral, *wanted, *captured, integrand=graph, limit=most)
+    return found[0, 0], found[1, 0]
 
 
-def refine(function: Callable[[Any], Any], ends: Any, limit: int, epsabs: Any, epsrel: Any) -> Intervals:
-    """Return the mesh on which the integral of a function is as exact as wanted, or one with as many as there may be.
-
-    Args:
-        function: of places in the unit interval, an array.
-        ends: the ends of the intervals to begin with.
-        limit: how many intervals there may be.
-        epsabs: the error that the integral may have.
-        epsrel: the same, as a share of it.
-    """
-    count = len(ends) - 1
-    low, high = np.zeros(limit), np.zeros(limit)
-    low[:count], high[:count] = ends[:-1], ends[1:]
-    value, error = measure(function, low[:count], high[:count])
-    none = np.zeros(limit - count)
-    first = Intervals(low, high, np.concatenate([value, none]), np.concatenate([error, none]), count)
-
-    def goes_on(mesh: Intervals) -> Any:
-        total = np.sum(mesh.error)
-        wanted = np.maximum(epsabs, epsrel * np.abs(np.sum(mesh.value)))
-        return (total > wanted) & (mesh.count < limit)
-
-    mesh: Intervals = while_loop(goes_on, functools.partial(cut, function), first)
-    return mesh
-
-
-def integrate(function: Callable[[Any], Any], limit: int, epsabs: Any, epsrel: Any) -> tuple[Any, Any, Any]:
-    """Return the integral of a function over the unit interval, its error, and whether it is as exact as wanted."""
-    mesh = refine(lambda s: stop_gradient(function(s)), np.array([0.0, 1.0]), limit, epsabs, epsrel)
-    count = mesh.count
-    slots = int(raw(count)) if is_concrete(count) else limit
-    present = np.arange(slots) < count
-    # in the place of intervals that are not there stands the first one: there the function is finite
-    low = np.where(present, mesh.low[:slots], mesh.low[0])
-    width = np.where(present, mesh.high[:slots], mesh.high[0]) - low
-    places, weights, _ = rule()
-    values = function((low[:, None] + width[:, None] * places[:FINE]).reshape(-1)).reshape(slots, FINE)
-    value = np.sum(np.where(present, width * (values @ weights), 0.0))
-    error = np.sum(mesh.error)
-    return value, error, error <= np.maximum(epsabs, epsrel * np.abs(value))
+def value_over(line: Function, most: int, epsabs: Any, epsrel: Any) -> tuple[Any, Any]:
+    """Return the integral of a function over the unit interval, and its error; nothing of it is being traced."""
+    found = integrate(lambda s: np.reshape(line(s), (-1, 1)), most, epsabs, epsrel)
+    warn_if_inexact(found, most, epsabs, epsrel)
+    return found[0, 0], found[1, 0]
 
 
 def over_line(function: Callable[[Any], Any], a: Any, b: Any) -> tuple[Callable[[Any], Any], Any]:
@@ -216,7 +165,9 @@ def quad(
 
     It is differentiated by the limits, `args`, and what `func` captures, to any order, and runs under `jit` and `vmap`.
     The interval is cut where the function needs it, as QUADPACK does. `func` is called for many places at once, by
-    `vmap`. Where it jumps at a place that depends on what is differentiated, derivatives miss the jump.
+    `vmap`; under `jit`, where it is differentiated, and where it decides by its place, it is traced. Derivatives are
+    integrals of the integrand's, each cut where it needs it, and as exact as is asked for here. Where it jumps at a
+    place that depends on what is differentiated, they miss the jump.
 
     Args:
         func: `func(x, *args)` returns a number.
@@ -227,7 +178,7 @@ def quad(
         full_output: 0; there is no further output.
         epsabs: the absolute error wanted.
         epsrel: the relative error wanted; the larger of both counts.
-        limit: how many intervals there may be between limits and points. Under `jit` all are computed for the sum.
+        limit: how many intervals there may be between limits and points.
         points: known places where the function is not smooth.
 
     Returns:
@@ -252,29 +203,39 @@ def quad(
     for name, end in (("a", a), ("b", b)):
         require_one_number("quad", name, end)
     further = args if isinstance(args, tuple) else (args,)
-
-    def function(x: Any) -> Any:
-        return vmap(lambda place: func(place, *own_copies(further)))(x)
-
     held = stop_gradient(a), stop_gradient(b)
     inner = sorted(points) if points is not None else []
     if inner and any(map(end_of, held)):
         action = "Integrate the finite part with points, and the rest without"
-        raise UsageError("quad", "points for an infinite interval", "a finite one is needed", action)
+        raise UsageError(NAME, "points for an infinite interval", "a finite one is needed", action)
     ends = [held[0], *inner, held[1]]
-    found = []
-    for low, high in pairwise(ends):
-        line, sign = over_line(function, low, high)
-        value, error, is_exact = integrate(line, most, epsabs, epsrel)
-        found.append((sign * value, error, is_exact))
-    if not all(bool(raw(exact)) for *_, exact in found if is_concrete(exact)):
-        from scipy.integrate import IntegrationWarning  # with all else of it, which takes 50 ms
 
-        text = f"quad: {most} intervals leave an error of {float(raw(np.sum([e for _, e, _ in found]))):.2g}; "
-        text += "a smooth integrand is needed. Pass points where it is not smooth, or a larger limit."
-        warnings.warn(text, IntegrationWarning, stacklevel=user_stacklevel())
-    moved = at_limit(function, b, a) - at_limit(function, a, b)
-    return sum([value for value, *_ in found]) + moved, np.abs(sum([error for _, error, _ in found]))
+    def over_all(function: Function, over: Callable[..., tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        lines = [over_line(function, low, high) for low, high in pairwise(ends)]
+        parts = [(sign, over(line, most, epsabs, epsrel)) for line, sign in lines]
+        return [(sign * value, np.abs(error)) for sign, (value, error) in parts]
+
+    known = not any(type(x) is Tensor and x._trace is not None for x in flatten((further, a, b, epsabs, epsrel))[0])
+    found = None
+    if known and not reaches_traced(NAME, func):
+        found = evaluated(over_all, func, further)
+    if found is None:
+        function = graph_of_places(func, further)
+        found = over_all(function, integral_over)
+        moved = at_limit(function, b, a) - at_limit(function, a, b)
+        found.append((moved, 0.0))
+    value, error = (sum(parts) for parts in zip(*found, strict=True))
+    return value, error
+
+
+def evaluated(over_all: Callable[..., Any], func: Callable[..., Any], further: Sequence[Any]) -> Any:
+    """Return integrals of which nothing is being traced; None if the function decides by its place."""
+    before = refusal_count()
+    try:
+        return over_all(of_places(func, further), value_over)
+    except GraphError:
+        forgive(before)
+        return None
 
 
 def nquad(func: Callable[..., Any], ranges: Sequence[Any], args: Any = (), opts: Any = None) -> tuple[Any, Any]:

@@ -18,15 +18,17 @@ from wengert.control.while_loop import fori_loop
 from wengert.core.diagnostics.argument_checks import as_items, as_whole, require_callable, shown
 from wengert.creation import asarray
 from wengert.errors import ShapeError, UsageError
-from wengert.scipy.integrate._steps import Method, Step, Walk, interpolated
+from wengert.scipy.integrate._steps import TOO_MANY, Method, Step, Walk, interpolated, least_size
 from wengert.scipy.integrate._tableaux import Slope
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient
 
 NAME = "solve_ivp"
 HALVINGS = 53
-EVENT = 3
-"""What ends an integration: an event."""
+EVENT, ACCUMULATION = 3, 4
+"""What ends an integration: an event, or events without end whose times come together."""
+MOST_AT_ONE_TIME = 16
+"""How many changes of a state may follow each other at one time, for each function of an event."""
 
 
 class EventSettings(NamedTuple):
@@ -56,6 +58,7 @@ class Watched(NamedTuple):
         values: of the functions, whose signs count.
         counts: of the events so far.
         times, states: of the last event of each function; NaN before.
+        stuck: how many changes of the state follow each other without a step in time between them.
     """
 
     walk: Walk
@@ -63,6 +66,7 @@ class Watched(NamedTuple):
     counts: Any
     times: Any
     states: Any
+    stuck: Any = 0
 
 
 class Found(NamedTuple):
@@ -159,9 +163,16 @@ class EventFunctions:
         return at(part, False)
 
     def look(
-        self, slope: Slope, method: Method, before: Watched, after: Walk, step: Step, coefficients: Sequence[Any]
+        self,
+        slope: Slope,
+        method: Method,
+        before: Watched,
+        after: Walk,
+        step: Step,
+        coefficients: Sequence[Any],
+        most: Any,
     ) -> tuple[Watched, Found]:
-        """Return where an integration is after a step, and the events in it."""
+        """Return where an integration is after a step, and the events in it; there may be so many attempts at most."""
         directions = np.array(self.settings.directions)
         values = stop_gradient(self.values(after.t, after.y))
         up, down = (before.values <= 0) & (values >= 0), (before.values >= 0) & (values <= 0)
@@ -179,11 +190,23 @@ class EventFunctions:
         counts = before.counts + happened
         ends = any_stops & ending[first]
         time, state = (np.where(any_stops, x, y) for x, y in ((times[first], after.t), (states[first], after.y)))
-        walk = after._replace(t=time, y=state, failure=np.where(ends, EVENT, np.where(any_stops, 0, after.failure)))
+        stuck = self.stuck_after(before, time, any_stops, np.logical_not(after.rejected))
+        failure = np.where(stuck > MOST_AT_ONE_TIME * len(self), ACCUMULATION, after.failure)
+        failure = np.where(any_stops & (failure == 0) & (after.attempts >= most), TOO_MANY, failure)
+        walk = after._replace(t=time, y=state, failure=np.where(ends, EVENT, failure))
         if any(self.settings.resets):
             walk, values = self.restarted(slope, walk, values, any_stops & ~ends, first, direction)
         kept = [np.where(happened, times, before.times), np.where(happened[:, None], states, before.states)]
-        return Watched(walk, values, counts, *kept), Found(happened, times, states)
+        return Watched(walk, values, counts, *kept, stuck), Found(happened, times, states)
+
+    def stuck_after(self, before: Watched, time: Any, stopped: Any, good: Any) -> Any:
+        """Return how many changes of the state followed each other at one time, up to the one at the end of a step."""
+        if not any(self.settings.resets):
+            return 0
+        start = stop_gradient(before.walk.t)
+        passed = np.abs(stop_gradient(time) - start)
+        in_place = stopped & (passed <= least_size(start, 1.0))
+        return np.where(in_place, before.stuck + 1, np.where(good, 0, before.stuck))
 
     def restarted(
         self, slope: Slope, walk: Walk, values: Any, stopped: Any, first: Any, direction: Any

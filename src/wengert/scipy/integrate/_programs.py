@@ -123,7 +123,7 @@ class Equation(NamedTuple):
             return Advance(walk, step, self.extension(step) if self.options.dense else (), ())
         walk, step = self.attempt(before.walk, t1, control)
         extension = self.extension(step)
-        after, found = self.events.look(self.slope, self.method, before, walk, step, extension)
+        after, found = self.events.look(self.slope, self.method, before, walk, step, extension, control.most)
         return Advance(after, step, extension, found)
 
     def attempt(self, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:

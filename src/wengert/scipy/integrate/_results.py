@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.scipy.integrate._dense_output import OdeSolution
-from wengert.scipy.integrate._events import EVENT, Watched
+from wengert.scipy.integrate._events import ACCUMULATION, EVENT, Watched
 from wengert.scipy.integrate._methods import method_named
 from wengert.scipy.integrate._programs import Options, walk_of
 from wengert.scipy.integrate._steps import TOO_MANY, TOO_SMALL, Counts, Walk
@@ -18,6 +18,8 @@ MESSAGES = {
     0: "The solver successfully reached the end of the integration interval.",
     TOO_SMALL: "Required step size is less than spacing between numbers.",
     EVENT: "A termination event occurred.",
+    ACCUMULATION: "Events accumulate at t = {t:.16g}: the state was changed again and again without a step in time. "
+    "End the interval before it, or end the integration by a further event.",
     TOO_MANY: "The solver took max_steps steps without reaching the end of the integration interval.",
 }
 
@@ -117,6 +119,6 @@ def as_result(ts: Any, ys: Any, sol: Any, walk: Walk, counts: Counts, events: An
         njev=counts.jacobians,
         nlu=counts.factors,
         status=status,
-        message=MESSAGES[failure] if known else None,
+        message=MESSAGES[failure].format(t=raw(walk.t)) if known else None,
         success=status >= 0,
     )
