@@ -9,7 +9,7 @@ import pytest
 import scipy.integrate
 
 import wengert as wg
-from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
+from wengert.errors import DtypeError, GraphError, NumericalError, ShapeError, UsageError
 from wengert.scipy.integrate import _programs, solve_ivp
 from wengert.testing import check_grads
 
@@ -526,6 +526,68 @@ def test_states_after_resets_have_derivatives():
     np.testing.assert_allclose(backward(x), want(x), rtol=1e-9)
     second = wg.jit(along(backward, direction))(x)
     np.testing.assert_allclose(second, along(want, direction)(x), rtol=1e-7, atol=1e-9)
+
+
+def test_integrations_end_where_events_accumulate():
+    event = lambda t, y, kept: y[0]
+    event.direction, event.reset = -1, lambda t, y, kept: [0.0 * y[0], -kept * y[1]]
+
+    def bounce(kept):
+        slope = lambda t, y, kept: [y[1], -9.81]
+        return solve_ivp(slope, (0.0, 3.0), [1.0, 0.0], args=(kept,), events=event, t_eval=[1.3, 3.0], rtol=1e-8)
+
+    rest = np.sqrt(2 / 9.81) * 1.5 / 0.5
+    found = bounce(0.5)
+    assert (found.status, found.t.tolist()) == (-1, [1.3])
+    assert found.message.startswith(f"Events accumulate at t = {rest:.6f}"[:-1])
+    status, states = wg.jit(lambda kept: [bounce(kept)[key] for key in ("status", "y")])(0.5)
+    assert status == -1
+    assert np.isnan(states).tolist() == [[False, True]] * 2
+
+
+def test_events_of_a_known_number_are_known_where_they_are_traced():
+    third = lambda t, y, k: y[0]
+    third.terminal = 3
+    events = [third, lambda t, y, k: y[1]]
+    for end, reached in ((5.0, 2), (9.0, 3)):
+        solve = lambda y, end=end: solve_ivp(oscillator, (0.0, end), y, args=(1.0,), events=events, t_eval=[end])
+        want = solve([1.0, 0.0]).t_events[0]
+        found, other = wg.jit(lambda y, solve=solve: solve(y).t_events)(np.array([1.0, 0.0]))
+        assert other is None
+        assert len(want) == reached
+        np.testing.assert_allclose(found, [*want, np.nan][:3], rtol=1e-12)
+
+
+def test_states_that_miss_algebraic_equations_are_refused():
+    def end(y0, mass=((1.0, 0.0), (0.0, 0.0))):
+        slope = lambda t, y: [-y[1], y[1] - y[0]]
+        return solve_ivp(slope, (0.0, 1.0), y0, method="Rodas5P", mass=np.array(mass), t_eval=[1.0], rtol=1e-6)
+
+    np.testing.assert_allclose(end([1.0, 1.0]).y, np.full((2, 1), np.exp(-1)), rtol=1e-5)
+    for run in (end, wg.jacobian(lambda y: end(y).y)):
+        with pytest.raises(NumericalError, match=r"a residual of 4 in the algebraic equation 0 = fun\[1\]; one that"):
+            run(np.array([1.0, 5.0]))
+    with pytest.raises(NumericalError, match=r"0 = \(-0.894\) \* fun\[0\] \+ \(0.447\) \* fun\[1\]; one that"):
+        end([1.0, 5.0], ((1.0, 0.0), (2.0, 0.0)))
+    status, states = wg.jit(lambda y: [end(y)[key] for key in ("status", "y")])(np.array([1.0, 5.0]))
+    assert status == -1
+    assert np.isnan(states).all()
+
+
+def test_derivatives_that_steps_do_not_resolve_are_warned_of(recwarn):
+    def end(y, **options):
+        pendulum = lambda t, y: [y[1], -np.sin(y[0])]
+        return solve_ivp(pendulum, (0.0, 9.0), y, t_eval=[9.0], rtol=1e-8, **options).y[0, 0]
+
+    thrown = lambda g: solve_ivp(lambda t, y: [y[1], -g], (0.0, 1.0), [0.0, 1.0], t_eval=[1.0]).y[0, 0]
+    end(np.zeros(2))
+    wg.grad(end)(np.array([1.0, 0.0]))
+    assert wg.grad(thrown)(9.81) == pytest.approx(-0.5)
+    assert not len(recwarn)
+    with pytest.warns(UserWarning, match=r"^solve_ivp: \d+ steps were taken, as .* Pass max_step, about 0\.\d+$"):
+        wg.grad(end)(np.zeros(2))
+    found = wg.grad(lambda y: end(y, max_step=0.1))(np.zeros(2))
+    np.testing.assert_allclose(found, [np.cos(9.0), np.sin(9.0)], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,9 @@ class EventSettings(NamedTuple):
     resets: tuple[bool, ...] = ()
 
     @property
-    def are_known(self) -> bool:
-        """Whether there is at most one of each event."""
-        return all(count == 1 for count in self.counts)
+    def most(self) -> int:
+        """How many events of a function there may be, of those for which that is known."""
+        return max(1, *self.counts)
 
 
 class Watched(NamedTuple):
@@ -57,7 +57,7 @@ class Watched(NamedTuple):
         walk: where it is.
         values: of the functions, whose signs count.
         counts: of the events so far.
-        times, states: of the last event of each function; NaN before.
+        times, states: of the events of each function, as many as there may be, if that is known; NaN before.
         stuck: how many changes of the state follow each other without a step in time between them.
     """
 
@@ -128,7 +128,8 @@ class EventFunctions:
         """Return where an integration with events begins."""
         count, size = len(self), walk.y.shape[0]
         values = stop_gradient(self.values(walk.t, walk.y))
-        times, states = np.full(count, np.nan), np.full((count, size), np.nan, walk.y.dtype)
+        most = self.settings.most
+        times, states = np.full((count, most), np.nan), np.full((count, most, size), np.nan, walk.y.dtype)
         return Watched(walk, values, np.zeros(count, int), times, states)
 
     def zero_in(
@@ -196,8 +197,12 @@ class EventFunctions:
         walk = after._replace(t=time, y=state, failure=np.where(ends, EVENT, failure))
         if any(self.settings.resets):
             walk, values = self.restarted(slope, walk, values, any_stops & ~ends, first, direction)
-        kept = [np.where(happened, times, before.times), np.where(happened[:, None], states, before.states)]
-        return Watched(walk, values, counts, *kept, stuck), Found(happened, times, states)
+        now = happened[:, None] & (before.counts[:, None] == np.arange(self.settings.most))
+        kept = [
+            np.where(now, times[:, None], before.times),
+            np.where(now[:, :, None], states[:, None], before.states),
+        ]
+        return Watched(walk, values, counts, kept[0], kept[1], stuck), Found(happened, times, states)
 
     def stuck_after(self, before: Watched, time: Any, stopped: Any, good: Any) -> Any:
         """Return how many changes of the state followed each other at one time, up to the one at the end of a step."""

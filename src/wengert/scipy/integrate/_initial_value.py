@@ -10,6 +10,7 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, shown
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import UsageError
+from wengert.scipy.integrate._algebraic import algebraic_equations, require_consistent
 from wengert.scipy.integrate._arguments import (
     arguments,
     as_state,
@@ -25,7 +26,10 @@ from wengert.scipy.integrate._events import settings_of
 from wengert.scipy.integrate._methods import METHODS
 from wengert.scipy.integrate._programs import NAME, Options, Program, run_program, walk_of
 from wengert.scipy.integrate._results import result_at_times, result_of_steps
-from wengert.scipy.integrate._steps import Control
+from wengert.scipy.integrate._steps import Control, Walk
+from wengert.scipy.integrate._unseen_derivatives import beside, warn_if_unseen
+from wengert.transforms.outer_values import OuterValues
+from wengert.transforms.reverse import stop_gradient
 
 
 def solve_ivp(
@@ -53,7 +57,8 @@ def solve_ivp(
     Derivatives are those of the steps taken, their sizes and inner times held constant: by the initial state, by
     `args` and what functions capture, by both ends of the interval and by output times, in both modes and to any
     order; those of events to the third.
-    They differ from those of the solution by about as much as the solution does.
+    They differ from those of the solution by about as much as the solution does, unless this has no errors at any size
+    of steps, as a pendulum at rest has none: then pass `max_step`. A warning tells so, except in traced functions.
 
     The integration is traced and compiled once for all functions of the same code: floats and arrays of them, passed
     or captured, may have other values in the next call. `fun` is traced as functions are under `jit`; what it does
@@ -78,7 +83,7 @@ def solve_ivp(
         jac: for "Radau" the Jacobian of `fun` by y, of shape (n, n), or `jac(t, y, *args)` that gives it. By default it
             is derived, and exact. Steps depend on it, results and derivatives by no more than their tolerance.
         mass: the matrix M of M y' = fun(t, y), of shape (n, n), for "Rodas5P"; a singular one makes equations
-            without a slope of algebraic ones, which `y0` has to satisfy.
+            without a slope of algebraic ones, which `y0` has to satisfy within ten tolerances.
         first_step: the size of the first step; by default it is chosen.
         max_step: the largest size of a step.
         max_steps: how many steps may be tried.
@@ -88,13 +93,14 @@ def solve_ivp(
         An object with `t` (m,), `y` (n, m), `sol`, `t_events` and `y_events` (lists of arrays, one for each
         function; None without any), `nfev`, `njev`, `nlu`, `status` (0; 1 if an event ended it, -1 where the end was
         not reached), `message` and `success`. While a function is traced, what is not known is traced, too, states at
-        times that were not reached are NaN, and so are events that did not happen, of which there are none (None)
-        if their number is not known.
+        times that were not reached are NaN, and so are events that did not happen. `terminal` says how many there may
+        be of a function; of others, `t_events` and `y_events` hold None in the place of arrays.
 
     Raises:
         UsageError: there is no such method, output times lie outside of the interval or are not in order, tolerances
             or sizes are not positive, or output times are needed.
         ShapeError: `y0` or `t_eval` has not one axis, or `fun` gives another shape than that of the state.
+        NumericalError: `y0` misses algebraic equations; where that is being traced, `status` is -1 and states are NaN.
         DtypeError: a function cannot be called, or `fun` gives complex numbers for a real state.
 
     >>> import wengert as wg
@@ -130,9 +136,21 @@ def solve_ivp(
     )
     functions, resets, settings = settings_of(events)
     jacobian = jacobian_of(jac, method, state)
-    values = fun, arguments(args), mass_matrix(mass, method, state.shape[0]), functions, resets, jacobian
+    masses = mass_matrix(mass, method, state.shape[0])
+    algebraic = algebraic_equations(masses)
+    values = fun, arguments(args), (masses, algebraic), functions, resets, jacobian
+    ends = t0, t1
     dense = bool(dense_output) or bool(functions and times is not None)
     options = Options(method, first_step is not None, dense, bool(vectorized), memory_budget, settings)
+
+    def look_beside(walk: Walk) -> None:
+        if masses is None:
+            warn_if_unseen(
+                walk,
+                lambda: [state, *OuterValues(values).leaves],
+                t1 - t0,
+                lambda: attempts_beside(values, options, ends, state, control),
+            )
 
     if times is None or dense:
 
@@ -141,6 +159,8 @@ def solve_ivp(
 
         found = run_program(values, options, run_rows)
         if found is not None:
+            require_consistent(found[0], algebraic)
+            look_beside(found[0])
             return result_of_steps(found, t0, t1, state, times, options, bool(dense_output))
         if times is None or dense_output:
             asked = "t_eval=None" if times is None else "dense_output=True"
@@ -152,7 +172,20 @@ def solve_ivp(
         return program.at_times(tuple(leaves), t0, t1, times, state, control)
 
     last, rows = run_program(values, options._replace(dense=False), run_times)
+    require_consistent(walk_of(last), algebraic)
+    look_beside(walk_of(last))
     return result_at_times(last, rows, times, options)
+
+
+def attempts_beside(values: Any, options: Options, ends: Any, state: Any, control: Control) -> Any:
+    """Return how many steps a solution beside another one takes, with its arguments beside; None if it fails."""
+    t0, t1 = map(stop_gradient, ends)
+
+    def run(program: Program, leaves: Sequence[Any]) -> Any:
+        return program.at_times(tuple(map(beside, leaves)), t0, t1, np.zeros(0), beside(state), stop_gradient(control))
+
+    walk = walk_of(run_program(values, options._replace(dense=False), run)[0])
+    return None if raw(walk.failure) else int(raw(walk.attempts))
 
 
 def collect_steps(program: Program, leaves: Any, t0: Any, t1: Any, state: Any, control: Control) -> Any:

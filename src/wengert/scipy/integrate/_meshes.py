@@ -103,7 +103,7 @@ def refine(function: Callable[[Any], Any], ends: Any, limit: int, epsabs: Any, e
     value, error = measure(function, low[:count], high[:count])
     none = np.zeros((limit - count, value.shape[1]))
     filled = [np.concatenate([x, none.astype(x.dtype)]) for x in (value, error)]
-    first = Intervals(low, high, *filled, count)
+    first = Intervals(low, high, filled[0], filled[1], count)
 
     def goes_on(mesh: Intervals) -> Any:
         total = shares(mesh, np.sum(mesh.error, axis=0), epsabs, epsrel)

@@ -13,6 +13,7 @@ from wengert.control.while_loop import while_loop
 from wengert.core.values.bounded_cache import Recent
 from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, WengertError
+from wengert.scipy.integrate._algebraic import checked_start
 from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings, Found, Watched
 from wengert.scipy.integrate._methods import method_named
 from wengert.scipy.integrate._radau import Radau
@@ -101,17 +102,21 @@ class Equation(NamedTuple):
         method: the method.
         events: the functions of events.
         options: what else there is to say.
+        algebraic: the combinations of equations that a state has to satisfy, None if there are none.
     """
 
     slope: RightHandSide
     method: OneStepMethod | Radau
     events: EventFunctions
     options: Options
+    algebraic: Any = None
 
     def begin(self, t0: Any, t1: Any, y0: Any, control: Control) -> State:
         """Return where an integration begins."""
         chosen = self.options.has_first_step
         walk = begin(self.slope, self.method, t0, t1, y0, control, chosen)
+        if self.algebraic is not None:
+            walk = checked_start(self.slope, walk, self.algebraic, control)
         if isinstance(self.method, Radau):
             walk = walk._replace(memory=self.method.first_memory(self.slope, walk, chosen))
         return self.events.watch(walk) if len(self.events) else walk
@@ -162,13 +167,14 @@ class Program:
         function, *others = kept.values
 
         def equation(leaves: Sequence[Any], state: Any, run: Callable[[Equation], Any]) -> Any:
-            (own, args, mass, events, resets, jac), made = kept.replaced((function, *others), leaves)
+            (own, args, (mass, algebraic), events, resets, jac), made = kept.replaced((function, *others), leaves)
             if function is not kept.values[0]:  # it has been converted, as control flow asked for that
                 events, resets, (jac,) = map(convert_functions, (events, resets, (jac,)))
             slope = RightHandSide(own, args, state, options.columns)
             jacobian = Jacobian(jac, args, slope.size) if callable(jac) else jac
             watched = EventFunctions(events, resets, args, options.events)
-            found = run(Equation(slope, method_named(options.method, mass, jacobian), watched, options))
+            method = method_named(options.method, mass, jacobian)
+            found = run(Equation(slope, method, watched, options, algebraic))
             made.require_unwritten(NAME)
             return found
 

@@ -210,7 +210,9 @@ class Radau(NamedTuple):
         f = np.where(good, held(ahead, reached), f)
         step = Step(walk.t, walk.y, end - walk.t, last, (stages[0], stages[1], stages[2]))
         size = np.where(again, size, length * change)
-        return Walk(t, y, f, size, np.logical_not(good), attempts, np.where(done, 0, failure), after), step
+        failure = np.where(done, 0, failure)
+        largest = np.where(good, np.maximum(walk.largest_error, norm), walk.largest_error)
+        return Walk(t, y, f, size, np.logical_not(good), attempts, failure, after, largest), step
 
     def prepared(self, slope: Slope, memory: Memory, t: Any, y: Any, h: Any) -> Memory:
         """Return what is known with a Jacobian and factors that can be used."""

@@ -12,11 +12,12 @@ from wengert.scipy.integrate._dense_output import OdeSolution
 from wengert.scipy.integrate._events import ACCUMULATION, EVENT, Watched
 from wengert.scipy.integrate._methods import method_named
 from wengert.scipy.integrate._programs import Options, walk_of
-from wengert.scipy.integrate._steps import TOO_MANY, TOO_SMALL, Counts, Walk
+from wengert.scipy.integrate._steps import INCONSISTENT, TOO_MANY, TOO_SMALL, Counts, Walk
 
 MESSAGES = {
     0: "The solver successfully reached the end of the integration interval.",
     TOO_SMALL: "Required step size is less than spacing between numbers.",
+    INCONSISTENT: "The initial state does not satisfy the algebraic equations.",
     EVENT: "A termination event occurred.",
     ACCUMULATION: "Events accumulate at t = {t:.16g}: the state was changed again and again without a step in time. "
     "End the interval before it, or end the integration by a further event.",
@@ -76,10 +77,10 @@ def result_at_times(last: Any, rows: Any, times: Any, options: Options) -> Any:
         outputs = len({*raw(attempts)[:count].tolist()})
     events = None
     if isinstance(last, Watched):
-        single = [count == 1 for count in options.events.counts]
+        counts = options.events.counts
         events = (
-            [last.times[i : i + 1] if one else None for i, one in enumerate(single)],
-            [last.states[i : i + 1] if one else None for i, one in enumerate(single)],
+            [last.times[i, :count] if count else None for i, count in enumerate(counts)],
+            [last.states[i, :count] if count else None for i, count in enumerate(counts)],
         )
     return as_result(times, states.T, None, walk, counts_of(options, walk, outputs), events)
 

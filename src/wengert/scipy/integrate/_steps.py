@@ -17,8 +17,8 @@ from wengert.scipy.integrate._tableaux import Slope, root_mean_square
 from wengert.transforms.reverse import stop_gradient
 
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0
-TOO_SMALL, TOO_MANY = 1, 2
-"""What ended an integration before its end."""
+TOO_SMALL, TOO_MANY, INCONSISTENT = 1, 2, 5
+"""What ended an integration before its end, or before it began."""
 
 
 class Method(Protocol):
@@ -80,6 +80,7 @@ class Walk(NamedTuple):
         attempts: how many there were.
         failure: what ended the integration, 0 if nothing has.
         memory: what else a method knows from the steps before.
+        largest_error: that of a good step so far, as a part of what it may be.
     """
 
     t: Any
@@ -90,6 +91,7 @@ class Walk(NamedTuple):
     attempts: Any
     failure: Any
     memory: Any = ()
+    largest_error: Any = 0.0
 
 
 class Counts(NamedTuple):
@@ -165,7 +167,8 @@ def try_step(slope: Slope, method: OneStepMethod, walk: Walk, t1: Any, control: 
     failure = np.where(lost, TOO_SMALL, np.where(attempts >= control.most, TOO_MANY, 0))
     done = good & (stop_gradient(end) == bound)
     step = Step(walk.t, walk.y, h, state, tuple(slopes))
-    return Walk(t, y, f, size, ~good, attempts, np.where(done, 0, failure)), step
+    largest = np.where(good, np.maximum(walk.largest_error, norm), walk.largest_error)
+    return Walk(t, y, f, size, ~good, attempts, np.where(done, 0, failure), (), largest), step
 
 
 def change_of_size(norm: Any, rejected: Any, order: int) -> Any:

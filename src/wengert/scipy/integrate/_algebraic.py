@@ -1,0 +1,69 @@
+"""Algebraic equations among those of M y' = f(t, y) with a singular M: an initial state has to satisfy them.
+
+What the rows of M do not reach, w M = 0, says 0 = w f(t, y). A state that misses this is no state of the system: what a
+method makes of it is a jump to some other one, within a step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wengert.core.diagnostics.argument_checks import elements
+from wengert.core.values.tensor import is_concrete, raw
+from wengert.errors import NumericalError
+from wengert.scipy.integrate._steps import INCONSISTENT, Control, Walk
+from wengert.scipy.integrate._tableaux import Slope
+from wengert.transforms.jacobian import jacfwd
+from wengert.transforms.reverse import stop_gradient
+
+NAME = "solve_ivp"
+ALLOWED = 10.0
+"""By how many tolerances of the state its equations may be missed."""
+
+
+def algebraic_equations(mass: Any) -> Any:
+    """Return the combinations of equations without a slope, a row for each; None if there are none, or nobody knows."""
+    known = None if mass is None else elements(mass)
+    if known is None or not len(known) or not np.all(np.isfinite(known)):
+        return None
+    zero = np.flatnonzero(~np.any(known, axis=1))
+    rank = int(np.linalg.matrix_rank(known))
+    if rank == len(known):
+        return None
+    if len(zero) == len(known) - rank:
+        return np.eye(len(known))[zero]
+    return np.linalg.svd(known)[0][:, rank:].conj().T
+
+
+def checked_start(slope: Slope, walk: Walk, rows: Any, control: Control) -> Walk:
+    """Return where an integration begins, or that it does not, as the state misses algebraic equations."""
+    t, y, f = stop_gradient((walk.t, walk.y, walk.f))
+    matrix = stop_gradient(jacfwd(lambda state: slope(t, state))(y))
+    allowed = np.abs(rows @ matrix) @ (control.atol + control.rtol * np.abs(y))
+    missed = np.any(np.abs(rows @ f) > ALLOWED * allowed)
+    return walk._replace(failure=np.where(missed, INCONSISTENT, walk.failure))
+
+
+def require_consistent(walk: Walk, rows: Any) -> None:
+    """Raise if it is known that an integration did not begin."""
+    if rows is None or not is_concrete(walk.failure) or raw(walk.failure) != INCONSISTENT:
+        return
+    residual = rows @ raw(walk.f)
+    worst = int(np.argmax(np.abs(residual)))
+    missed = f"a residual of {abs(residual[worst]):.6g} in the algebraic equation {text_of(rows[worst])}"
+    raise NumericalError(
+        NAME,
+        f"an initial state with {missed}",
+        "one that satisfies it is needed",
+        "Solve the algebraic equations for y0 first, as by wengert.scipy.optimize.root",
+    )
+
+
+def text_of(row: Any) -> str:
+    """Return an algebraic equation as text."""
+    places = np.flatnonzero(np.abs(row) > 1e-12 * np.max(np.abs(row)))
+    if len(places) == 1:
+        return f"0 = fun[{places[0]}]"
+    return "0 = " + " + ".join(f"({row[i]:.3g}) * fun[{i}]" for i in places)
