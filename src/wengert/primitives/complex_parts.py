@@ -259,8 +259,8 @@ def direction(x: Parts) -> Parts:
     return found[0], found[1]
 
 
-def guard_pair(x: Parts, r: Parts, t: Parts, *, masked: bool = False) -> Parts:
-    """Return x, and 0 where r is NaN although t is 0; at `masked` only sweeps look."""
+def guard_pair(x: Parts, r: Parts, t: Parts, *, masked: bool = False, multiple: bool = True) -> Parts:
+    """Return x, and 0 where r is NaN although t is 0; at `masked` only sweeps look, at `multiple` kernels of reals."""
     none = (has_nan(r)) & ((t[0] == 0) & (t[1] == 0))
     return np.where(none, 0, x[0]), np.where(none, 0, x[1])
 

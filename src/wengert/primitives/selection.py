@@ -45,30 +45,39 @@ where = elementwise(
 # The strong zero of singular primitives (ADR 0006): a selection that is closed under differentiation
 
 
-def evaluate_guarded(x: Any, r: Any, t: Any, *, masked: bool = False, steep: bool = False) -> Any:
-    """Evaluate `guarded`; at `masked` only sweeps look."""
+def evaluate_guarded(
+    x: Any, r: Any, t: Any, *, masked: bool = False, steep: bool = False, multiple: bool = True
+) -> Any:
+    """Evaluate `guarded`; at `masked` only sweeps look, at `multiple` kernels."""
     ends = (t == 0) | np.isinf(t) if steep else t == 0
     return np.where((r != r) & ends, np.zeros((), x.dtype), x)
 
 
-def guarded_at(x: Any, r: Any, t: Any, *, masked: bool = False, steep: bool = False) -> Any:
-    """Return x, and 0 where r is NaN although t is 0, or infinite behind an infinite partial."""
+def guarded_at(x: Any, r: Any, t: Any, *, masked: bool = False, steep: bool = False, multiple: bool = True) -> Any:
+    """Return x, and 0 where r is NaN although t is 0, or infinite behind an infinite partial.
+
+    An r that is a multiple of t is 0 where t is, or NaN.
+    """
     if steep:
         return np.where(is_nan(r) & ((t == 0) | is_infinite(t)), 0, x)
-    if x.is_same(r) and r.dtype == t.dtype and r.dtype.kind == "f":
+    if multiple and x.is_same(r) and r.dtype == t.dtype and r.dtype.kind == "f":
         return r.opcode("guarded", t)
     return np.where(is_nan(r) & (t == 0), 0, x)
 
 
 def move_guarded(tangents: Sequence[Any], _out: Any, _x: Any, r: Any, t: Any, **kept: bool) -> Any:
-    """Guard the tangent; behind a mask also where r is a number but its slope is not, although t stays 0."""
+    """Guard the tangent; behind a mask also where r is a number but its slope is not, although t stays 0.
+
+    That slope is no multiple of what says that t stays 0: where t is 0 it is t's, and the slope may be of the partial.
+    """
     moved, slope, step = tangents
     if moved is None:
         return None
     moved = guard(moved, r, t, **kept)
     if not kept or slope is None:
         return moved
-    return guard(moved, slope, t if step is None else np.where(t == 0, step, t), **kept)
+    stays = t if step is None else np.where(t == 0, step, t)
+    return guard(moved, slope, stays, **{**kept, "multiple": False})
 
 
 guarded = linear(

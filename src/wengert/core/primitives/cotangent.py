@@ -208,6 +208,7 @@ def guard(x: Any, r: Any, t: Any, **kept: bool) -> Any:
     That is a primitive, closed under differentiation: a linear one that chooses elements of its first operand.
     With `masked=True` the sweep that makes it has passed a mask, and so has every sweep that passes it. With
     `steep=True` it has passed an infinite partial, and an infinite t times a partial of 0 is 0, too, as forwards.
+    With `multiple=False` r is no multiple of t: it may be a number other than 0 where t is 0.
     """
     return apply(PRIMITIVES["guarded"], x, r, t, **kept)
 
