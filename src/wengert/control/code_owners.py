@@ -80,7 +80,7 @@ def is_written_with_wengert(package: str) -> bool:
     known = FOUND.get(package)
     if known is not None and (known[2] or known[0] == len(sys.modules)):
         return known[2]
-    own = [m for name, m in list(sys.modules.items()) if name == package or name.startswith(f"{package}.")]
+    own = [m for name, m in sys.modules.copy().items() if name == package or name.startswith(f"{package}.")]
     uses = known[2] if known is not None and known[1] == len(own) else any(map(uses_wengert, own))
     FOUND[package] = len(sys.modules), len(own), uses
     return uses
@@ -88,7 +88,7 @@ def is_written_with_wengert(package: str) -> bool:
 
 def uses_wengert(module: Any) -> bool:
     """Tell whether Wengert, a part of it, or something of its own is among the global variables of a module."""
-    parts = {id(m) for name, m in list(sys.modules.items()) if name.partition(".")[0] == "wengert"}
+    parts = {id(m) for name, m in sys.modules.copy().items() if name.partition(".")[0] == "wengert"}
     return any(id(x) in parts or is_of_wengert(x) for x in list(own_attributes(module).values()))
 
 

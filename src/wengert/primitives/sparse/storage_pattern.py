@@ -280,9 +280,10 @@ def known_pattern(
             return other
     found = StoragePattern(format, is_array, shape, data_shape, tuple(arrays))
     if key not in PATTERNS:
-        now = list(PATTERNS.items())  # in one step, as other threads enter theirs
-        for gone in [name for name, references in now if all(x() is None for x in references)]:
-            PATTERNS.pop(gone, None)
+        # a list of keys makes no tuples, which could collect garbage and let other threads enter theirs meanwhile
+        for name in list(PATTERNS):
+            if all(x() is None for x in PATTERNS.get(name, ())):
+                PATTERNS.pop(name, None)
     PATTERNS[key] = [weakref.ref(x) for x in (*others, found)]
     return found
 
