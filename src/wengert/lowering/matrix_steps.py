@@ -19,8 +19,6 @@ from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.support.machine import MACHINE
 
-Params = Mapping[str, Any]
-
 LARGEST = 512
 """Rows of real matrices up to which a call of LAPACK takes longer: systems of 30, 100, 200, 400 and 600 rows take 2.1,
 29, 150, 1,270 and 4,400 us, by LAPACK 10 (48 rows), 45, 260, 1,500 and 4,900; Cholesky's factor 1.6, 20, 100, 760 and

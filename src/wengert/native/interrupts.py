@@ -72,11 +72,6 @@ def looking(b: Builder) -> Value:
     return look
 
 
-def is_stopped(b: Builder, look: Value) -> Value:
-    """Look; return whether the function is to stop, because an error is to go on."""
-    return b.call(look_up_now, look)
-
-
 def give_back(b: Builder, look: Value) -> None:
     """Take the lock again if it was released: before the function returns."""
     with b.when(look.get("due").differs(0)), b.when(look.get("thread").differs(None)):

@@ -12,8 +12,6 @@ from wengert.sparse.pattern import Pattern
 
 Array = np.ndarray[Any, Any]
 
-FORMATS = ("csr", "csc")
-
 
 class Block(NamedTuple):
     """Hold where the elements of a matrix begin and end among all, and a matrix with that pattern and no elements."""

@@ -23,7 +23,6 @@ from wengert.sparse.plans import VERSION, Identity, Plan
 from wengert.sparse.tangent_program import TangentProgram
 from wengert.transforms.transformed_function import Options
 
-Array = np.ndarray[Any, Any]
 METHODS = ("auto", "maps", "colors", "dense")
 FEW_LINES = 20
 """Rows or columns up to which nobody is told that they are computed one by one."""

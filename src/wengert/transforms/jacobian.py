@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, overload
+from typing import Any, Literal, ParamSpec, overload
 
 import numpy as np
 
@@ -30,9 +30,6 @@ from wengert.transforms.vmap import map_lanes
 Function = Callable[..., Any]
 
 P = ParamSpec("P")
-A = TypeVar("A")
-R = TypeVar("R")
-Args = TypeVarTuple("Args")
 
 
 UNDECLARED = "Leave holomorphic out, or return complex numbers"

@@ -103,14 +103,6 @@ def is_own(filename: str) -> bool:
     return FILES[filename] is not False
 
 
-def is_users(code: CodeType) -> bool:
-    """Tell whether code is the user's, and remember it if it is."""
-    if is_own(code.co_filename):
-        return False
-    RECENT[0] = code
-    return True
-
-
 def speaks_for(local: str) -> Callable[[F], F]:
     """Mark a function that acts for an operation recorded before: what it asks for came from that operation's line.
 

@@ -18,7 +18,6 @@ from wengert.core.maps.coordinates import Array, Coordinate, Table, read, spread
 from wengert.core.maps.index_maps import AxisIndex, Shape, broadcast_map, decomposed
 from wengert.core.maps.windows import window_map
 
-Params = Mapping[str, Any]
 Maps = list[BoxMap]
 FEW_TAPS = 64
 """Up to so many elements of one sequence a convolution is a shift of the other for each of them."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.maps.coordinates import Array, Coordinate, read
-from wengert.core.maps.index_maps import AxisIndex, Shape, flattened, strides_for
+from wengert.core.maps.index_maps import AxisIndex, Shape, strides_for
 
 Coordinates = tuple[Coordinate, ...]
 
@@ -206,8 +206,3 @@ def identity(shape: Shape) -> BoxMap:
 def affine(read_map: Iterable[AxisIndex]) -> Coordinates:
     """Return an index map as coordinates."""
     return tuple([Coordinate(index) for index in read_map])
-
-
-def row_of(shape: Shape, read_map: Sequence[AxisIndex]) -> Coordinate:
-    """Return where an index map reads an array in C order that is one row."""
-    return Coordinate(flattened(shape, tuple(read_map)))

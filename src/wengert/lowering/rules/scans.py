@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from wengert.core.forms.form import Scan, form_of
@@ -13,8 +11,6 @@ from wengert.lowering.rules.joins import Part, choice
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.reductions import COMBINING
 from wengert.lowering.rules.scalars import OF_BOOLS, Scalar, convert, select
-
-DType = np.dtype[Any]
 
 
 def turned(x: Access, shape: Shape, axis: int, reverse: bool) -> Access:

@@ -18,7 +18,7 @@ from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings
 from wengert.scipy.integrate._methods import method_named
 from wengert.scipy.integrate._radau import Radau
 from wengert.scipy.integrate._steps import Control, OneStepMethod, Step, Walk, begin, goes_on, interpolated, try_step
-from wengert.transforms.jit import Jitted, jit
+from wengert.transforms.jit import jit
 from wengert.transforms.outer_values import OuterValues
 from wengert.transforms.reverse import stop_gradient
 
@@ -187,9 +187,9 @@ class Program:
         def at_times(leaves: Any, t0: Any, t1: Any, times: Any, y0: Any, control: Control) -> Any:
             return equation(leaves, y0, lambda own: states_at(own, own.begin(t0, t1, y0, control), t1, times, control))
 
-        self.from_start = compiled(from_start, function, options)
-        self.from_before = compiled(from_before, function, options)
-        self.at_times = compiled(at_times, function, options)
+        self.from_start, self.from_before, self.at_times = (
+            jit(run, memory_budget=options.budget) for run in (from_start, from_before, at_times)
+        )
 
 
 def convert_functions(functions: Sequence[Any]) -> list[Any]:
@@ -197,11 +197,6 @@ def convert_functions(functions: Sequence[Any]) -> list[Any]:
     from wengert.conversion.operations import callee  # rewriting source is needed by few programs
 
     return [callee(function) if callable(function) else function for function in functions]
-
-
-def compiled(run: Callable[..., Any], function: Any, options: Options) -> Jitted[..., Any]:
-    """Return a jitted function, which finds the user's among its variables, to convert its control flow."""
-    return jit(run, memory_budget=options.budget)
 
 
 PROGRAMS: Recent[Hashable, Program] = Recent(MOST_PROGRAMS)

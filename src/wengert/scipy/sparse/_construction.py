@@ -204,8 +204,10 @@ def eye_array(
 # Of other sparse arrays
 
 
-def joined(name: str, blocks: Sequence[SparseTensor], operate: Callable[[list[Any]], Any], format: Any) -> SparseTensor:
-    """Return what an operation of SciPy's that puts matrices side by side makes of some."""
+def join_blocks(
+    blocks: Sequence[SparseTensor], operate: Callable[[list[Any]], Any], format: Any, dtype: Any
+) -> SparseTensor:
+    """Return what an operation of SciPy's that puts matrices side by side makes of some, with elements of a dtype."""
     whole = [block.sum_duplicates_of() for block in blocks]
     flat = [np.reshape(block.data, (block._pattern.size,)) for block in whole]
     numbered, first = [], 1
@@ -215,9 +217,10 @@ def joined(name: str, blocks: Sequence[SparseTensor], operate: Callable[[list[An
         first += size
     made = operate(numbered)
     made = made if made.format in ("csr", "csc", "coo") else made.tocoo()
-    dtype = np.result_type(*[aval_of(x).dtype for x in flat])
-    data = np.concatenate([x if aval_of(x).dtype == dtype else x.astype(dtype) for x in flat])[made.data - 1]
-    return SparseTensor(pattern_of(made), data).asformat(format)
+    common = np.result_type(*[aval_of(x).dtype for x in flat])
+    data = np.concatenate([x if aval_of(x).dtype == common else x.astype(common) for x in flat])[made.data - 1]
+    found = SparseTensor(pattern_of(made), data).asformat(format)
+    return found if dtype is None else found.astype(dtype)
 
 
 def of_blocks(name: str, blocks: Any) -> list[SparseTensor]:
@@ -246,8 +249,7 @@ def hstack(blocks: Any, format: str | None = None, dtype: Any = None) -> SparseT
     tensor([[1., 0., 1., 0.],
             [0., 1., 0., 1.]])
     """
-    made = joined("hstack", of_blocks("hstack", blocks), scipy.sparse.hstack, format)
-    return made if dtype is None else made.astype(dtype)
+    return join_blocks(of_blocks("hstack", blocks), scipy.sparse.hstack, format, dtype)
 
 
 def vstack(blocks: Any, format: str | None = None, dtype: Any = None) -> SparseTensor:
@@ -268,8 +270,7 @@ def vstack(blocks: Any, format: str | None = None, dtype: Any = None) -> SparseT
     tensor([[1.],
             [2.]])
     """
-    made = joined("vstack", of_blocks("vstack", blocks), scipy.sparse.vstack, format)
-    return made if dtype is None else made.astype(dtype)
+    return join_blocks(of_blocks("vstack", blocks), scipy.sparse.vstack, format, dtype)
 
 
 def block_array(blocks: Any, *, format: str | None = None, dtype: Any = None) -> SparseTensor:
@@ -297,8 +298,7 @@ def block_array(blocks: Any, *, format: str | None = None, dtype: Any = None) ->
         rest = iter(numbered)
         return scipy.sparse.block_array([[None if block is None else next(rest) for block in row] for row in table])
 
-    made = joined("block_array", whole, operate, format)
-    return made if dtype is None else made.astype(dtype)
+    return join_blocks(whole, operate, format, dtype)
 
 
 def block_diag(mats: Any, format: str | None = None, dtype: Any = None) -> SparseTensor:
@@ -319,8 +319,7 @@ def block_diag(mats: Any, format: str | None = None, dtype: Any = None) -> Spars
     tensor([[1., 0.],
             [0., 2.]])
     """
-    made = joined("block_diag", of_blocks("block_diag", mats), scipy.sparse.block_diag, format)
-    return made if dtype is None else made.astype(dtype)
+    return join_blocks(of_blocks("block_diag", mats), scipy.sparse.block_diag, format, dtype)
 
 
 def kron(A: Any, B: Any, format: str | None = None) -> SparseTensor:  # noqa: N803 - SciPy's names
