@@ -451,6 +451,7 @@ def rosenbrock(x: Any, a: Any) -> Any:
         ),
         lambda a: optimize.root(lambda x: x**3 - a, [9.0, 9.0], options={"maxfev": 9}).x,
         lambda a: optim.root(lambda x: x**3 - a, np.full(2, 9.0), method="newton", options={"maxiter": 6}).x,
+        lambda a: optim.fixed_point(lambda x: x / 2 + a, 0.0, tol=1e-12, maxiter=29).x,  # it misses 1e-9
     ],
 )
 def test_solvers_that_gave_up_have_values_and_no_derivatives(function: Function) -> None:

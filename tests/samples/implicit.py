@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.samples.base import fixed, normal, sample
 from wengert.core.values.dispatch import apply
-from wengert.implicit.factored import factored_solution, factors, probed
+from wengert.implicit.factored import factored_solution, factors, substituted
 from wengert.implicit.systems import certified, linear_solution
 from wengert.optim.iterations import regular_solution
 
@@ -21,14 +21,16 @@ def solved(columns: Any, b: Any, transposed: bool) -> Any:
 def solved_by_factors(columns: Any, b: Any, transposed: bool) -> Any:
     """Return the solution of a system, or of its transpose, by factors of the matrix, as graphs find it."""
     packed, pivots = apply(factors, columns)
+    solved = apply(substituted, packed, b, pivots, transposed=transposed)
     options = {"transposed": transposed, "name": "sample", "singular": "raise", "tol": 1e-3}
-    return apply(factored_solution, columns, packed, b, pivots, **options)
+    gate = np.arange(columns.shape[-1], dtype=np.int32)
+    return apply(factored_solution, columns, packed, b, pivots, solved, gate, **options)
 
 
-def probed_by_factors(matrix: Any, b: Any) -> Any:
-    """Return a solution of which only the size matters."""
+def substituted_factors(matrix: Any, b: Any, transposed: bool) -> Any:
+    """Return a solution without derivatives."""
     packed, pivots = apply(factors, matrix)
-    return apply(probed, packed, b, pivots)
+    return apply(substituted, packed, b, pivots, transposed=transposed)
 
 
 def solved_if_regular(matrix: Any, b: Any) -> Any:
@@ -46,13 +48,14 @@ def regular(count: int) -> Any:
     return normal(count, count) + 4 * np.eye(count)
 
 
+REGULAR_SYSTEM = fixed(np.array([[3.0, 1.0], [1.0, 2.0]])), fixed(np.eye(2))
 SAMPLES = [
     sample("linear_solution", solved, regular(3), normal(3, 2), transposed=False),
     sample("linear_solution", solved, regular(3), normal(3, 1), transposed=True),
-    sample("regular_solution", solved_if_regular, fixed(np.array([[3.0, 1.0], [1.0, 2.0]])), fixed(np.eye(2))),
+    sample("regular_solution", solved_if_regular, *REGULAR_SYSTEM),
     sample("factored_solution", solved_by_factors, regular(3), normal(3, 2), transposed=False),
     sample("factored_solution", solved_by_factors, regular(3), normal(3, 1), transposed=True),
-    sample("probed_factors", probed_by_factors, fixed(np.array([[3.0, 1.0], [1.0, 2.0]])), fixed(np.eye(2))),
+    sample("substituted_factors", substituted_factors, *REGULAR_SYSTEM, transposed=True),
     sample("jacobian_factors", lambda a: apply(factors, a)[0], fixed(np.array([[3.0, 1.0], [1.0, 2.0]]))),
     sample("certified", certified_side, normal(3), fixed(np.float64(0.5))),
 ]

@@ -94,14 +94,32 @@ def size_of(item: Sequence[Any]) -> int:
 
 
 KNOWN: Recent[bytes, BlockRunner] = Recent(MOST_FUNCTIONS)
-LOCK = threading.Lock()
+
+
+class Making:
+    """Hold the lock under which functions are compiled, one after the other.
+
+    User's modules are imported meanwhile, so forks do not wait for it: the new process has another one.
+    """
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Be free, whoever has it."""
+        self.lock = threading.RLock()
+
+
+MAKING = Making()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=MAKING.begin)
 
 
 def runner_of(parcel: Parcel) -> BlockRunner:
     """Return the function of a parcel, which this process has compiled before, if it knows it."""
     import cloudpickle
 
-    with LOCK:
+    with MAKING.lock:
         runner = KNOWN.get(parcel.digest)
         if runner is None:
             runner = KNOWN[parcel.digest] = BlockRunner(*cloudpickle.loads(parcel.content))

@@ -14,7 +14,7 @@ from wengert.core.graph.graph import Graph
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.implicit.solution import implicit_solution as solution_operation
-from wengert.implicit.systems import FIXED, GAVE_UP, TOLERANCE
+from wengert.implicit.systems import FIXED, TOLERANCE, weight_of_giving_up
 from wengert.implicit.vectors import residual_vector, vector_of
 from wengert.transforms.reverse import stop_gradient
 from wengert.transforms.tracing import trace_converting
@@ -34,6 +34,7 @@ def implicit_solution(
     linear_solver: Any = "auto",
     symmetric: bool = False,
     success: Any = None,
+    own_tol: float | None = None,
 ) -> Any:
     """Attach the derivatives to a solution that has been found: of x with residual(x, *args) = 0 by all that it reads.
 
@@ -56,6 +57,7 @@ def implicit_solution(
         symmetric: whether the Jacobian is symmetric, as that of a gradient is.
         success: whether the solver said that it has converged, if it did: what one that gave up has left may still be
             a solution, since solvers give up where rounding stops them, but has to be a better one.
+        own_tol: by how much of their terms a solver of equations that did converge misses them at most.
 
     Returns:
         The solution.
@@ -82,7 +84,7 @@ def implicit_solution(
     vector, leaves = vector_of(name, "a solution", stop_gradient(solution))
     start = vector.join(leaves)
     operands = [given[i] for i in places]
-    heavier = [] if success is None else [np.where(success, 0.0, GAVE_UP - 1.0)]
+    heavier = [] if success is None else [weight_of_giving_up(success, start.dtype, tol, own_tol)]
 
     def flat(form: Callable[..., Any], x: Any, *values: Any) -> Sequence[Any]:
         inside = list(given)

@@ -4,13 +4,14 @@ Outside of graphs factors are known by the array that a matrix is (`wengert.impl
 matrices are one variable, so their factors are one, too, whatever right-hand sides, transposes and orders there are.
 
 How nearly singular a matrix is would take as long to estimate as to solve some ten systems. Instead one more system is
-solved: its solution is as large as the inverse, unless its right-hand side has next to nothing in the direction that
-grows. Where it is large, native code leaves the systems to Python, which estimates the condition, and decides.
+solved, as a further column: its solution is as large as the inverse, unless its right-hand side has next to nothing in
+the direction that grows. Where it is large, native code leaves the systems to Python, which estimates the condition,
+and decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,18 +36,21 @@ LARGEST_GROWTH = {8: 2.0**40, 4: 2.0**16}
 where no digit is certain, for right-hand sides with little in the direction that grows."""
 
 
-def solution_of(columns: Any, right: Any, transposed: bool, options: Params) -> Any:
-    """Return the vector that solves op(A) x = b; see `wengert.implicit.systems.linear_solution`."""
+def solution_of(columns: Any, right: Any, excess: Any, transposed: bool, options: Params) -> Any:
+    """Return the vector that solves op(A) x = b, for a certified b; see `wengert.implicit.systems.linear_solution`."""
     sides = right[:, None]
     if not is_staged(columns):
         return apply(linear_solution, columns, sides, transposed=transposed, **options)[:, 0]
     packed, pivots = apply(factors, columns)
     size = columns.shape[-1]
     probe = np.cos(np.arange(size, dtype=packed.dtype) ** 2)[:, None]
-    response = apply(probed, packed, probe, pivots)
-    growth = np.max(np.abs(response), initial=0.0) * np.max(np.abs(packed), initial=0.0) * size
-    pivots = np.where(growth < LARGEST_GROWTH.get(packed.dtype.itemsize, 0.0), pivots, -1 - pivots)
-    return apply(factored_solution, columns, packed, sides, pivots, transposed=transposed, **options)[:, 0]
+    both = apply(substituted, packed, np.concatenate([sides, probe], axis=1), pivots, transposed=transposed)
+    growth = np.max(np.abs(both[:, 1]), initial=0.0) * np.max(np.abs(packed), initial=0.0) * size
+    certain = (growth < LARGEST_GROWTH.get(packed.dtype.itemsize, 0.0)) & (excess <= 1)
+    gate = np.where(certain, np.arange(size, dtype=np.int32), np.int32(-1))
+    return apply(
+        factored_solution, columns, packed, sides, pivots, both[:, :1], gate, transposed=transposed, **options
+    )[:, 0]
 
 
 # Factors
@@ -69,7 +73,7 @@ factors = constant(
     evaluate_factors,
     outputs=2,
     form=Routine("(n,n)->(n,n),(n)"),
-    routine=lambda: RoutineCall("lu_factor", (0, 1), {"finite": 1}),
+    routine=lambda: RoutineCall("lu_factor", (0, 1)),
 )
 """Both triangles of the transpose of a matrix in one, and the exchanges of rows; the matrix has the derivatives.
 
@@ -77,78 +81,99 @@ Rows are columns of the triangles: so LAPACK, whose columns are rows here, takes
 """
 
 
-def evaluate_probed(packed: Any, right: Any, pivots: Any) -> Any:
-    """Evaluate `probed`: NaN where there is no finite solution."""
+def evaluate_substituted(packed: Any, right: Any, pivots: Any, *, transposed: bool) -> Any:
+    """Evaluate `substituted`: NaN where there is no finite solution."""
     from scipy import linalg
 
     def one(packed: Any, right: Any, pivots: Any) -> Any:
         with np.errstate(all="ignore"):
-            found = linalg.lu_solve((packed.T, pivots), right, check_finite=False)
+            found = linalg.lu_solve((packed.T, pivots), right, trans=int(not transposed), check_finite=False)
         return np.where(np.isfinite(found), found, np.nan)
 
     return over_stacks(one, (2, 2, 1), packed, right, pivots)
 
 
-probed = constant(
-    "probed_factors",
-    evaluate_probed,
+def batch_substituted(
+    _primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Params
+) -> Any:
+    """Substitute for all lanes: of one matrix their right-hand sides are columns beside each other."""
+    packed, right, pivots = operands
+    if batched[0] or batched[2] or len(packed.shape) > 2 or len(right.shape) > 3:
+        return apply(substituted, *aligned(operands, batched, (2, 2, 1)), **params)
+    return columns_of_lanes(right, size, lambda sides: apply(substituted, packed, sides, pivots, **params))
+
+
+def columns_of_lanes(right: Any, size: int, solve: Callable[[Any], Any]) -> Any:
+    """Return what a function of right-hand sides gives for those of all lanes, as columns beside each other."""
+    _, rows, count = right.shape
+    found = solve(np.moveaxis(right, 0, 1).reshape(rows, size * count))
+    return np.moveaxis(found.reshape(rows, size, count), 1, 0)
+
+
+def routine_of_substituted(*, transposed: bool) -> RoutineCall:
+    """Return how native code is called."""
+    return RoutineCall("lu_solve", (0,), {"backward": int(not transposed), "conjugated": 0})
+
+
+substituted: Primitive = constant(
+    "substituted_factors",
+    evaluate_substituted,
     form=Routine("(n,n),(n,m),(n)->(n,m)"),
-    routine=lambda: RoutineCall("lu_solve", (0,), {"backward": 0, "conjugated": 0}),
+    batch=batch_substituted,
+    routine=routine_of_substituted,
 )
-"""A solution by factors, of which only the size matters."""
+"""Solutions by factors of any matrix: those that `factored_solution` looks at, and one that probes the condition."""
 
 
 # Solutions
 
 
-def evaluate_factored(columns: Any, _packed: Any, b: Any, _pivots: Any, **params: Any) -> Any:
+def evaluate_factored(columns: Any, _packed: Any, b: Any, _pivots: Any, _solved: Any, _gate: Any, **params: Any) -> Any:
     """Evaluate `factored_solution`: factors are known by the array that the matrix is."""
     return evaluate_solution(columns, b, **params)
 
 
-def vjp_factored(
-    ct: Any, out: Any, columns: Any, packed: Any, b: Any, pivots: Any, *, transposed: bool, **options: Any
-) -> tuple[Any, None, Any, None]:
+def solve_again(given: Sequence[Any], right: Any, transposed: bool, options: Params) -> Any:
+    """Return a further solution with the operands of one, and another right-hand side."""
+    columns, packed, _, pivots, _, gate = given
+    solved = apply(substituted, packed, right, pivots, transposed=transposed)
+    return apply(factored_solution, columns, packed, right, pivots, solved, gate, transposed=transposed, **options)
+
+
+def vjp_factored(ct: Any, out: Any, *given: Any, transposed: bool, **options: Any) -> tuple[Any, ...]:
     """Solve with the transpose; see `wengert.implicit.systems.vjp_solution`."""
-    ct_b = apply(factored_solution, columns, packed, ct, pivots, transposed=not transposed, **options)
+    ct_b = solve_again(given, ct, not transposed, options)
     ct_a = -(out @ ct_b.mT) if transposed else -(ct_b @ out.mT)
-    return unbroadcast(ct_a, columns.shape), None, unbroadcast(ct_b, b.shape), None
+    return unbroadcast(ct_a, given[0].shape), None, unbroadcast(ct_b, given[2].shape), None, None, None
 
 
-def jvp_factored(
-    tangents: Sequence[Any],
-    out: Any,
-    columns: Any,
-    packed: Any,
-    _b: Any,
-    pivots: Any,
-    *,
-    transposed: bool,
-    **options: Any,
-) -> Any:
+def jvp_factored(tangents: Sequence[Any], out: Any, *given: Any, transposed: bool, **options: Any) -> Any:
     """Solve with the same matrix: op(A) dX = dB - op(dA) X."""
-    moved, _, db, _ = tangents
+    moved, _, db, *_ = tangents
     change = None if moved is None else -((moved.mT if transposed else moved) @ out)
-    return apply(factored_solution, columns, packed, total(db, change), pivots, transposed=transposed, **options)
+    return solve_again(given, total(db, change), transposed, options)
 
 
 def batch_factored(
     _primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Params
 ) -> Any:
     """Solve for all lanes: matrices of their own are small ones, many at once, which have no factors for others."""
-    columns, packed, b, pivots = operands
+    columns, packed, b, pivots, solved, gate = operands
     if any(batched[i] for i in (0, 1, 3)) or len(columns.shape) > 2 or len(b.shape) > 3:
         return apply(linear_solution, *aligned((columns, b), (batched[0], batched[2]), (2, 2)), **params)
-    _, rows, count = b.shape
-    side_by_side = np.moveaxis(b, 0, 1).reshape(rows, size * count)
-    found = apply(factored_solution, columns, packed, side_by_side, pivots, **params)
-    return np.moveaxis(found.reshape(rows, size, count), 1, 0)
+    if not batched[2]:
+        b = np.broadcast_to(b, (size, *b.shape))
+    if not batched[4]:
+        solved = np.broadcast_to(solved, b.shape)
+    gate = np.min(gate, axis=0) if batched[5] else gate
+    joined = [np.moveaxis(x, 0, 1).reshape(b.shape[1], size * b.shape[2]) for x in (b, solved)]
+    found = apply(factored_solution, columns, packed, joined[0], pivots, joined[1], gate, **params)
+    return np.moveaxis(found.reshape(b.shape[1], size, b.shape[2]), 1, 0)
 
 
 def routine_of_factored(*, transposed: bool, name: str, singular: str, tol: float) -> RoutineCall:
-    """Return how native code is called."""
-    fields = {"finite": 1, "backward": int(not transposed), "conjugated": 0}
-    return RoutineCall("lu_solve", (0,), fields, (1, 2, 3))
+    """Return how native code is called: exchanging each row with itself copies, and fails where there is no such."""
+    return RoutineCall("exchange_rows", (), {"backward": 0}, (4, 5))
 
 
 factored_solution: Primitive = opaque(
@@ -156,8 +181,12 @@ factored_solution: Primitive = opaque(
     evaluate_factored,
     vjp=vjp_factored,
     jvp=jvp_factored,
-    form=Routine("(n,n),(n,n),(n,m),(n)->(n,m)"),
+    form=Routine("(n,n),(n,n),(n,m),(n),(n,m),(n)->(n,m)"),
     batch=batch_factored,
     routine=routine_of_factored,
 )
-"""`linear_solution` by factors of the matrix, which native code solves with; negative exchanges leave it to Python."""
+"""`linear_solution` by factors of the matrix: native code takes what they gave, unless the gate is closed, with -1.
+
+Operands are the matrix, its factors, the right-hand sides, the exchanges, the solutions by factors, and the gate: the
+numbers of all rows where the matrix is far from singular and the right-hand side is that of a solution.
+"""

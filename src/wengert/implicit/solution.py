@@ -174,7 +174,7 @@ class Equations(NamedTuple):
         columns = self.columns()
         excess = excess_of(*stop_gradient((residual, columns, self.x)), options["tol"])
         right = apply(certified, right, excess, **options)
-        return solution_of(columns, right, not transposed, options)
+        return solution_of(columns, right, excess, not transposed, options)
 
     def columns(self) -> Any:
         """Return the transpose of the Jacobian, each row what comes of one direction; made once of plain arrays."""

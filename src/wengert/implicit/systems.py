@@ -30,8 +30,6 @@ FIXED = "fixed"
 """The `singular` of functions that have no such parameter, and no `tol`, of which errors then say nothing."""
 TOLERANCE = 1e-3
 """By how much of their terms equations may be missed: derivatives are as certain as solutions are."""
-GAVE_UP = 1e4
-"""By how much less they may be missed by what a solver that did not converge has left."""
 SHOWN = 6
 """Up to how many numbers of a direction errors show."""
 
@@ -225,9 +223,20 @@ def unsolved_error(name: str, missed: str, tol: float, singular: str) -> Numeric
     if singular != FIXED:
         action = "Let the solver go on, raise an error where it does not converge, or allow more with tol"
         return NumericalError(name, given, f"at most {tol:.1e} (tol) is needed to differentiate", action)
-    given += f", multiplied by {GAVE_UP:.0e} if the solver gave up (success is False)"
+    given += ", which counts by its own tolerance if the solver gave up (success is False)"
     action = "Let the solver go on with more steps, or begin elsewhere"
     return NumericalError(name, given, f"at most {tol:.1e} is needed to differentiate", action)
+
+
+def weight_of_giving_up(success: Any, dtype: np.dtype[Any], tol: float, own: float | None) -> Any:
+    """Return how many times more what is missed counts if a solver gave up.
+
+    What is left may be a solution where rounding stopped it: of equations to the tolerance `own` that it had, of minima
+    to half of the digits, which is how exactly values tell them; three quarters of all digits are enough at any rate.
+    """
+    eps = float(np.finfo(dtype).eps)
+    allowed = max(min(eps**0.5, eps**0.5 if own is None else own), eps**0.75)
+    return np.where(success, 0.0, tol / min(allowed, tol) - 1.0)
 
 
 certified = linear(

@@ -79,7 +79,7 @@ def solution_of(problem: FlatProblem, method: Method, limits: Limits, start: Any
     def solution(start: Any, *args: Any) -> tuple[Any, ...]:
         residual(np.ravel(start)[:size], *args)
         found = solve_without_derivatives(iterate, (start, *args), {}, None)
-        x = implicit_solution(residual, found.x, args, name=name, success=found.converged)
+        x = implicit_solution(residual, found.x, args, name=name, success=found.converged, own_tol=limits.tol)
         return x, residual(x, *args), found.converged, found.steps
 
     x, value, converged, steps = problem.run("solution", lambda: solution)(start, *problem.args)

@@ -27,6 +27,7 @@ from wengert.core.values.dispatch import apply
 from wengert.errors import NumericalError
 from wengert.primitives.sparse.products import sampled_product, sparse_product, stacked_elements
 from wengert.primitives.sparse.storage_pattern import StoragePattern
+from wengert.support.fork_safety import hold_in_forks
 
 Params = Mapping[str, Any]
 MOST_FACTORS = 8
@@ -61,7 +62,8 @@ class Factor(NamedTuple):
 
 FACTORS: list[Factor] = []
 """Those that were used last, the last one first."""
-LOCK = threading.Lock()
+LOCK = threading.RLock()
+hold_in_forks(LOCK)
 
 
 def factor_of(name: str, pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any]) -> Factor:

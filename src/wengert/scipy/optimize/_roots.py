@@ -96,7 +96,7 @@ def root(
     answer = call_scipy(name, solve, (x0, given), [shape], traced=asked.traced)
     if not asked.traced:
         return answer.results[0]
-    x = implicit_solution(value, answer.arrays[0], given, name=name, success=answer.counts["success"])
+    x = implicit_solution(value, answer.arrays[0], given, name=name, success=answer.counts["success"], own_tol=tol)
     return answer.result(x=x, fun=np.ravel(value(x, *given)))
 
 
