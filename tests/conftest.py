@@ -9,6 +9,7 @@ import atexit
 import gc
 import os
 import shutil
+import sys
 import tempfile
 
 import pytest
@@ -24,6 +25,10 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 os.environ.setdefault("WENGERT_NATIVE", "0")
+
+# Without bytecode each of a hundred processes that tests start would compile the library anew, for half of its time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have the folder of the process that started them
     folder = tempfile.mkdtemp(prefix="wengert-cache-")

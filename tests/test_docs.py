@@ -58,7 +58,7 @@ def run_file(path: Path, namespace: dict[str, object]) -> None:
     namespace.update({name: value for name, value in vars(module).items() if not name.startswith("__")})
 
 
-@pytest.mark.parametrize("name", ["wengert", *MODULES])
+@together("name", ["wengert", *MODULES])
 def test_docstring_examples(name):
     for test in doctest.DocTestFinder().find(importlib.import_module(name)):
         run(test)
@@ -84,7 +84,7 @@ def test_examples_of_pages(page, tmp_path, monkeypatch):
         del FUNCTIONS[function]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@together("page", PAGES)
 def test_blocks_of_pages_run_or_are_no_python(page):
     languages = re.findall(r"^ *(?:```|~~~)(.*)$", (ROOT / page).read_text(), re.MULTILINE)[::2]
     assert set(languages) <= {"python", "text"}, "what is Python runs; all else is text"
@@ -116,7 +116,7 @@ def test_the_readmes_file_runs_as_a_file(tmp_path):
     assert root.trace_count == 1
 
 
-@pytest.mark.parametrize("page", PAGES)
+@together("page", PAGES)
 def test_links_of_pages(page):
     targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", (ROOT / page).read_text())
     local = [target for target in targets if "://" not in target]
@@ -134,7 +134,7 @@ def code_of(page: str) -> list[str]:
     return CODE.findall("".join((ROOT / page).read_text().split("```")[::2]))
 
 
-@pytest.mark.parametrize("page", sorted({*PAGES} - {"CHANGELOG.md"}))
+@together("page", sorted({*PAGES} - {"CHANGELOG.md"}))
 def test_files_that_pages_name_are_there(page):
     files = [name for name in code_of(page) if re.fullmatch(r"[\w./-]+/[\w.-]+\.(pyi?|toml)|[\w-]+/([\w-]+/)*", name)]
     roots = ROOT, ROOT / "src", SOURCE

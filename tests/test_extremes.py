@@ -258,8 +258,8 @@ def ulps(found: Any, wanted: Any) -> Any:
     return np.where(found == wanted, 0.0, np.abs(found - wanted) / np.spacing(np.abs(wanted)))
 
 
-@pytest.mark.parametrize(("order", "modes"), [(1, FIRST), (2, SECOND)], ids=["first", "second"])
-@pytest.mark.parametrize("name", EXACT)
+@together("order, modes", [(1, FIRST), (2, SECOND)])
+@together("name", EXACT)
 def test_derivatives_are_right_to_a_few_units_of_the_last_place(name: str, order: int, modes: Any) -> None:
     f = EXACT[name][0]
     points = np.array([x for x in POINTS if np.isfinite(f(np.float64(x)))])
@@ -289,7 +289,7 @@ def at_random(dtype: Any, count: int, seed: int) -> Any:
 
 
 @together("dtype", BOUNDS)
-@pytest.mark.parametrize("name", EXACT)
+@together("name", EXACT)
 def test_derivatives_are_right_at_random_points_in_both_precisions(name: str, dtype: Any) -> None:
     if dtype == np.float32 and name in NOT_IN_SINGLE:
         return
@@ -421,8 +421,8 @@ FADING: dict[str, tuple[Function, list[float], float, float]] = {
 """Functions, points at the ends of their ranges, and both derivatives there: limits, by hand."""
 
 
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("name", FADING)
+@together("order", [1, 2])
+@together("name", FADING)
 def test_derivatives_at_the_ends_are_limits(name: str, order: int) -> None:
     f, points, *wanted = FADING[name]
     x = np.array(points)

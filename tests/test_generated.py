@@ -373,11 +373,15 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "attribute", "i"), RULES)
-def test_samples_would_notice_a_wrong_factor(
-    name: str, attribute: str, i: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    primitive = PRIMITIVES[name]
+@together("name, attribute, i", RULES)
+def test_samples_would_notice_a_wrong_factor(name: str, attribute: str, i: int) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        set_wrong(PRIMITIVES[name], attribute, i, monkeypatch)
+        assert any(notices(s) for s in DIFFERENTIATED if s.primitive == name and s.order)
+
+
+def set_wrong(primitive: Any, attribute: str, i: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what a primitive states about an operand be wrong by a factor."""
     right = getattr(primitive, attribute)
     if right is None:
         by_form = Contraction.transpose
@@ -393,7 +397,6 @@ def test_samples_would_notice_a_wrong_factor(
             monkeypatch.setattr(primitive, shortcut, None)
     if primitive.kind == "linear":
         monkeypatch.setattr(primitive, "sweeps_as", "linear")
-    assert any(notices(s) for s in DIFFERENTIATED if s.primitive == name and s.order)
 
 
 def notices(sample: Sample) -> bool:

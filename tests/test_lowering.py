@@ -14,7 +14,7 @@ import pytest
 import scipy.special as sp
 
 import wengert as wg
-from tests.cases import OPTIONS
+from tests.cases import OPTIONS, together
 from tests.samples import SAMPLES
 from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves, leaves_of, random_like
@@ -579,8 +579,8 @@ def written(x: Any, index: Any, value: Any) -> Any:
     return y
 
 
-@pytest.mark.parametrize("case", OF_DTYPES)
-@pytest.mark.parametrize("double", [DOUBLE, NAMELESS], ids=["zeros", "NaN"])
+@together("case", OF_DTYPES)
+@together("double", [DOUBLE, NAMELESS])
 def test_dtypes_are_those_of_numpy(case: str, double: Any) -> None:
     args = [INTEGERS, SMALL, FLAGS, SINGLE, double]
     segments = require_same(trace(OF_DTYPES[case])(*args), args)

@@ -114,7 +114,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@together("name", CALLS)
 def test_values_are_numpys(name: str) -> None:
     want, found = CALLS[name](np), CALLS[name](wnp)
     for a, b in zip(*(x if isinstance(x, list | tuple) else [x] for x in (found, want)), strict=True):

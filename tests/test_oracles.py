@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cases import OPTIONS, Failures
+from tests.cases import OPTIONS, Failures, together
 from tests.test_executables import EXECUTABLES, call
 from tests.test_lowering import checked, require_same
 from tools.oracle_report import NAMESPACES, Reference
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("function", COVERED)
+@together("function", COVERED)
 def test_values_and_derivatives_agree_with_the_reference(function: str) -> None:
     assert REFERENCE is not None
     with np.errstate(all="ignore"):

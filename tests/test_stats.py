@@ -383,8 +383,8 @@ def test_every_name_is_there_or_left_out_for_a_reason() -> None:
         ws.gaussian_kde  # noqa: B018 - asking is the test
 
 
-@pytest.mark.parametrize("name", CONTINUOUS)
-@pytest.mark.parametrize("method", ["cdf", "sf", "logcdf", "logsf"])
+@together("name", CONTINUOUS)
+@together("method", ["cdf", "sf", "logcdf", "logsf"])
 def test_infinite_points_have_no_derivative_of_any_order(name: str, method: str) -> None:
     shapes = SHAPES.get(name, ())
     points = np.array([-np.inf, np.inf])
