@@ -15,7 +15,8 @@ from tests.cases import some_of, together
 from wengert import optim
 from wengert.errors import NumericalError, ShapeError, UsageError
 from wengert.scipy import optimize
-from wengert.scipy.optimize._function_contents import KNOWN, Contents
+from wengert.scipy.optimize._vector_problem import KEPT
+from wengert.transforms.outer_values import OuterValues
 
 # The same number in every mode
 
@@ -480,9 +481,9 @@ def test_what_was_traced_is_used_again_as_long_as_nothing_it_reads_has_changed()
     def found() -> float:
         return float(optim.root(residual, np.ones(1), method="newton").x[0])
 
-    KNOWN.clear()
+    KEPT.known.clear()
     assert found() == found() == 6.0
-    assert len(KNOWN) == 1
+    assert len(KEPT.known) == 1
     held[0] = 4.0
     assert found() == 8.0
     LEVEL = 3.0
@@ -492,12 +493,29 @@ def test_what_was_traced_is_used_again_as_long_as_nothing_it_reads_has_changed()
     LEVEL = 2.0
 
 
-def test_contents_of_what_nobody_can_tell_are_not_known() -> None:
-    generator = np.random.default_rng(0)
-    assert Contents(lambda x: x + generator.random()).entries is None
-    assert Contents(lambda x: x @ BIG).entries is None
-    assert Contents(lambda x: np.sin(x) + LEVEL).entries is not None
-    assert Contents([wg.tensor([1.0])]).entries != Contents([wg.tensor([1.0])]).entries  # others may be written to
+def test_what_is_large_or_nobody_can_tell_is_traced_anew() -> None:
+    rows = (row for row in range(3))
+
+    def found(function: Any) -> int:
+        KEPT.known.clear()
+        optim.root(function, np.ones(1), method="newton")
+        return len(KEPT.known)
+
+    assert found(lambda x: x - (rows is None)) == 0
+    assert found(lambda x: x - BIG[0]) == 0
+    assert found(lambda x: np.sin(x) - LEVEL / 8) == 1
+
+
+def test_wrappers_of_the_library_are_known_by_what_they_are_of() -> None:
+    def residual(x: Any, kind: str, scale: float) -> Any:
+        return x - scale if kind == "shift" else x
+
+    KEPT.known.clear()
+    for _ in range(2):
+        assert optim.root(residual, np.ones(1), args=("shift", 3.0), method="newton").x[0] == 3.0
+    assert len(KEPT.known) == 1
+    with_tensor = [OuterValues([[wg.tensor([1.0])]], False, by_identity=True).key for _ in range(2)]
+    assert with_tensor[0] != with_tensor[1]  # others may be written to
 
 
 BIG = np.zeros(5000)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import dis
 import functools
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+import sys
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -27,18 +28,25 @@ from wengert.control.reachable_state import (
     names_of,
     special_methods,
 )
-from wengert.control.side_effects import effect_error, has_been_written
 from wengert.control.variable_places import UNBOUND
-from wengert.core.containers.tree_leaves import flatten, nesting_error, unflatten
+from wengert.core.containers.tree_leaves import flatten, nesting_error
 from wengert.core.graph.identity import MOST_BYTES, Object, identity
 from wengert.core.memory.buffers import may_change
 from wengert.core.memory.memory_layout import axes_in_memory
-from wengert.core.memory.write_watches import snapshot
-from wengert.core.values.aval import aval_of, is_differentiable
+from wengert.core.values.aval import is_differentiable
+from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.tensor import Tensor
-from wengert.support.attributes import attribute, class_attribute, own_attributes, with_closure
+from wengert.support.attributes import attribute, class_attribute, own_attributes
 from wengert.support.function_protocol import LikeFunction
+from wengert.transforms.outer_replacement import (
+    ContainerTemplate,
+    FunctionTemplate,
+    Leaf,
+    Replacement,
+    zeros_like,
+)
 
+V = TypeVar("V")
 NUMBERS = frozenset((float, complex))
 BLOCK = 1 << 15
 """Words that are compared at once, so that what says where they differ stays in the cache."""
@@ -82,54 +90,22 @@ def words_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return flat.view(np.uint64 if flat.nbytes % 8 == 0 else np.uint8)
 
 
-class Leaf:
-    """Stand for a value that is an argument, by its place among these."""
-
-    def __init__(self, place: int) -> None:
-        self.place = place
-
-
-class ContainerTemplate:
-    """Stand for a container with arguments in it."""
-
-    def __init__(self, structure: Any, leaves: Sequence[Any], templates: Sequence[Any]) -> None:
-        self.structure, self.leaves, self.templates = structure, leaves, templates
-
-
-class FunctionTemplate:
-    """Stand for a function that reaches arguments.
-
-    Attributes:
-        cells: its variables that do, by the identity of the cell, with what they hold.
-        names: global variables that do, with what they hold.
-        parts: of a method or partial: its function and what is bound, each with its template.
-    """
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-        self.cells: dict[int, tuple[Any, Any]] = {}
-        self.names: dict[str, tuple[Any, Any]] = {}
-        self.parts: list[tuple[Any, Any]] = []
-
-    def reaches(self) -> bool:
-        """Tell whether there is an argument behind it; recursive functions count as if there were."""
-        return bool(self.cells or self.names or any(template is not None for _, template in self.parts))
-
-
 class OuterValues:
     """Find the arguments that values and functions hold, and what tells these apart from others otherwise.
 
     Args:
         values: functions and arguments of theirs, in any containers.
         lifted: whether floats become arguments at all.
+        by_identity: whether what may change is compared by its identity, too, as what was made goes on to refer to it.
 
     Attributes:
         key: what is equal for values that a program serves with other arguments; to be kept only as `lasting_key`.
         leaves: the arguments.
+        is_complete: whether all can be looked at, without which nothing has the same key.
     """
 
-    def __init__(self, values: Sequence[Any], lifted: bool = True) -> None:
-        self.lifted = lifted
+    def __init__(self, values: Sequence[Any], lifted: bool = True, by_identity: bool = False) -> None:
+        self.lifted, self.by_identity, self.is_complete = lifted, by_identity, True
         self.parts: list[Hashable] = [lifted]
         self.leaves: list[Any] = []
         self.known: dict[int, tuple[int, Any, Any]] = {}
@@ -154,7 +130,11 @@ class OuterValues:
             self.parts.append(("again", place))
             return template
         self.know(value, None)
+        if kind is ModuleType:
+            return self.parts.append(Object(value))
         if issubclass(kind, np.ndarray | Tensor):
+            if self.by_identity:
+                self.parts.append(Object(value))
             return self.know(value, self.enter_leaf(value, lifted))
         if kind is FunctionType:
             return self.enter_function(value, lifted)
@@ -170,6 +150,10 @@ class OuterValues:
     def lasting_key(self) -> Hashable:
         """The key with copies of arrays that may change."""
         return tuple([part.copy() if type(part) is Elements else part for part in self.parts])
+
+    def arrays(self) -> list[Any]:
+        """Return the arrays that are held."""
+        return [value for _, _, value in self.known.values() if isinstance(value, np.ndarray | Tensor)]
 
     def know(self, value: Any, template: Any) -> Any:
         """Remember the template of a value, which may come up again."""
@@ -196,6 +180,8 @@ class OuterValues:
     def enter_container(self, value: Any, structure: Any, leaves: Sequence[Any], lifted: bool) -> Any:
         """Add a container, with what is in it."""
         self.parts.append(structure)
+        if self.by_identity and type(value) is not tuple:
+            self.parts.append(Object(value))
         templates = [self.enter(leaf, lifted) for leaf in leaves]
         if all(template is None for template in templates):
             return None
@@ -204,14 +190,16 @@ class OuterValues:
     def enter_function(self, function: FunctionType, lifted: bool) -> Any:
         """Add a function: those of the user with the variables that they read."""
         if is_library(function.__code__):
-            self.parts.append(Object(function))
+            self.parts.append(Object(function if is_named(function) else function.__code__))
             for content in map(content_of, function.__closure__ or ()):  # what a transformation is of
                 self.enter(content, False)
-            self.enter_attributes(function)
+            self.enter_defaults(function)
             return None
         self.parts.append(Object(function.__code__))
         template = self.know(function, FunctionTemplate(function))
-        own = frozenset() if self.lifted else assigned_by(function.__code__)
+        own = frozenset() if self.lifted or self.by_identity else assigned_by(function.__code__)
+        if self.by_identity:
+            self.parts += map(Object, (function.__globals__, *(function.__closure__ or ())))
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             if name in own:
                 continue
@@ -220,9 +208,7 @@ class OuterValues:
             if inside is not None:
                 template.cells[id(cell)] = content, inside
         self.enter_global_variables(function, template, lifted, own)
-        for default in (function.__defaults__, function.__kwdefaults__):
-            self.enter(default, False)
-        self.enter_attributes(function)
+        self.enter_defaults(function)
         if not template.reaches():
             return self.know(function, None)
         return template
@@ -232,14 +218,14 @@ class OuterValues:
     ) -> None:
         """Add what a function's global variables hold, and those of further modules of the user that it may name."""
         space, names = function.__globals__, names_of(function.__code__)
-        for name in sorted(names):
-            if name not in space or name in own or name.startswith("__"):
+        found = {name: space[name] for name in sorted_names(function.__code__) if name in space}
+        for name, value in found.items():
+            if name in own or name.startswith("__"):
                 continue
-            value = space[name]
             inside = self.enter(value, lifted)
             if inside is not None:
                 template.names[name] = value, inside
-        modules = [space[name] for name in sorted(names) if name in space] + modules_named(names, space)
+        modules = [*found.values(), *modules_named(names, space)]
         seen: set[int] = set()
         while modules:
             module = modules.pop()
@@ -304,14 +290,20 @@ class OuterValues:
             return
         held = AttributesHolder(value, "").contents()
         if self.depth == DEEPEST or not (held or is_constant(kind)):
+            self.is_complete = False
             self.parts.append(Object(object()))
             return
         self.depth += 1
         self.enter_items(held)
         self.depth -= 1
 
-    def enter_attributes(self, function: FunctionType) -> None:
-        """Add the attributes of a function, by which some hold what they read."""
+    def enter_defaults(self, function: FunctionType) -> None:
+        """Add the defaults and the attributes of a function, by which some hold what they read."""
+        for default in (function.__defaults__, function.__kwdefaults__):
+            if default is None:
+                self.parts.append(None)
+            else:
+                self.enter(default, False)
         self.enter_items(own_attributes(function))
 
     def enter_items(self, items: Mapping[Any, Any]) -> None:
@@ -334,6 +326,36 @@ class OuterValues:
 
 
 @functools.lru_cache(maxsize=1024)
+def sorted_names(code: CodeType) -> list[str]:
+    """Return the names that code uses, in the same order whenever the program runs."""
+    return sorted(names_of(code))
+
+
+def is_named(function: FunctionType) -> bool:
+    """Tell whether a function is what its module has by its name, and no wrapper that was made of another."""
+    return getattr(sys.modules.get(function.__module__), function.__qualname__, None) is function
+
+
+class FunctionCache(Generic[V]):
+    """Keep what was made of functions, for others that hold the same; what was used least recently goes."""
+
+    def __init__(self, most: int) -> None:
+        self.known: Recent[Hashable, V] = Recent(most)
+
+    def find(self, outer: OuterValues, options: Hashable, make: Callable[[], V]) -> V:
+        """Return what was made for functions and options, made now if there is nothing."""
+        if not outer.is_complete:
+            return make()
+        key = outer.key, options
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[outer.lasting_key, options] = make()
+        elif 2 * len(self.known) > self.known.most:
+            self.known.touch(key)
+        return found
+
+
+@functools.lru_cache(maxsize=1024)
 def assigned_by(code: CodeType) -> frozenset[str]:
     """Return the variables from outside that a function assigns to, as one does that counts its calls."""
     found = dis.get_instructions(code)
@@ -344,88 +366,3 @@ def is_constant(kind: type) -> bool:
     """Tell whether objects of a class without attributes never change, or hold what no program is to depend on."""
     by_value = class_attribute(kind, "__hash__") not in (None, object.__hash__)  # who has its own is a value
     return by_value or kind is object or issubclass(kind, CONSTANTS) or kind.__module__ in ("_thread", "_io")
-
-
-def zeros_like(leaf: Any) -> Any:
-    """Return zeros in the place of an argument, in one number of memory."""
-    if type(leaf) in NUMBERS:
-        return type(leaf)()
-    aval = aval_of(leaf)
-    return np.broadcast_to(np.zeros((), aval.dtype), aval.shape) if aval.shape else np.zeros((), aval.dtype)[()]
-
-
-class Replacement:
-    """Make values of templates, each once, and see that nobody writes to them."""
-
-    def __init__(self, leaves: Sequence[Any]) -> None:
-        self.leaves = leaves
-        self.before = [snapshot(x) if type(x) is Tensor else x for x in leaves]
-        self.made: dict[int, Any] = {}
-        self.cells: list[tuple[CellType, Any]] = []
-        self.spaces: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
-        self.containers: list[tuple[Any, Any, list[Any]]] = []
-
-    def of(self, value: Any, template: Any) -> Any:
-        """Return a value with other arguments."""
-        if template is None:
-            return value
-        if type(template) is Leaf:
-            return self.leaves[template.place]
-        if id(template) in self.made:
-            return self.made[id(template)]
-        if type(template) is ContainerTemplate:
-            inside = [self.of(x, one) for x, one in zip(template.leaves, template.templates, strict=True)]
-            found = self.made[id(template)] = unflatten(template.structure, inside)
-            self.containers.append((found, template.structure, inside))
-            return found
-        return self.of_function(value, template)
-
-    def of_function(self, function: Any, template: FunctionTemplate) -> Any:
-        """Return a function, method or partial that reaches other arguments."""
-        if type(function) is MethodType:
-            inner, bound = (self.of(x, one) for x, one in self.parts_of(function, template))
-            return self.made.setdefault(id(template), MethodType(inner, bound))
-        if type(function) is functools.partial:
-            inner, args, keywords = (self.of(x, one) for x, one in self.parts_of(function, template))
-            return self.made.setdefault(id(template), functools.partial(inner, *args, **keywords))
-        old = function.__closure__ or ()
-        cells = [CellType() if id(cell) in template.cells else cell for cell in old]
-        space = self.space_of(function.__globals__) if template.names else function.__globals__
-        found = self.made[id(template)] = with_closure(function, cells, space=space)
-        for name, (content, inside) in template.names.items():
-            space[name] = self.spaces[id(function.__globals__)][1][name] = self.of(content, inside)
-        for before, cell in zip(old, cells, strict=True):
-            if cell is not before:
-                cell.cell_contents = self.of(*template.cells[id(before)])
-                self.cells.append((cell, cell.cell_contents))
-        return found
-
-    def parts_of(self, function: Any, template: FunctionTemplate) -> Iterator[tuple[Any, Any]]:
-        """Yield the parts of a method or partial, whose function may have been converted, with their templates."""
-        own = function.__func__ if type(function) is MethodType else function.func
-        yield own, template.parts[0][1]
-        yield from template.parts[1:]
-
-    def space_of(self, space: dict[str, Any]) -> dict[str, Any]:
-        """Return a copy of the global variables of a module, the same for all of its functions."""
-        if id(space) not in self.spaces:
-            self.spaces[id(space)] = {**space}, {**space}
-        return self.spaces[id(space)][0]
-
-    def require_unwritten(self, name: str) -> None:
-        """Raise if something that was made, and is forgotten now, has been written to."""
-        for leaf, before in zip(self.leaves, self.before, strict=True):
-            if type(leaf) is Tensor and has_been_written(leaf, before):
-                raise effect_error(name, f"writes to an array of shape {leaf.shape} from outside", "Write into a copy")
-        for cell, content in self.cells:
-            if content_of(cell) is not content:
-                raise effect_error(name, "changes a variable that is not its own", "Compute its value")
-        for space, before in self.spaces.values():
-            changed = [key for key in {**space, **before} if space.get(key, self) is not before.get(key, self)]
-            if changed:
-                raise effect_error(name, f"changes {changed[0]}, which is not its own", "Compute its value")
-        for value, structure, leaves in self.containers:
-            found, other = flatten(value)
-            if other != structure or any(x is not y for x, y in zip(found, leaves, strict=True)):
-                given = f"changes a {type(value).__name__} that is not its own"
-                raise effect_error(name, given, "Compute its value")

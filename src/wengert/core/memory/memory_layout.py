@@ -282,12 +282,16 @@ def is_full(x: Any) -> bool:
     >>> is_full(np.broadcast_to(2.0, (2, 3))), is_full(np.full((2, 3), 2.0))
     (True, False)
     """
-    return x.size > 1 and not any(n > 1 and stride for n, stride in zip(x.shape, x.strides, strict=True))
+    return (
+        x.size > 1
+        and not x.flags.forc
+        and not any(n > 1 and stride for n, stride in zip(x.shape, x.strides, strict=True))
+    )
 
 
 def without_repetition(array: Any) -> Any:
     """Return the part of an array that is in memory: one element of each axis along which it is repeated."""
-    if not array.size:
+    if array.flags.forc:
         return array
     repeated = [n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True)]
     return array[tuple([slice(0, 1) if flag else slice(None) for flag in repeated])] if any(repeated) else array

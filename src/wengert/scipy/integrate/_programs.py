@@ -19,7 +19,7 @@ from wengert.scipy.integrate._methods import method_named
 from wengert.scipy.integrate._radau import Radau
 from wengert.scipy.integrate._steps import Control, OneStepMethod, Step, Walk, begin, goes_on, interpolated, try_step
 from wengert.transforms.jit import jit
-from wengert.transforms.outer_values import OuterValues
+from wengert.transforms.outer_values import FunctionCache, OuterValues
 from wengert.transforms.reverse import stop_gradient
 
 NAME = "solve_ivp"
@@ -199,7 +199,7 @@ def convert_functions(functions: Sequence[Any]) -> list[Any]:
     return [callee(function) if callable(function) else function for function in functions]
 
 
-PROGRAMS: Recent[Hashable, Program] = Recent(MOST_PROGRAMS)
+PROGRAMS: FunctionCache[Program] = FunctionCache(MOST_PROGRAMS)
 FIXED: Recent[Hashable, bool] = Recent(MOST_PROGRAMS)
 """The keys of functions that look at the floats they hold, which are constants of their programs."""
 
@@ -221,13 +221,7 @@ def run_program(values: Sequence[Any], options: Options, run: Callable[[Program,
 
 def program_for(outer: OuterValues, options: Options) -> Program:
     """Return the program for functions and arguments, made anew if there is none."""
-    key = outer.key, options
-    known = PROGRAMS.get(key)
-    if known is None:
-        known = PROGRAMS[outer.lasting_key, options] = Program(outer, options)
-    else:
-        PROGRAMS.touch(key)
-    return known
+    return PROGRAMS.find(outer, options, lambda: Program(outer, options))
 
 
 def row_count(size: int) -> int:

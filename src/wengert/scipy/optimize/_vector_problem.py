@@ -15,7 +15,6 @@ from wengert.core.diagnostics.argument_checks import require_callable, require_f
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
-from wengert.scipy.optimize._function_contents import Traces, holds_little, traces_of_function
 from wengert.scipy.optimize._solving import asking
 from wengert.sparse.derivatives import SparseDerivative
 from wengert.sparse.low_fill import if_low_fill
@@ -27,11 +26,16 @@ from wengert.traces.nodes import CREATED
 from wengert.transforms.jacobian import hessian, jacobian
 from wengert.transforms.jacobian_products import hvp
 from wengert.transforms.jit import jit as jitted
+from wengert.transforms.outer_values import FunctionCache, OuterValues
 from wengert.transforms.reverse import value_and_grad
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 
 
+KEPT: FunctionCache[dict[str, Callable[..., Any]]] = FunctionCache(most=128)
+"""What was traced of functions, by names."""
+FEW_ELEMENTS, FEW_VALUES = 4096, 300
+"""Elements of an array, and values, that a function of a small problem holds at most."""
 FEW_UNKNOWNS = 100
 FEW_OPERATIONS = 300
 SHORT = 0.05
@@ -47,7 +51,8 @@ class FlatProblem:
         example: where to start, in the user's containers.
         vector: the same as one vector.
         back: from such vectors to the containers.
-        traces: what was made of the function before; what is not to be kept begins anew.
+        held: what the function and the other arguments hold.
+        made: what was made of the function before, unless it is not to be kept, or holds large arrays.
     """
 
     def __init__(
@@ -78,7 +83,8 @@ class FlatProblem:
         found, structure = flatten(self.example)
         places = tuple((type(leaf), np.shape(leaf), aval_of(leaf).dtype) for leaf in found)
         kind = name, compiled, structure, places, options
-        self.traces = traces_of_function((function, fixed), kind) if keep else Traces([])
+        self.held = OuterValues((function, *fixed), lifted=False, by_identity=True)
+        self.made = KEPT.find(self.held, kind, dict) if keep and self.holds_small_arrays else {}
         self.residuals = as_residuals(name, function, self.back)
 
     def run(
@@ -93,14 +99,14 @@ class FlatProblem:
         Of a small problem the first `eager_calls` are not: to trace a function takes as long as some of them do. These
         are of what `make_eager` makes, if something else gives the same then.
         """
-        run: Callable[..., Any] | None = self.traces.made.get(what)
+        run: Callable[..., Any] | None = self.made.get(what)
         if run is None:
             run = make() if self.compiled or make_eager is None else make_eager()
             if self.compiled:
                 plain, run = run, note_refusals(self.name, jitted(run))
                 if eager_calls > 0 and self.is_small:
                     run = EagerAtFirst(run, plain if make_eager is None else make_eager(), eager_calls)
-            self.traces.made[what] = run
+            self.made[what] = run
         return run
 
     def is_asked(self, values: Any = (), functions: Sequence[Any] = ()) -> bool:
@@ -113,7 +119,13 @@ class FlatProblem:
     @cached
     def is_small(self) -> bool:
         """Whether vectors, and the arrays that the function holds, have few elements."""
-        return self.vector.size <= FEW_UNKNOWNS and holds_little((self.function, self.args))
+        few = self.vector.size <= FEW_UNKNOWNS and len(self.held.known) <= FEW_VALUES
+        return few and self.holds_small_arrays and all(np.size(x) <= FEW_ELEMENTS for x in flatten(self.args)[0])
+
+    @property
+    def holds_small_arrays(self) -> bool:
+        """Whether arrays that the function holds have few elements."""
+        return all(x.size <= FEW_ELEMENTS for x in self.held.arrays())
 
 
 class VectorProblem(FlatProblem):
