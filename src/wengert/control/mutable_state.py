@@ -15,18 +15,11 @@ from weakref import ProxyTypes
 import numpy as np
 
 from wengert.control.code_owners import is_library_file
-from wengert.control.variable_places import UNBOUND, Contents, Holder
+from wengert.control.variable_places import Contents, Holder
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.errors import GraphError
 from wengert.support.attributes import attribute, own_attributes
-
-
-def content_of(cell: CellType) -> Any:
-    """Return what a variable of a function holds; UNBOUND if nothing yet."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return UNBOUND
+from wengert.support.function_contents import UNBOUND, content_of
 
 
 class CellHolder(Holder):

@@ -19,7 +19,6 @@ from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Se
 from types import (
     BuiltinMethodType,
     CellType,
-    CodeType,
     FunctionType,
     GeneratorType,
     MappingProxyType,
@@ -32,7 +31,7 @@ from typing import Any, cast
 import numpy as np
 
 from wengert.control.code_owners import is_library, is_library_file, is_wengerts
-from wengert.control.mutable_state import CellHolder, GlobalsHolder, content_of, holder_of, is_users
+from wengert.control.mutable_state import CellHolder, GlobalsHolder, holder_of, is_users
 from wengert.control.variable_places import (
     HIDDEN,
     OPERATIONS,
@@ -52,6 +51,7 @@ from wengert.core.values.recording import has_ended
 from wengert.core.values.tensor import WATCHING, Tensor, is_staged, make_tensor
 from wengert.errors import GraphError, describe
 from wengert.support.attributes import attribute, has_class_attribute, own_attributes
+from wengert.support.function_contents import captured_by, names_of
 
 ATOMS = frozenset(
     (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.float64, np.int64)
@@ -174,7 +174,7 @@ class ReachableState:
         elif type(value) is FunctionType and is_library(value.__code__):
             inside = [vars(value)[x] for x in WRAPPED if x in vars(value)]
             if is_wengerts(value.__code__):  # what a transformation returned, around a function of the user
-                inside += map(content_of, value.__closure__ or ())
+                inside += captured_by(value)
             self.queue += [(x, name, None) for x in inside]
             return
         elif (holder := holder_of(value, name)) is not None:
@@ -498,18 +498,6 @@ def tensors_in(value: Any) -> list[Tensor]:
     if type(value) in ATOMS or is_undefined(value):
         return []
     return [leaf for leaf in flatten(value)[0] if type(leaf) is Tensor]
-
-
-@functools.lru_cache(maxsize=4096)
-def names_of(code: CodeType) -> frozenset[str]:
-    """Return the names that code uses, that of nested functions too: among them all its global variables.
-
-    Words that stand in it count, as converted code and `getattr` have names of attributes in them; and a module may
-    make attributes as they are asked for.
-    """
-    nested = [names_of(x) for x in code.co_consts if isinstance(x, CodeType)]
-    words = [x for x in code.co_consts if type(x) is str and x.replace(".", "_").isidentifier()]
-    return frozenset(("__getattr__", *code.co_names, *words)).union(*nested)
 
 
 def place_in_file(file: io.IOBase) -> Any:

@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from wengert.control.mutable_state import content_of
 from wengert.control.reachable_state import ReachableState
 from wengert.core.diagnostics.source_positions import ASSIGNING, Position, caller, expression_at, is_own, position_of
 from wengert.core.memory.views import current
@@ -21,6 +20,7 @@ from wengert.core.values.frozen import is_frozen
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError
 from wengert.support.attributes import own_attributes
+from wengert.support.function_contents import captured_by, reach
 from wengert.traces.staging import Staging
 
 
@@ -141,28 +141,24 @@ def effect_error(name: str, what: str, action: str, position: Position | None = 
 
 def users_functions(function: Callable[..., Any]) -> list[Any]:
     """Return the functions of the user within a callable of the library, or it itself."""
-    found: list[Any] = []
-    queue: list[Any] = [function]
-    seen: set[int] = set()
-    while queue:
-        value = queue.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        kind = type(value)
-        if issubclass(kind, FunctionType) and is_own(value.__code__.co_filename):
-            queue += [*map(content_of, value.__closure__ or ()), *(value.__defaults__ or ())]
-        elif issubclass(kind, MethodType) and is_wengerts_class(type(value.__self__)):
-            queue.append(value.__self__)
-        elif issubclass(kind, functools.partial) and is_wengerts_class(kind):
-            queue += [value.func, *value.args]
-        elif issubclass(kind, tuple):
-            queue += value
-        elif is_wengerts_class(kind):
-            queue += [x for x in map(own_attributes(value).get, ("function", "fun")) if x is not None]
-        elif callable(value) and not issubclass(kind, type):
-            found.append(value)
-    return found
+    reached = reach([function], lambda x: parts_of_librarys(x) or ())
+    return [x for x in reached if parts_of_librarys(x) is None and callable(x) and not isinstance(x, type)]
+
+
+def parts_of_librarys(value: Any) -> Sequence[Any] | None:
+    """Return what a function or an object of the library is around, None if it is none."""
+    kind = type(value)
+    if issubclass(kind, FunctionType) and is_own(value.__code__.co_filename):
+        return [*captured_by(value), *(value.__defaults__ or ())]
+    if issubclass(kind, MethodType) and is_wengerts_class(type(value.__self__)):
+        return [value.__self__]
+    if issubclass(kind, functools.partial) and is_wengerts_class(kind):
+        return [value.func, *value.args]
+    if issubclass(kind, tuple):
+        return tuple(value)
+    if is_wengerts_class(kind):
+        return [x for x in map(own_attributes(value).get, ("function", "fun")) if x is not None]
+    return None
 
 
 def is_wengerts_class(kind: type) -> bool:

@@ -29,13 +29,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.control.code_owners import is_library, is_wengerts
-from wengert.control.mutable_state import content_of
 from wengert.core.containers.container_classes import TAKEN_APART
 from wengert.core.diagnostics.numpy_warnings import COMPLAINTS
 from wengert.core.values.numpy_overrides import FUNCTIONS
 from wengert.core.values.recording import settings
 from wengert.core.values.tensor import Tensor
 from wengert.support.attributes import own_attributes
+from wengert.support.function_contents import content_of
 
 MANY = 500
 """Values that are looked at before a function counts as one that may write, which take some 0.3 ms."""

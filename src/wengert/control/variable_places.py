@@ -7,7 +7,7 @@ import linecache
 from collections.abc import Iterable
 from enum import Enum
 from operator import is_not
-from typing import Any, ClassVar, Final, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from wengert.core.containers.tree_leaves import flatten
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError
 from wengert.support.attributes import attribute
+from wengert.support.function_contents import UNBOUND
 
 HIDDEN = "wengert_"
 """What the names that conversion adds begin with, and end with an underscore."""
@@ -24,16 +25,6 @@ RESULT = f"{HIDDEN}result_"
 RETURNED = f"{HIDDEN}returned_"
 
 Contents = dict[Any, Any]
-
-
-class Unbound:
-    """Be the content of a variable that has none."""
-
-    def __repr__(self) -> str:
-        return "unbound"
-
-
-UNBOUND: Final = Unbound()
 
 
 class Undefined:

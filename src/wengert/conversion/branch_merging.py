@@ -17,7 +17,6 @@ from wengert.control.mutable_state import AttributesHolder, BytesHolder, holder_
 from wengert.control.reachable_state import ReachableState, is_numeric_array
 from wengert.control.variable_places import (
     RETURNED,
-    UNBOUND,
     Contents,
     Holder,
     Undefined,
@@ -53,6 +52,7 @@ from wengert.core.memory.views import base_and_path
 from wengert.core.values.aval import Aval, aval_of, is_exact, is_number, unite_scalars
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError, describe
+from wengert.support.function_contents import UNBOUND
 
 Pair: TypeAlias = Sequence[Any]
 """What the two branches give of something."""

@@ -11,7 +11,6 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodT
 from typing import Any
 
 from wengert.control.code_owners import is_library, is_wengerts
-from wengert.control.mutable_state import content_of
 from wengert.conversion.function_source import (
     bind_code,
     compile_definition,
@@ -25,6 +24,7 @@ from wengert.conversion.traced_numbers import ITERATORS, make_iterating
 from wengert.core.containers.container_classes import is_dataclass
 from wengert.errors import UsageError
 from wengert.support.attributes import class_attribute, unwrap, with_closure
+from wengert.support.function_contents import captured_by, content_of
 from wengert.support.refusals import forgive, refusal_count
 from wengert.support.weak_identity_map import WeakIdentityMap
 
@@ -116,7 +116,7 @@ def reaches_user(function: Any, depth: int = 4) -> bool:
         return False
     if not is_wengerts(function.__code__):
         return not is_library(function.__code__)
-    return depth > 0 and any(is_of_user(x, depth - 1) for x in map(content_of, function.__closure__ or ()))
+    return depth > 0 and any(is_of_user(x, depth - 1) for x in captured_by(function))
 
 
 def passes_user(function: functools.partial[Any], depth: int) -> bool:

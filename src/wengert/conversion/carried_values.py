@@ -18,7 +18,6 @@ import numpy as np
 from wengert.control.ambiguous_identity import holders_in
 from wengert.control.mutable_state import AttributesHolder, holder_of
 from wengert.control.variable_places import (
-    UNBOUND,
     Contents,
     Holder,
     Undefined,
@@ -49,6 +48,7 @@ from wengert.core.values.aval import Aval, aval_of, is_number, shape_of, unite_s
 from wengert.core.values.dispatch import conform
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError, describe
+from wengert.support.function_contents import UNBOUND
 from wengert.traces.staging import Staging
 
 

@@ -14,7 +14,7 @@ from wengert.control.ambiguous_identity import forbid_changes, has_other_name, h
 from wengert.control.reachable_state import ReachableState
 from wengert.control.subgraphs import row_variable
 from wengert.control.traced_bodies import with_common_constants
-from wengert.control.variable_places import UNBOUND, Holder, StatementSite
+from wengert.control.variable_places import Holder, StatementSite
 from wengert.conversion.branch_statements import and_, choose
 from wengert.conversion.carried_values import Aliases, CarriedLeaf, CarriedPlace
 from wengert.conversion.traced_regions import (
@@ -37,6 +37,7 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError, WengertError
 from wengert.primitives.indexing.parts import rebind
+from wengert.support.function_contents import UNBOUND
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import Staging
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from wengert.control.code_owners import is_library
 from wengert.control.reachable_state import ReachableState, is_numeric_array, tensors_in
-from wengert.control.variable_places import UNBOUND, Contents, Holder
+from wengert.control.variable_places import Contents, Holder
 from wengert.core.containers.container_classes import is_container
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.source_positions import position_of
@@ -29,6 +29,7 @@ from wengert.core.values.tensor import Tensor, is_staged, make_tensor, not_one_e
 from wengert.errors import GraphError, WengertError, describe
 from wengert.passes.dead_code import must_run
 from wengert.primitives.conversion import raised, require_none
+from wengert.support.function_contents import UNBOUND
 from wengert.traces.staging import Staging
 
 RAISE = dis.opmap["RAISE_VARARGS"]

@@ -11,10 +11,12 @@ import functools
 import linecache
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from types import CodeType, FunctionType, MethodType
 from typing import Any, TypeAlias
 
 from wengert.support.digests import digest_of
+from wengert.support.function_contents import reach, variables_of
 from wengert.support.function_protocol import LikeFunction, global_name
 
 Key: TypeAlias = tuple[str, int]
@@ -62,43 +64,20 @@ def is_sent_by_value(function: Any) -> bool:
 
 def reachable_functions(parts: Iterable[Any]) -> list[FunctionType]:
     """Return the functions sent by value among some values, and those that these name, hold, or call methods of."""
-    queue, seen = list(parts), set()
-    found: list[FunctionType] = []
-    while queue and len(found) < MANY:
-        value = queue.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
+
+    def inside(value: Any) -> Iterable[Any]:
         if isinstance(value, FunctionType):
-            if is_sent_by_value(value):
-                found.append(value)
-                queue += named_by(value)
-        elif isinstance(value, MethodType):
-            queue += value.__func__, type(value.__self__)
-        elif isinstance(value, functools.partial) and not isinstance(value, LikeFunction):  # these send their own
-            queue += value.func, *value.args
-        elif isinstance(value, type) and is_sent_by_value(value):
-            queue += vars(value).values()
-        elif isinstance(value, tuple | list):
-            queue += value
-    return found
+            return [x for _, x in variables_of(value)] if is_sent_by_value(value) else ()
+        if isinstance(value, MethodType):
+            return value.__func__, type(value.__self__)
+        if isinstance(value, functools.partial) and not isinstance(value, LikeFunction):  # these send their own
+            return value.func, *value.args
+        if isinstance(value, type) and is_sent_by_value(value):
+            return vars(value).values()
+        return value if isinstance(value, tuple | list) else ()
 
-
-def named_by(function: FunctionType) -> list[Any]:
-    """Return what a function holds in its closure, and the global variables that it names."""
-    held = []
-    for cell in function.__closure__ or ():
-        try:
-            held.append(cell.cell_contents)
-        except ValueError:  # it has not got a value yet
-            continue
-    codes = [function.__code__]
-    names: set[str] = set()
-    while codes:
-        code = codes.pop()
-        names.update(code.co_names)
-        codes += [x for x in code.co_consts if isinstance(x, CodeType)]
-    return held + [function.__globals__[name] for name in names if name in function.__globals__]
+    functions = (x for x in reach(parts, inside) if isinstance(x, FunctionType) and is_sent_by_value(x))
+    return list(islice(functions, MANY))
 
 
 def sources_of(functions: Sequence[FunctionType]) -> tuple[dict[Key, str], Files]:

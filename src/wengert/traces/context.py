@@ -14,6 +14,7 @@ from wengert.core.graph.identity import identity
 from wengert.core.values.aval import is_differentiable, is_number
 from wengert.core.values.tensor import Tensor, raw
 from wengert.errors import GraphError
+from wengert.support.function_contents import captured_by
 
 NEEDED = "needs_input_grad"
 LANES = "which differs from lane to lane under vmap", "attributes of ctx must be the same for all lanes"
@@ -152,7 +153,7 @@ def unknown_attributes(context: Context, given: Sequence[Any], functions: Sequen
         if code is not None:
             names = [function.__globals__.get(name) for name in code.co_names]
             defaults = (function.__defaults__, function.__kwdefaults__)
-            known += [*code.co_consts, *names, *defaults, *map(content_of, function.__closure__ or ())]
+            known += [*code.co_consts, *names, *defaults, *captured_by(function)]
     leaves = [leaf for value in known for leaf in flatten(value)[0]]
 
     def is_known(x: Any) -> bool:
@@ -164,14 +165,6 @@ def unknown_attributes(context: Context, given: Sequence[Any], functions: Sequen
 def is_float(value: Any) -> bool:
     """Tell whether a value consists of numbers that have derivatives."""
     return isinstance(value, float | complex) or is_differentiable(np.dtype(getattr(value, "dtype", bool)))
-
-
-def content_of(cell: Any) -> Any:
-    """Return what a variable of an enclosing function holds."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None
 
 
 def public_attributes(context: Context) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import weakref
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from types import CellType, CodeType, FunctionType, MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
@@ -35,6 +35,7 @@ from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.errors import GraphError, TracedTruthError
 from wengert.primitives.conversion import barrier, overwritten
 from wengert.support.attributes import attribute
+from wengert.support.function_contents import UNBOUND, content_of, reach
 from wengert.traces.grad_modes import is_stopped
 from wengert.traces.nodes import CREATED
 from wengert.traces.transient import Transient
@@ -465,31 +466,20 @@ def variables_stay(name: str, functions: Sequence[Any]) -> Callable[[], None]:
         functions: these; those that they capture count, too.
     """
     place = caller()
-    kept: dict[int, tuple[CellType, Any]] = {}
-    queue = list(functions)
-    while queue:
-        function = queue.pop()
+
+    def cells_of(function: Any) -> Iterable[CellType]:
         if type(function) is not FunctionType:  # one with rules, or jitted
             function = attribute(function, "__wrapped__")
-        for cell in (function.__closure__ or ()) if type(function) is FunctionType else ():
-            if id(cell) not in kept and is_set(cell):
-                kept[id(cell)] = cell, cell.cell_contents
-                queue.append(cell.cell_contents)
+        return (function.__closure__ or ()) if type(function) is FunctionType else ()
+
+    cells = reach(chain.from_iterable(map(cells_of, functions)), lambda cell: cells_of(content_of(cell)))
+    kept = [(cell, content) for cell in cells if (content := content_of(cell)) is not UNBOUND]
 
     def require_unset() -> None:
-        if any(not is_set(cell) or cell.cell_contents is not content for cell, content in kept.values()):
+        if any(content_of(cell) is not content for cell, content in kept):
             given = "a variable that a function with rules of its own captures, and that is set after the call"
             needed = "one value is needed, because a graph calls the function later"
             action = "Pass it as an argument, or give it another name"
             raise GraphError(name, given, needed, action, place=position_of(*place))
 
     return require_unset
-
-
-def is_set(cell: CellType) -> bool:
-    """Tell whether a variable has a value."""
-    try:
-        _ = cell.cell_contents
-    except ValueError:
-        return False
-    return True

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from types import FunctionType, MethodType
 from typing import Any, Self
 
-from wengert.control.mutable_state import content_of
-from wengert.control.variable_places import UNBOUND
 from wengert.core.containers.tree_leaves import flatten, place_of
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.memory.write_watches import rebound, snapshot
@@ -17,6 +16,7 @@ from wengert.core.values.frozen import unfreeze
 from wengert.core.values.tensor import WATCHING, Tensor
 from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.support.attributes import attribute, own_attributes
+from wengert.support.function_contents import reach, variables_of
 from wengert.traces.staging import Staging
 
 LIBRARIES = ("numpy", "scipy", "wengert", "builtins")
@@ -118,38 +118,23 @@ def needs_gradient(tensor: Tensor) -> bool:
 
 
 def reached_tensors(function: Any) -> Iterator[tuple[str, Tensor]]:
-    """Yield the Tensors that a function reaches through its variables, and how they are spelled."""
-    queue: list[tuple[str, Any]] = [("", function)]
-    seen: set[int] = set()
-    while queue:
-        name, value = queue.pop(0)
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if type(value) is Tensor:
-            yield name, value
-        elif isinstance(value, FunctionType):
-            queue += variables_of(value)
-        elif isinstance(value, MethodType):
-            queue += [("self", value.__self__), ("", value.__func__)]
-        elif isinstance(value, functools.partial):
-            queue += [("", x) for x in (value.func, *value.args, value.keywords)]
-        else:
-            queue += parts_of(name, value)
+    """Return the Tensors that a function reaches through its variables, and how they are spelled."""
+    reached = reach([("", function)], parts_of, own=itemgetter(1))
+    return (pair for pair in reached if type(pair[1]) is Tensor)
 
 
-def variables_of(function: FunctionType) -> list[tuple[str, Any]]:
-    """Return the variables that a function uses from outside, with what they hold now."""
-    code = function.__code__
-    cells = zip(code.co_freevars, map(content_of, function.__closure__ or ()), strict=True)
-    found = [(name, content) for name, content in cells if content is not UNBOUND]
-    found += [(name, function.__globals__[name]) for name in code.co_names if name in function.__globals__]
-    wrapped = attribute(function, "__wrapped__")
-    return found + ([] if wrapped is None else [("", wrapped)])
-
-
-def parts_of(name: str, value: Any) -> list[tuple[str, Any]]:
-    """Return what a container or an object of the user's holds, and how that is spelled."""
+def parts_of(pair: tuple[str, Any]) -> list[tuple[str, Any]]:
+    """Return what a function, a container or an object of the user's holds, and how that is spelled."""
+    name, value = pair
+    if type(value) is Tensor:
+        return []
+    if isinstance(value, FunctionType):
+        wrapped = attribute(value, "__wrapped__")
+        return variables_of(value) + ([] if wrapped is None else [("", wrapped)])
+    if isinstance(value, MethodType):
+        return [("self", value.__self__), ("", value.__func__)]
+    if isinstance(value, functools.partial):
+        return [("", x) for x in (value.func, *value.args, value.keywords)]
     leaves, structure = flatten(value)
     if structure is not None:
         return [(place_of(value, i, name), leaf) for i, leaf in enumerate(leaves)]

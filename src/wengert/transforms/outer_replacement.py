@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from wengert.control.mutable_state import content_of
 from wengert.control.side_effects import effect_error, has_been_written
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.memory.write_watches import snapshot
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor
 from wengert.support.attributes import with_closure
+from wengert.support.function_contents import content_of
 
 
 class Leaf:

@@ -19,16 +19,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from wengert.control.code_owners import is_library
-from wengert.control.mutable_state import AttributesHolder, content_of, holder_of, is_users
-from wengert.control.reachable_state import (
-    LEADING,
-    is_users_module,
-    keys_of,
-    modules_named,
-    names_of,
-    special_methods,
-)
-from wengert.control.variable_places import UNBOUND
+from wengert.control.mutable_state import AttributesHolder, holder_of, is_users
+from wengert.control.reachable_state import LEADING, is_users_module, keys_of, modules_named, special_methods
 from wengert.core.containers.tree_leaves import flatten, nesting_error
 from wengert.core.graph.identity import MOST_BYTES, Object, identity
 from wengert.core.memory.buffers import may_change
@@ -37,6 +29,7 @@ from wengert.core.values.aval import is_differentiable
 from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.tensor import Tensor
 from wengert.support.attributes import attribute, class_attribute, own_attributes
+from wengert.support.function_contents import UNBOUND, captured_by, content_of, names_of
 from wengert.support.function_protocol import LikeFunction
 from wengert.transforms.outer_replacement import (
     ContainerTemplate,
@@ -191,7 +184,7 @@ class OuterValues:
         """Add a function: those of the user with the variables that they read."""
         if is_library(function.__code__):
             self.parts.append(Object(function if is_named(function) else function.__code__))
-            for content in map(content_of, function.__closure__ or ()):  # what a transformation is of
+            for content in captured_by(function):  # what a transformation is of
                 self.enter(content, False)
             self.enter_defaults(function)
             return None

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from types import CellType, FunctionType
 from typing import Any
 
-from wengert.control.mutable_state import content_of
-from wengert.control.variable_places import UNBOUND
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.primitives.traced_rules import in_form
 from wengert.core.values.tensor import Tensor
 from wengert.support.attributes import resemble, with_closure
+from wengert.support.function_contents import UNBOUND, captured_by, reach
 from wengert.traces.batch import Batch
 from wengert.traces.calls import traces_of
 
@@ -47,21 +46,18 @@ class Closures:
         self.reached: dict[int, Any] = {}
         self.contents: dict[int, list[Any]] = {}  # of functions' variables, which may be set to something else later
         self.captured: list[Tensor] = []
-        queue: list[Any] = [owner]
-        while queue:
-            value = queue.pop()
-            if id(value) in self.reached:
-                continue
+        for value in reach([owner], self.inside):
             self.reached[id(value)] = value
-            if type(value) is FunctionType:
-                found = self.contents[id(value)] = list(map(content_of, value.__closure__ or ()))
-                queue += found
-            elif type(value) is Tensor:
-                self.captured += [value] if is_in_progress(value) else []
-            elif isinstance(value, list | tuple | dict):
-                queue += flatten(value)[0]
-            elif isinstance(value, OfFunctions):
-                queue += value.functions
+            if type(value) is Tensor and is_in_progress(value):
+                self.captured.append(value)
+
+    def inside(self, value: Any) -> Sequence[Any]:
+        """Return what a function, a container or an object with functions holds."""
+        if type(value) is FunctionType:
+            return self.contents.setdefault(id(value), captured_by(value))
+        if isinstance(value, list | tuple | dict):
+            return flatten(value)[0]
+        return value.functions if isinstance(value, OfFunctions) else ()
 
     def anew(self, values: Sequence[Any]) -> Any:
         """Return an object like the owner, whose functions find other values for the captured Tensors."""
