@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import ctypes
 import dataclasses
+import itertools
 import math
 import re
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import some_of
 from tests.kernels import as_if, inputs_for, random_program
 from wengert import emission, kernel
 from wengert.emission import parallel_split, plans, prefetch, programs
@@ -172,7 +174,8 @@ def test_the_strong_zero_is_zero_wherever_the_cotangent_is(lane: int, code: str,
 @pytest.mark.parametrize("rows", [1, 8])
 def test_how_often_something_holds_is_exact(rows: int, code: str, target: Target) -> None:
     whole, each = np.dtype(np.int64), Affine(0, (1,))
-    for n in EXTENTS:
+    tiles = (1, False), (rows, False), (1, True)  # of a value that sums of all need, too, none is one
+    for n, (tile, total) in some_of(list(itertools.product(EXTENTS, tiles)), f"{rows}, {code}, {target.masks}"):
         zero = Operation("constant", (), np.dtype(code), value=0)
         positive = Operation("greater", (0, 1), np.dtype(bool))
         operations = load("x", n, 1, dtype=code), zero, positive, Operation("convert", (2,), whole)
@@ -180,15 +183,15 @@ def test_how_often_something_holds_is_exact(rows: int, code: str, target: Target
         shapes = {"x": ("input", (rows, n)), "y": ("output", (rows,)), "total": ("output", ())}
         dtypes = {"x": np.dtype(code), "y": whole, "total": whole}
         buffers = tuple(Buffer(name, shape, dtypes[name], kind) for name, (kind, shape) in shapes.items())  # type: ignore[arg-type]  # as above
-        for tile, own in ((1, counts[:1]), (rows, counts[:1]), (1, counts)):  # of a value that both need, none is one
-            stage = Stage((rows, n), operations, (), own, lane=1)
-            kept = (Keep("n", "y", each),)
-            given = buffers if len(own) > 1 else buffers[:2]
-            outputs = tuple(b.name for b in given if b.kind == "output")
-            made = Program(("x",), outputs, given, (Kernel(rows, (stage,), kept, tile),))
-            x = np.random.default_rng(n).integers(-3, 4, (rows, n)).astype(code)
-            require_equal(made, [x], target)
-            assert "ctpop" in Processor(target).render(made).text or not target.masks or len(own) > 1
+        own = counts if total else counts[:1]
+        stage = Stage((rows, n), operations, (), own, lane=1)
+        kept = (Keep("n", "y", each),)
+        given = buffers if len(own) > 1 else buffers[:2]
+        outputs = tuple(b.name for b in given if b.kind == "output")
+        made = Program(("x",), outputs, given, (Kernel(rows, (stage,), kept, tile),))
+        x = np.random.default_rng(n).integers(-3, 4, (rows, n)).astype(code)
+        require_equal(made, [x], target)
+        assert "ctpop" in Processor(target).render(made).text or not target.masks or len(own) > 1
 
 
 def test_sums_of_nothing_are_zero() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -225,15 +226,14 @@ def drawn(random: np.random.Generator, shape: Sequence[int], dtype: Any) -> Any:
 def test_products_by_labels_are_steps(labels: str, small_steps: None) -> None:
     random = np.random.default_rng(len(labels))
     left, right = labels.split("->")[0].split(",")
-    for trial, dtype in enumerate((np.float64, np.float32, np.complex128, np.complex64)):
+    dtypes, layouts = (np.float64, np.float32, np.complex128, np.complex64), ("C", "F", "strided", "flipped")
+    for dtype, how in some_of(list(itertools.product(dtypes, layouts)), labels):
         lengths = {
             name: int(random.choice(SIZES[1:8] if len(left) < 4 else SIZES[1:4])) for name in sorted(left + right)
         }
-        args = [drawn(random, [lengths[name] for name in own], dtype) for own in (left, right)]
-        for how in ("C", ("F", "strided", "flipped")[(trial + len(labels)) % 3]):
-            own = [in_layout(x, how) for x in args]
-            graph = wg.graph.trace(lambda x, y: np.einsum(labels, np.conj(x), y) * 2)(*own)
-            require_products(graph, own, 1, 1e-12 if np.dtype(dtype).char in "dD" else 1e-4)
+        own = [in_layout(drawn(random, [lengths[name] for name in names], dtype), how) for names in (left, right)]
+        graph = wg.graph.trace(lambda x, y: np.einsum(labels, np.conj(x), y) * 2)(*own)
+        require_products(graph, own, 1, 1e-12 if np.dtype(dtype).char in "dD" else 1e-4)
 
 
 SEVERAL: dict[str, int | None] = {

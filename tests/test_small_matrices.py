@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import warnings
 from collections.abc import Callable
@@ -140,10 +141,11 @@ def test_routines_give_what_lapack_gives(name: str, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(matrix_steps, "LARGEST", min(BY_LAPACK) - 1 if size in BY_LAPACK else LARGEST)
         a = make(size, size, dtype=dtype)
         rights = (random(size, dtype), random((size, 3), dtype), np.asfortranarray(random((size, 9), dtype)))
-        for matrix in (a, np.asfortranarray(a)):
-            for right in rights if has_right else [None]:
-                with failures.of(f"{np.dtype(dtype)}, {size}"):
-                    require_same(function, matrix, *[right] * has_right)
+        for matrix, right in some_of(
+            list(itertools.product((a, np.asfortranarray(a)), rights if has_right else [None])), f"{name}, {size}"
+        ):
+            with failures.of(f"{np.dtype(dtype)}, {size}"):
+                require_same(function, matrix, *[right] * has_right)
     failures.tell()
 
 
@@ -223,9 +225,9 @@ def test_stacks_are_shared_by_threads_and_many_problems_are_lanes(name: str) -> 
             rights = [random((count, size), dtype), random((count, size, 3), dtype)] if has_right else []
             graph = str(wg.jit(wg.vmap(function)).lower(a, *rights[:1]).kernels)
             assert f"routine {family if name[:3] != 'lu_' else 'small'}." in graph
-            for matrices in (a, np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0), a.mT.copy().mT):
-                for right in rights or [None]:
-                    require_same(wg.vmap(function), matrices, *[right] * has_right, exact=False)
+            layouts = a, np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0), a.mT.copy().mT
+            for matrices, right in some_of(list(itertools.product(layouts, rights or [None])), f"{name}, {count}"):
+                require_same(wg.vmap(function), matrices, *[right] * has_right, exact=False)
             for right in rights:
                 require_same(wg.vmap(function, in_axes=(None, 0)), a[0], right, exact=False)
     failures.tell()
