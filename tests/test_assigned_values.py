@@ -112,8 +112,8 @@ FIT = {
 }
 
 
-@pytest.mark.parametrize("mode", ["plain", "jit", "vmap", "vmap of jit", "jit of vmap"])
-@pytest.mark.parametrize("name", FIT)
+@together("mode", ["plain", "jit", "vmap", "vmap of jit", "jit of vmap"])
+@together("name", FIT)
 def test_axes_of_length_one_in_front_are_left_out(name: str, mode: str) -> None:
     program = FIT[name]
     found, _ = CALLS[mode](program)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert import autograd
 from wengert.core.values.tensor import raw
 from wengert.errors import DtypeError, GraphError, NumericalError, ShapeError, UsageError
@@ -849,8 +850,8 @@ def write_zeros(x: Any) -> Any:
     return x
 
 
-@pytest.mark.parametrize("form", [np.asarray, wg.tensor, wg.asarray, lambda given: wg.tensor(given)[:]])
-@pytest.mark.parametrize("function", PASSED_ON.values(), ids=PASSED_ON)
+@together("form", [np.asarray, wg.tensor, wg.asarray, lambda given: wg.tensor(given)[:]])
+@together("function", PASSED_ON.values())
 def test_nothing_that_a_sweep_touches_is_written_to_with_another(function: Any, form: Any) -> None:
     """Seed, gradients of leaves, what is retained and what hooks keep: a write to one changes none of the others."""
     x, y = (wg.tensor(np.arange(5000.0) + i, requires_grad=True) for i in range(2))

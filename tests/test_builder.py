@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import together
 from wengert.native import engine, job_tables, jobs
 from wengert.native.builder import Builder, program, template
 from wengert.native.functions import NativeFunction, Table, external, native
@@ -383,7 +384,7 @@ REFUSED: dict[str, tuple[Callable[[Builder, Value, Value, Value], Any], str]] = 
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@together("case", REFUSED)
 def test_what_cannot_be_right_is_refused_while_it_is_written(case: str) -> None:
     wrong, message = REFUSED[case]
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.functional import GradOperation, Jvp
 
@@ -46,8 +47,8 @@ MODES: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 }
 
 
-@pytest.mark.parametrize("inner", [lambda f: f, wg.jit, wg.checkpoint], ids=["eager", "jit", "checkpoint"])
-@pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+@together("inner", [lambda f: f, wg.jit, wg.checkpoint])
+@together("mode", MODES.values())
 def test_captured_gradients_are_those_of_arguments(mode: Any, inner: Any) -> None:
     model = Model()
     w, b = model.layers[0]["w"], model.bias

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.core.diagnostics import numpy_warnings
 from wengert.core.diagnostics.numpy_warnings import COMPLAINTS
 
@@ -50,7 +51,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+@together("call", CALLS.values())
 def test_warnings_name_the_users_line(call: Any) -> None:
     before = np.geterr(), np.geterrcall()
     with pytest.warns(RuntimeWarning) as caught:
@@ -190,7 +191,7 @@ def warnings_of(operation: Any, x: Any) -> list[tuple[str, type[Warning]]]:
     return [(str(w.message).replace("scalar ", ""), w.category) for w in caught if (w.filename, w.lineno) == place]
 
 
-@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS.keys())
+@together("operation", OPERATIONS.values())
 def test_operations_warn_at_the_users_line(operation: Any) -> None:
     expected = warnings_of(operation, EDGES)
     assert expected

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from tests.cases import Failures, some_of
+from tests.cases import Failures, some_of, together
 from wengert.errors import WengertError
 
 Function = Callable[[Any], Any]
@@ -545,15 +545,15 @@ def test_compositions_to_third_order(name: str) -> None:
     failures.tell()
 
 
-@pytest.mark.parametrize("chain", [chain for chain in CHAINS if not {"vmap", "jit"} & set(chain)], ids="-".join)
-@pytest.mark.parametrize("name", BRANCHING)
+@together("chain", [chain for chain in CHAINS if not {"vmap", "jit"} & set(chain)])
+@together("name", BRANCHING)
 def test_control_flow_may_look_at_differentiated_values(name: str, chain: tuple[str, ...]) -> None:
     program = BRANCHING[name]
     np.testing.assert_allclose(composed(chain, program), reference(chain, program), rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("chain", [("vmap",), ("grad", "vmap"), ("vmap", "grad"), ("vmap", "jvp")], ids="-".join)
-@pytest.mark.parametrize("name", BRANCHING)
+@together("chain", [("vmap",), ("grad", "vmap"), ("vmap", "grad"), ("vmap", "jvp")])
+@together("name", BRANCHING)
 def test_control_flow_may_not_look_at_lanes(name: str, chain: tuple[str, ...]) -> None:
     with pytest.raises(WengertError, match=r"a value that differs from lane to lane of vmap\("):
         composed(chain, BRANCHING[name])

@@ -808,8 +808,8 @@ def of_containers(data: Any, i: Any) -> Any:
     return wg.cond(i < 5, lambda: data[0][data[1]["index"]], lambda: data[0][0])
 
 
-@pytest.mark.parametrize("way", ["jit", "jit of grad", "grad of jit", "jit of vmap"])
-@pytest.mark.parametrize("case", CAPTURING)
+@together("way", ["jit", "jit of grad", "grad of jit", "jit of vmap"])
+@together("case", CAPTURING)
 def test_what_a_branch_or_body_computes_of_captured_values_is_computed_where_it_runs_alone(case: str, way: str) -> None:
     function, x = CAPTURING[case], np.arange(1.0, 6.0)
     want: Any = function

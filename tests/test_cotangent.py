@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import wengert as wg
+from tests.cases import together
 from wengert.core.primitives import cotangent
 from wengert.core.primitives.cotangent import has_no_nan, sum_over, unbroadcast
 from wengert.core.values.dispatch import apply
@@ -70,8 +71,8 @@ def test_gradients_of_what_was_broadcast(shape: tuple[int, ...]) -> None:
         np.testing.assert_allclose(gradient, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("axes", [(0, 1), (0, 2), (1,), (0, 1, 2)])
-@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+@together("axes", [(0, 1), (0, 2), (1,), (0, 1, 2)])
+@together("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
 def test_sums_of_transposed_cotangents(axes: tuple[int, ...], order: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).random((30, 50, 20)).astype(np.float32).transpose(order)
     np.testing.assert_allclose(sum_over(x, axes), x.astype(np.float64).sum(axis=axes), rtol=2e-6)
@@ -94,7 +95,7 @@ def test_a_broadcast_cotangent_is_not_written_out() -> None:
     assert peak < 100_000
 
 
-@pytest.mark.parametrize(
+@together(
     "shape",
     [
         (0, 3),
@@ -110,7 +111,7 @@ def test_a_broadcast_cotangent_is_not_written_out() -> None:
         (2, 9, 999),
     ],
 )
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex128])
+@together("dtype", [np.float16, np.float32, np.float64, np.complex128])
 def test_sums_over_any_axes_of_any_shape(shape: tuple[int, ...], dtype: Any) -> None:
     x = np.random.default_rng(0).random(shape).astype(dtype)
     for count in range(1, len(shape) + 1):

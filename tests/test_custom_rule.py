@@ -667,15 +667,15 @@ WITHOUT_NUMBERS = {
 }
 
 
-@pytest.mark.parametrize("run", WITHOUT_NUMBERS.values(), ids=WITHOUT_NUMBERS.keys())
-@pytest.mark.parametrize("backward", UNDECIDED.values(), ids=UNDECIDED.keys())
+@together("run", WITHOUT_NUMBERS.values())
+@together("backward", UNDECIDED.values())
 def test_rules_are_tried_where_what_they_keep_is_traced_or_differs_between_lanes(backward, run):
     with pytest.raises(GraphError, match="a rule that is not linear in the cotangent"):
         run(with_rule(backward), np.array([0.5, 0.6]))
 
 
-@pytest.mark.parametrize("run", WITHOUT_NUMBERS.values(), ids=WITHOUT_NUMBERS.keys())
-@pytest.mark.parametrize(
+@together("run", WITHOUT_NUMBERS.values())
+@together(
     "backward",
     [
         lambda x, ct: wg.fori_loop(0, 2, lambda _, c: c * 1.0, ct) * np.cos(x),
@@ -683,7 +683,6 @@ def test_rules_are_tried_where_what_they_keep_is_traced_or_differs_between_lanes
         lambda x, ct: wg.cond(x[0] < 1, lambda c: c * np.cos(x), lambda c: c * 0.0, ct),
         lambda x, ct: np.linalg.solve(np.diag(x), np.cumsum(ct * x) - (np.cumsum(ct * x) - ct * x)) * np.cos(x),
     ],
-    ids=["a loop", "a loop that looks", "a branch", "opaque operations"],
 )
 def test_linear_rules_pass_there(backward, run):
     x = np.array([0.5, 0.6])
@@ -739,11 +738,9 @@ REVERSE = {
 }
 
 
-@pytest.mark.parametrize("mode", REVERSE)
-@pytest.mark.parametrize(
-    "tangent",
-    [lambda t: np.clip(5 * t, -1, 1), lambda t: np.where(t > 0, t, 0 * t), lambda t: t * t, lambda t: t + 1],
-    ids=["clip", "where", "square", "shifted"],
+@together("mode", REVERSE)
+@together(
+    "tangent", [lambda t: np.clip(5 * t, -1, 1), lambda t: np.where(t > 0, t, 0 * t), lambda t: t * t, lambda t: t + 1]
 )
 def test_a_forward_rule_that_is_not_linear_gives_no_reverse_mode(mode, tangent):
     function = with_forward_rule(lambda p, t: (np.sin(p[0]), tangent(t[0])))

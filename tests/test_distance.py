@@ -9,6 +9,7 @@ import pytest
 import scipy.spatial.distance
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import ShapeError, UsageError
 from wengert.scipy.spatial import distance
 from wengert.support.hints import names_left_out
@@ -28,7 +29,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize(("metric", "options"), CALLS)
+@together("metric, options", CALLS)
 def test_distances_are_scipys(metric, options) -> None:
     want = scipy.spatial.distance.cdist(A, B, metric, **options)
     np.testing.assert_allclose(distance.cdist(A, B, metric, **options), want, rtol=1e-12)

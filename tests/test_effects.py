@@ -43,8 +43,8 @@ TRACED = {
 }
 
 
-@pytest.mark.parametrize("mode", TRACED)
-@pytest.mark.parametrize("name", ["with_tensor", "with_constant", "with_ndarray"])
+@together("mode", TRACED)
+@together("name", ["with_tensor", "with_constant", "with_ndarray"])
 def test_writes_to_what_a_traced_function_captures_are_refused_and_put_back(mode, name):
     model = Model()
     what = "the ndarray " if name == "with_ndarray" else r"a Tensor of shape \(2,\)"
@@ -99,8 +99,8 @@ def test_writes_to_large_arrays_are_refused(kind):
         assert __file__ in str(info.value)
 
 
-@pytest.mark.parametrize("size", [3, 5000, 70000])
-@pytest.mark.parametrize("use", [lambda a: a, lambda a: a[1:], wg.asarray, lambda a: np.broadcast_to(a, (2, a.size))])
+@together("size", [3, 5000, 70000])
+@together("use", [lambda a: a, lambda a: a[1:], wg.asarray, lambda a: np.broadcast_to(a, (2, a.size))])
 def test_captured_arrays_are_constants_whatever_is_written_to_them_later(use, size):
     array = np.ones(size)
 
@@ -246,8 +246,8 @@ CONTROL = {
 }
 
 
-@pytest.mark.parametrize("control", CONTROL)
-@pytest.mark.parametrize("counter", COUNTERS)
+@together("control", CONTROL)
+@together("counter", COUNTERS)
 def test_counters_of_functions_that_are_traced_once_are_refused(counter, control):
     count, seen = counter()
     before = seen() if counter not in (with_dictionary,) else None
@@ -373,8 +373,8 @@ BOTH = {
 
 
 @together("pair", PAIRS)
-@pytest.mark.parametrize("mode", [mode for mode in BOTH if mode != "vmap"])
-@pytest.mark.parametrize("function", [first_written, second_written])
+@together("mode", [mode for mode in BOTH if mode != "vmap"])
+@together("function", [first_written, second_written])
 def test_writes_to_one_of_two_arguments_that_share_memory_are_refused(function, mode, pair):
     a, b = PAIRS[pair](np.array([1.0, 2.0, 3.0]))
     with pytest.raises(
@@ -424,7 +424,7 @@ WITH_ARGUMENT = {
 }
 
 
-@pytest.mark.parametrize("mode", WITH_ARGUMENT)
+@together("mode", WITH_ARGUMENT)
 def test_read_only_arrays_are_not_written_to(mode):
     for name, write in WRITES.items():
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cases import some_of
+from tests.cases import some_of, together
 from tests.kernels import as_if, inputs_for, random_program
 from wengert import emission, kernel
 from wengert.emission import parallel_split, plans, prefetch, programs
@@ -150,9 +150,9 @@ def test_rows_that_the_next_stage_reads_stay_in_registers(loops: bool, target: T
         assert Processor(target).render(made).text.count("store <") == 2 * (2 + tile * len(written))
 
 
-@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-@pytest.mark.parametrize("code", ["f4", "f8"])
-@pytest.mark.parametrize("lane", [0, 1])
+@together("target", TARGETS.values())
+@together("code", ["f4", "f8"])
+@together("lane", [0, 1])
 def test_the_strong_zero_is_zero_wherever_the_cotangent_is(lane: int, code: str, target: Target) -> None:
     special = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1.0, -2.0, 1e-310, 1e-40], code)
     x, t = (np.ascontiguousarray(a.ravel()) for a in np.meshgrid(special, special))
@@ -468,9 +468,9 @@ def test_what_computes_little_brings_nothing_ahead() -> None:
     assert prefetch.brought_ahead(made.kernels[0], made.named) == [[], []]
 
 
-@pytest.mark.parametrize("lane", [0, 1])
-@pytest.mark.parametrize("code", ["f4", "f8"])
-@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@together("lane", [0, 1])
+@together("code", ["f4", "f8"])
+@together("target", TARGETS.values())
 def test_numbers_beyond_64_bits_become_what_numpy_makes_of_them(target: Target, code: str, lane: int) -> None:
     x = np.array([1e30, -1e30, np.nan, np.inf, -np.inf, -1.5, 2.0**63, 2.0**64, 1e19, 0.7, 1e3], code)
     with np.errstate(invalid="ignore"):
@@ -490,8 +490,8 @@ def test_sine_and_cosine_of_one_argument_are_one_evaluation() -> None:
     assert lines("sin", "cos") < lines("sin") + 10
 
 
-@pytest.mark.parametrize("size", [1, 5, 8, 67, 1000, 40_003])
-@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@together("size", [1, 5, 8, 67, 1000, 40_003])
+@together("target", TARGETS.values())
 def test_parts_of_complex_numbers_are_read_and_written_together(target: Target, size: int) -> None:
     parts = [Affine(k, (0, 2)) for k in (0, 1)]
     operations = [Operation("load", (), DOUBLE, "x", at) for at in parts]

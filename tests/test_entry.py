@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.emission.backend import Processor
 from wengert.kernel.schedule import schedule_of, scheduled
 from wengert.lowering.partition import segmented
@@ -335,7 +336,7 @@ NO_KIND = {
 }
 
 
-@pytest.mark.parametrize("case", NO_KIND)
+@together("case", NO_KIND)
 def test_what_native_code_cannot_look_at_has_no_kind(case: str) -> None:
     assert kind_of(NO_KIND[case]) is None
 

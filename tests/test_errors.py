@@ -12,6 +12,7 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
+from tests.cases import together
 from wengert import autograd, errors
 from wengert.errors import describe
 from wengert.support.hints import hints
@@ -151,7 +152,7 @@ MISTAKES: dict[str, tuple[Any, str, type[Exception]]] = {
 }
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@together("mistake", MISTAKES)
 def test_form_of_texts(mistake: str) -> None:
     make, name, kind = MISTAKES[mistake]
     with pytest.raises(kind) as caught:
@@ -166,8 +167,8 @@ def test_form_of_texts(mistake: str) -> None:
 # NumPy's own errors come through where they are clear
 
 
-@pytest.mark.parametrize(
-    ("function", "error", "text"),
+@together(
+    "function, error, text",
     [
         (lambda x: np.sum(x, axis=3), np.exceptions.AxisError, "axis 3 is out of bounds"),
         (lambda x: x.reshape(7), ValueError, "cannot reshape array of size 2 into shape"),
@@ -178,7 +179,7 @@ def test_form_of_texts(mistake: str) -> None:
         (lambda x: np.transpose(x, (0, 1)), np.exceptions.AxisError, "axis 1 is out of bounds"),
     ],
 )
-@pytest.mark.parametrize("make", [leaf, lambda *v: wg.tensor(v)])
+@together("make", [leaf, lambda *v: wg.tensor(v)])
 def test_errors_of_numpy(make: Any, function: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         function(make(1.0, 2.0))
@@ -196,8 +197,8 @@ def test_numpy_warns_as_it_does_for_arrays() -> None:
 # Points where the derivative is a choice
 
 
-@pytest.mark.parametrize(
-    ("function", "point", "expected"),
+@together(
+    "function, point, expected",
     [
         (np.abs, 0.0, 0.0),
         (np.sign, 0.0, 0.0),
@@ -325,8 +326,8 @@ TRANSFORMATIONS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("transformation", TRANSFORMATIONS)
-@pytest.mark.parametrize("function", STORES)
+@together("transformation", TRANSFORMATIONS)
+@together("function", STORES)
 def test_the_last_line_is_ours_and_names_the_users(function: Any, transformation: str) -> None:
     with pytest.raises(errors.WengertError) as caught:
         TRANSFORMATIONS[transformation](function, np.array([0.5, 0.6]))
@@ -484,7 +485,7 @@ ENDLESS = {
 }
 
 
-@pytest.mark.parametrize("call", ENDLESS.values(), ids=ENDLESS)
+@together("call", ENDLESS.values())
 def test_containers_that_contain_themselves_are_refused(call: Any) -> None:
     with pytest.raises(errors.UsageError, match="that contains itself, or is nested very deeply; containers that end"):
         call()
@@ -639,8 +640,8 @@ WRITES = {
 }
 
 
-@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-@pytest.mark.parametrize("transformation", [wg.jit, wg.vmap, wg.jacobian])
+@together("write", WRITES.values())
+@together("transformation", [wg.jit, wg.vmap, wg.jacobian])
 def test_functions_that_write_into_ndarrays_say_how_to_make_them(write: Any, transformation: Any) -> None:
     def function(x: Any) -> Any:
         array = np.zeros(2)
@@ -699,7 +700,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@together("text", HOSTILE)
 def test_unusable_arguments_are_told_in_one_sentence(text: str) -> None:
     with pytest.raises(errors.WengertError) as caught:
         HOSTILE[text]()

@@ -20,6 +20,7 @@ import pytest
 from scipy import linalg, special
 
 import wengert as wg
+from tests.cases import together
 from tests.samples.base import normal
 from wengert import extend
 from wengert.core.primitives.primitive import PRIMITIVES
@@ -183,8 +184,8 @@ def test_a_name_that_another_module_declares_or_a_function_again_is_refused(
         declare()
 
 
-@pytest.mark.parametrize(
-    ("declare", "text"),
+@together(
+    "declare, text",
     [
         (
             lambda: extend.constant("add", np.add),

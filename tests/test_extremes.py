@@ -508,7 +508,7 @@ ENDS_OF_TWO: dict[str, tuple[Callable[..., Any], tuple[float, ...], list[float],
 """Functions where limits meet: a point, the first derivatives there, and the second ones."""
 
 
-@pytest.mark.parametrize("case", ENDS_OF_TWO)
+@together("case", ENDS_OF_TWO)
 def test_second_derivatives_at_ends_are_the_same_limits_in_every_mode(case: str) -> None:
     f, point, first, second = ENDS_OF_TWO[case]
 

@@ -71,7 +71,7 @@ OPERATORS = (
 )
 
 
-@pytest.mark.parametrize("operate", OPERATORS, ids=lambda f: f.__name__)
+@together("operate", OPERATORS)
 def test_operators_leave_the_decision_as_ndarrays_do(operate: Any) -> None:
     other = Labelled(np.array([3.0, 4.0]), "m")
     for x, y in ((T, other), (other, T)):

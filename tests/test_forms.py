@@ -12,6 +12,7 @@ import pytest
 
 import tests.samples  # noqa: F401 - its functions declare primitives when they are first asked for
 import wengert as wg
+from tests.cases import together
 from wengert.core.forms.abstract_evaluation import avals_and_strides
 from wengert.core.forms.form import Form, Reduction, Scan, Selection, form_of
 from wengert.core.forms.label_products import for_blas
@@ -84,7 +85,7 @@ def test_every_form_is_a_hashable_record() -> None:
         assert form == form_of(primitive)
 
 
-@pytest.mark.parametrize("primitive", declared(Reduction), ids=lambda p: p.name)
+@together("primitive", declared(Reduction))
 def test_a_reduction_combines_by_its_ufunc(primitive: Primitive) -> None:
     form: Any = form_of(primitive)
     if form.combine is None or "initial" in form.operands:
@@ -228,9 +229,9 @@ def test_labels_are_closed_under_lanes_and_transposition() -> None:
     assert labels.transposed(0).transposed(0) == labels
 
 
-@pytest.mark.parametrize("mode", ["full", "same", "valid"])
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (5, 2), (2, 5), (4, 4), (7, 3)])
-@pytest.mark.parametrize("name", ["convolve", "correlate"])
+@together("mode", ["full", "same", "valid"])
+@together("n, m", [(1, 1), (5, 2), (2, 5), (4, 4), (7, 3)])
+@together("name", ["convolve", "correlate"])
 def test_convolutions_by_labels_are_numpys(name: str, n: int, m: int, mode: str) -> None:
     rng = np.random.default_rng(n)
     x, y = (rng.normal(size=(2, k)) + 1j * rng.normal(size=(2, k)) for k in (n, m))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.autograd import Function, once_differentiable
 from wengert.core.values.tensor import raw
 from wengert.errors import GraphError, ShapeError, UsageError
@@ -832,8 +833,8 @@ DIFFERENTIATED = {
 }
 
 
-@pytest.mark.parametrize("mode", DIFFERENTIATED)
-@pytest.mark.parametrize("used", CAPTURES)
+@together("mode", DIFFERENTIATED)
+@together("used", CAPTURES)
 def test_forward_refuses_captured_values_on_a_tape(used: str, mode: str) -> None:
     """Their gradients would be zero in silence."""
     text = "a captured value that is being differentiated; forward must take such values as arguments.*test_function"

@@ -315,7 +315,7 @@ def check_zero_cotangent(name: str) -> None:
     assert all(np.all(ct[relevant] == 0) for ct in cts if ct is not None)
 
 
-@pytest.mark.parametrize("name", [n for n in ufuncs("elementwise") if ruled_operands(PRIMITIVES[n]) == {0, 1}])
+@together("name", [n for n in ufuncs("elementwise") if ruled_operands(PRIMITIVES[n]) == {0, 1}])
 def test_operands_broadcast(name: str) -> None:
     primitive = PRIMITIVES[name]
     calls = [call_of(s) for s in SAMPLES if s.primitive == name and s.function is primitive.evaluate]

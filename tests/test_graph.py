@@ -10,6 +10,7 @@ import pytest
 import wengert as wg
 import wengert.core.graph.graph_executor
 import wengert.numpy as wnp
+from tests.cases import together
 from wengert.core.graph.loop_spec import LoopSpec
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
@@ -195,8 +196,8 @@ def test_equal_graphs_are_equal_and_hash_alike():
     assert one != "graph"
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
+@together(
+    "one, other",
     [
         (lambda x: x + 1.0, lambda x: x + 2.0),
         (lambda x: x + 0.0, lambda x: x + -0.0),
@@ -285,7 +286,7 @@ MALFORMED = {
 }
 
 
-@pytest.mark.parametrize("case", MALFORMED)
+@together("case", MALFORMED)
 def test_malformed_graphs_are_refused(case):
     graph, message = MALFORMED[case]
     with pytest.raises(GraphError, match=rf"^graph: .*({message}).*\. Build graphs by tracing, or mend the pass"):

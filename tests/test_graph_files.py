@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from tests.samples import SAMPLES
 from tests.samples.base import Fixed
 from tests.samples.running import LOOKING, over
@@ -302,8 +303,8 @@ EQUATION = ("equations", 0)
 TILE = ("equations", 1)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
+@together(
+    "data, message",
     [
         (b"", "does not begin like a graph file"),
         (b"\x80\x04.", "does not begin like a graph file"),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from tests.kernels import as_if, inputs_for, random_program
 from wengert.emission import parallel_split
 from wengert.emission.backend import Processor
@@ -141,7 +142,7 @@ APART = {
 }
 
 
-@pytest.mark.parametrize("case", APART)
+@together("case", APART)
 def test_what_is_needed_has_memory_of_its_own(case: str) -> None:
     assert "a" in placed(APART[case])[0]
 

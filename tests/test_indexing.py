@@ -407,7 +407,7 @@ def test_array_copies_and_asarray_does_not_write_back() -> None:
     assert data[0] == 0.0
 
 
-@pytest.mark.parametrize(
+@together(
     "make",
     [
         lambda np_: np_.zeros((2, 3)),
@@ -489,11 +489,9 @@ def test_gradients_of_picked_rows_have_the_bits_of_adding_element_by_element(sha
         np.testing.assert_array_equal(total, wanted)
 
 
-@pytest.mark.parametrize(
-    "rest", [(), (slice(None),), (slice(2, 9),), (slice(None, None, -1),), (slice(None, None, 3),)]
-)
-@pytest.mark.parametrize("kind", ["int8", "uint8", "uint64", "int64"])
-@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@together("rest", [(), (slice(None),), (slice(2, 9),), (slice(None, None, -1),), (slice(None, None, 3),)])
+@together("kind", ["int8", "uint8", "uint64", "int64"])
+@together("dtype", ["float32", "complex128"])
 def test_rows_are_added_whatever_the_index_and_the_rest_of_it_are(rest: Any, kind: str, dtype: str) -> None:
     rng = np.random.default_rng(3)
     places = rng.integers(0, 120, 300).astype(kind)
@@ -527,8 +525,8 @@ def test_one_index_that_is_traced_or_differs_between_lanes() -> None:
     assert wg.jit(lambda x, i: x.take(i, mode="wrap"))(x, -13) == x.take(-13, mode="wrap")
 
 
-@pytest.mark.parametrize("axis", [None, 0, 1, -1])
-@pytest.mark.parametrize("shift", [2, -5, 0, 13])
+@together("axis", [None, 0, 1, -1])
+@together("shift", [2, -5, 0, 13])
 def test_rolls_by_a_shift_that_is_traced_or_differs_between_lanes(shift: int, axis: int | None) -> None:
     x = np.arange(12.0).reshape(3, 4)
     want = np.roll(x, shift, axis)

@@ -9,6 +9,7 @@ import pytest
 import scipy.integrate
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import DtypeError, GraphError, NumericalError, ShapeError, UsageError
 from wengert.scipy.integrate import _programs, solve_ivp
 from wengert.testing import check_grads
@@ -315,8 +316,8 @@ def missing(t, y):
     return y[:1]
 
 
-@pytest.mark.parametrize(
-    ("error", "text", "arguments"),
+@together(
+    "error, text, arguments",
     [
         (ShapeError, "fun returned shape (1,) for a state of 2 numbers", {"fun": missing}),
         (ShapeError, "y0 of shape (1, 2)", {"y0": [[1.0, 2.0]]}),

@@ -9,6 +9,7 @@ import pytest
 import scipy.integrate
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import ShapeError, UsageError
 from wengert.scipy import integrate
 from wengert.testing import check_grads
@@ -21,8 +22,8 @@ def places(kind: str, count: int) -> dict[str, Any]:
     return {"unit": {}, "uniform": {"dx": 0.3}, "shared": {"x": steps[0]}, "each": {"x": steps}}[kind]
 
 
-@pytest.mark.parametrize("kind", ["unit", "uniform", "shared", "each"])
-@pytest.mark.parametrize("count", [2, 3, 4, 5, 8])
+@together("kind", ["unit", "uniform", "shared", "each"])
+@together("count", [2, 3, 4, 5, 8])
 def test_integrals_of_samples_are_scipys(kind: str, count: int) -> None:
     y, options = RNG.normal(size=(3, count)), places(kind, count)
     for name, more in (("simpson", {}), ("cumulative_trapezoid", {}), ("cumulative_trapezoid", {"initial": 0})):

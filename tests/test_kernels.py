@@ -420,7 +420,7 @@ def test_a_choice_is_printed_read_back_and_evaluated() -> None:
         np.testing.assert_array_equal(evaluate(CHOICE, [np.array(index), x])[0], times * x)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.sentence)
+@together("rule", RULES)
 def test_each_rule_finds_what_breaks_it(rule: Any) -> None:
     for program, where in BROKEN[rule.sentence]:
         found = findings(program)

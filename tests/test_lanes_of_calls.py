@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from tests.samples.base import normal
 from wengert.autograd import Function, once_differentiable
 from wengert.core.containers.tree_leaves import flatten
@@ -100,9 +101,9 @@ COMPOSITIONS = {
 }
 
 
-@pytest.mark.parametrize("traced", [False, True], ids=["", "jit"])
-@pytest.mark.parametrize("function", [Rich, Own])
-@pytest.mark.parametrize("composition", COMPOSITIONS)
+@together("traced", [False, True])
+@together("function", [Rich, Own])
+@together("composition", COMPOSITIONS)
 def test_one_call_for_all_lanes(composition: str, function: Any, traced: bool) -> None:
     compose = COMPOSITIONS[composition]
     program = wg.jit(compose(of(function))) if traced else compose(of(function))

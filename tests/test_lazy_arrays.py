@@ -10,6 +10,7 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
+from tests.cases import together
 from wengert.errors import DtypeError
 
 ELEMENTS = np.arange(4.0)
@@ -69,7 +70,7 @@ CALLS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@together("name", CALLS)
 def test_tasks_are_refused_with_what_to_write(name: str) -> None:
     with pytest.raises(DtypeError, match=rf"^{name.split()[0]}: an? .*(dask\.)?Lazy.*; .* are needed.*{REMEDY}"):
         CALLS[name]()

@@ -15,6 +15,7 @@ import scipy.linalg
 import wengert as wg
 import wengert.numpy as wnp
 import wengert.scipy.linalg as wsl
+from tests.cases import together
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.primitives.linear_algebra import orthogonal as factors
 from wengert.primitives.signals import fourier
@@ -652,8 +653,8 @@ def test_scipys_functions_do_not_lose_gradients() -> None:
         wg.grad(lambda a: np.sum(scipy.linalg.expm(a)))(np.eye(2))
 
 
-@pytest.mark.parametrize(
-    ("call", "text"),
+@together(
+    "call, text",
     [
         (lambda: wsl.expm(np.ones((2, 3))), "expm: shape (2, 3); square matrices along the last two axes are needed."),
         (lambda: wsl.lu(np.ones(3)), "lu: shape (3,); matrices along the last two axes are needed. Reshape it."),

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.compile import compilation_cache
 from wengert.errors import FileFormatError
 from wengert.native import elf, loader
@@ -355,7 +356,7 @@ ARM_INSTRUCTIONS = {  # kind: before, target, own address, after, as an assemble
 }
 
 
-@pytest.mark.parametrize("case", ARM_INSTRUCTIONS)
+@together("case", ARM_INSTRUCTIONS)
 def test_instructions_of_aarch64(case: str) -> None:
     kind, before, target, own, after = ARM_INSTRUCTIONS[case]
     assert written(AARCH64, kind, before, target, own) == after, hex(written(AARCH64, kind, before, target, own))

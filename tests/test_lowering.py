@@ -767,7 +767,7 @@ OF_BRANCHES = {
 }
 
 
-@pytest.mark.parametrize("case", OF_BRANCHES)
+@together("case", OF_BRANCHES)
 def test_short_branches_are_selected_from(case: str) -> None:
     graph = trace(OF_BRANCHES[case])(1.5, np.linspace(-1.0, 1.0, 5))
     for t in (1.5, 0.5, 0.0, -0.5, -2.5):
@@ -895,7 +895,7 @@ def test_numpy_warns_of_imaginary_parts_that_are_lost() -> None:
     assert segments.parts[0].reasons == ("imaginary parts that are lost, of which NumPy warns",)
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@together("case", REFUSED)
 def test_what_kernels_do_not_know_is_refused_with_a_reason(case: str) -> None:
     function, args, reason = REFUSED[case]
     segments = require_same(trace(function)(*args), args)

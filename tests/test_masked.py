@@ -11,6 +11,7 @@ import pytest
 
 import wengert as wg
 import wengert.scipy.interpolate as splines
+from tests.cases import together
 from tests.samples.calls import same_bits
 from wengert.errors import DtypeError
 
@@ -242,7 +243,7 @@ def put(x: Any, index: Any, value: Any) -> Any:
     return y
 
 
-@pytest.mark.parametrize("name", USES)
+@together("name", USES)
 def test_other_uses_are_refused_with_the_line_of_the_selection(name: str) -> None:
     with pytest.raises(Exception, match="mask") as caught:
         wg.jit(USES[name])(X)

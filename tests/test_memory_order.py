@@ -183,8 +183,8 @@ def rebinds(x):
     return x * 2.0
 
 
-@pytest.mark.parametrize("argument", [3.0, np.float64(3.0), np.array(3.0)], ids=["float", "scalar", "array"])
-@pytest.mark.parametrize(
+@together("argument", [3.0, np.float64(3.0), np.array(3.0)])
+@together(
     "mode",
     [
         lambda x: wg.jit(rebinds)(x),
@@ -192,7 +192,6 @@ def rebinds(x):
         lambda x: wg.jvp(rebinds, (x,), (1.0,))[0],
         lambda x: wg.jit(wg.value_and_grad(rebinds))(x)[0],
     ],
-    ids=["jit", "grad", "jvp", "jit of grad"],
 )
 def test_arguments_without_axes_are_scalars_or_arrays_as_they_are_in_numpy(mode, argument):
     wanted = rebinds(copy.copy(argument))
@@ -569,7 +568,7 @@ FOLLOWING_AN_ORDER = {
 PROBES = {"itself": lambda r: r, "ravel": lambda r: r.ravel(), "reshape F": lambda r: r.reshape(-1, order="F")}
 
 
-@pytest.mark.parametrize("name", FOLLOWING_AN_ORDER)
+@together("name", FOLLOWING_AN_ORDER)
 def test_what_follows_an_order_that_a_branch_decides_is_written_to_as_in_numpy_or_not_at_all(name):
     def program(x, arrange, probe):
         a = arrange(x)

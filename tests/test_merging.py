@@ -38,7 +38,7 @@ EXTENTS: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
 }
 
 
-@pytest.mark.parametrize("case", EXTENTS)
+@together("case", EXTENTS)
 def test_extents(case: str) -> None:
     function, extents = EXTENTS[case]
     graph = trace(function)(X)

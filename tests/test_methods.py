@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import DtypeError
 from wengert.numpy._methods import ArrayMethods
 
@@ -57,7 +58,7 @@ def test_parameters_are_those_of_numpy(name: str) -> None:
     assert [p.name for p in found][: len(positional)] == positional
 
 
-@pytest.mark.parametrize("name", CALLS)
+@together("name", CALLS)
 def test_calls_give_what_numpy_gives(name: str) -> None:
     want = CALLS[name](X)
     found = CALLS[name](wg.tensor(X)).numpy()

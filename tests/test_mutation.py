@@ -456,8 +456,8 @@ def test_numpys_functions_that_write(write: Any) -> None:
     np.testing.assert_allclose(grad_by(program, X), differentiated_by_complex_step(program, X))
 
 
-@pytest.mark.parametrize(
-    ("write", "same"),
+@together(
+    "write, same",
     [
         (lambda b, x: b.add_(x), lambda b, x: b + x),
         (lambda b, x: b.add_(x, alpha=-2), lambda b, x: b - 2 * x),
@@ -511,7 +511,7 @@ def test_sort_and_fill_in_place() -> None:
 # Views
 
 
-@pytest.mark.parametrize(
+@together(
     "view",
     [
         lambda b: b[1:],
@@ -602,8 +602,8 @@ def test_real_and_imaginary_parts_are_views() -> None:
     assert str(error.value) == ("imag: dtype float64; a complex dtype is needed to set it. Use .astype(complex).")
 
 
-@pytest.mark.parametrize("function", [lambda x, *outs: np.divmod(x, 2.0, *outs), np.modf])
-@pytest.mark.parametrize(
+@together("function", [lambda x, *outs: np.divmod(x, 2.0, *outs), np.modf])
+@together(
     "call",
     [
         lambda f, x, q, r: f(x, q, r),
@@ -743,8 +743,8 @@ USES_OF_ARRAYS: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-@pytest.mark.parametrize("use", USES_OF_ARRAYS.values(), ids=list(USES_OF_ARRAYS))
-@pytest.mark.parametrize("view", READ_ONLY_VIEWS.values(), ids=list(READ_ONLY_VIEWS))
+@together("use", USES_OF_ARRAYS.values())
+@together("view", READ_ONLY_VIEWS.values())
 def test_writes_to_memory_under_a_read_only_view_leave_gradients_alone(view: Any, use: Any) -> None:
     point = np.array([[1.5, 2.0], [3.0, 0.5]])
 
@@ -962,8 +962,8 @@ def test_filling_inside_a_transformation_is_differentiated() -> None:
     assert wg.grad(wg.grad(lambda z: fill_elements(z * z, n)))(x) == pytest.approx(2 * slope)
 
 
-@pytest.mark.parametrize("key", [slice(0, 3), slice(None, None, 2), [0, 2, 1], (None, slice(3))], ids=str)
-@pytest.mark.parametrize("shape", [(1,), (1, 1), (1, 1, 1), (1, 3), (1, 1, 3)], ids=str)
+@together("key", [slice(0, 3), slice(None, None, 2), [0, 2, 1], (None, slice(3))])
+@together("shape", [(1,), (1, 1), (1, 1, 1), (1, 3), (1, 1, 3)])
 def test_values_with_axes_of_length_one_in_front_get_their_gradient(key: Any, shape: tuple[int, ...]) -> None:
     x = np.array([0.5, 0.6, -0.3])
 
@@ -1055,8 +1055,8 @@ RAISING = {
 }
 
 
-@pytest.mark.parametrize("write", RAISING.values(), ids=RAISING.keys())
-@pytest.mark.parametrize("raised", [FloatingPointError, RuntimeWarning])
+@together("write", RAISING.values())
+@together("raised", [FloatingPointError, RuntimeWarning])
 def test_an_operation_in_place_writes_before_it_raises_as_numpy_does(write, raised):
     def after(a):
         error = None

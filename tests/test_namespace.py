@@ -142,7 +142,7 @@ GRADIENTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", GRADIENTS)
+@together("name", GRADIENTS)
 def test_gradients(name: str) -> None:
     check_grads(GRADIENTS[name], (np.array([0.5, -1.5, 2.0, 0.75]),), order=2)
 
@@ -180,8 +180,8 @@ def test_functions_have_numpys_parameters() -> None:
         assert found == list(wanted.parameters), name
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "written"),
+@together(
+    "module, name, written",
     [
         (wg, "where", "; it is wengert.numpy.where"),
         (wg, "cat", "; write numpy.concatenate"),

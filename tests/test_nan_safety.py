@@ -438,8 +438,8 @@ def test_what_is_left_out_sends_nothing_back(f: Callable[[Any], Any]) -> None:
     assert np.isfinite(wg.hessian(f)(2.0))
 
 
-@pytest.mark.parametrize("make", [float, np.float64, np.array])
-@pytest.mark.parametrize(
+@together("make", [float, np.float64, np.array])
+@together(
     "f",
     [
         lambda x: np.where(x > 0, x * np.log(x), 0.0),

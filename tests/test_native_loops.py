@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from tests.cases import some_of
+from tests.cases import some_of, together
 from wengert.compile import executable
 from wengert.compile.executable import Compiled, NativeGraph, Natively
 from wengert.core.forms.form import Region
@@ -273,7 +273,7 @@ LONE = {
 """Loops that are a chain with what is before and after them."""
 
 
-@pytest.mark.parametrize("case", LOOPS)
+@together("case", LOOPS)
 def test_chains_give_what_their_parts_do(case: str) -> None:
     function, *args = LOOPS[case]
     graph = trace(function)(*args)
@@ -295,7 +295,7 @@ def test_chains_give_what_their_parts_do(case: str) -> None:
             assert type(a) is type(b)
 
 
-@pytest.mark.parametrize("case", sorted(LONE - {"scan of integers", "lanes of steps"}))
+@together("case", sorted(LONE - {"scan of integers", "lanes of steps"}))
 def test_jitted_loops_are_called_natively(case: str) -> None:
     function, *args = LOOPS[case]
     jitted = wg.jit(function)

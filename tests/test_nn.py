@@ -41,7 +41,7 @@ def correlated(x: Any, w: Any, stride: int, padding: int, dilation: int, groups:
     return found
 
 
-@pytest.mark.parametrize("options", [*product((1, 2), (0, 2), (1, 2), (1, 2))])
+@together("options", [*product((1, 2), (0, 2), (1, 2), (1, 2))])
 def test_convolutions_and_their_transposes(options: tuple[int, ...]) -> None:
     stride, padding, dilation, groups = options
     w = RNG.normal(size=(6, 4 // groups, 3, 2))
@@ -172,7 +172,7 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@together("name", ACTIVATIONS)
 def test_activations(name: str) -> None:
     function = getattr(functional, name)
     np.testing.assert_allclose(function(X), ACTIVATIONS[name](X), rtol=1e-12)
@@ -342,8 +342,8 @@ def test_attention() -> None:
     np.testing.assert_array_equal(functional.embedding([[2], [0]], table), table[[[2], [0]]])
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "text"),
+@together(
+    "call, error, text",
     [
         (
             lambda: functional.conv2d(X, np.ones((2, 3, 1, 1))),
@@ -628,8 +628,8 @@ def test_convolutions_in_pieces(monkeypatch: pytest.MonkeyPatch, options: tuple[
     convolution.plan_correlation.cache_clear()
 
 
-@pytest.mark.parametrize("axis", [-1, 0, 1])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.complex128])
+@together("axis", [-1, 0, 1])
+@together("dtype", [np.float64, np.float32, np.float16, np.complex128])
 def test_shares_of_many_rows(axis: int, dtype: Any) -> None:
     x = np.random.default_rng(0).normal(size=(6, 20, 30)).astype(dtype)
     ct = np.cos(np.arange(3600.0)).reshape(x.shape).astype(dtype)
@@ -648,8 +648,8 @@ def test_shares_of_many_rows(axis: int, dtype: Any) -> None:
         np.testing.assert_allclose(functional.softmax(masked, axis), want, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.complex128])
-@pytest.mark.parametrize("shape", [(1, 7), (7, 1), (1, 7, 1), (7,), (1,), (1, 300)])
+@together("dtype", [np.float64, np.float32, np.float16, np.complex128])
+@together("shape", [(1, 7), (7, 1), (1, 7, 1), (7,), (1,), (1, 300)])
 def test_shares_of_one_row(dtype: Any, shape: tuple[int, ...]) -> None:
     row = np.random.default_rng(1).normal(size=shape).astype(dtype)
     axis = int(np.argmax(shape))
@@ -704,8 +704,8 @@ def test_sums_over_images_keep_their_digits(images: tuple[int, ...]) -> None:
     np.testing.assert_allclose(bias.grad.numpy(), x.size * float(tenths), rtol=5e-7)
 
 
-@pytest.mark.parametrize(
-    ("call", "written"),
+@together(
+    "call, written",
     [
         (lambda x: functional.softmax(x, dim=-1), "axis="),
         (lambda x: functional.softmax(x, -1, dtype=np.float32), "input.astype"),
@@ -770,8 +770,8 @@ def test_what_is_written_for_other_names_is_here(module: Any) -> None:
 FLAT, LABELS = RNG.normal(size=(4, 3)), np.array([0, 1, 2, 0])
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "text"),
+@together(
+    "call, error, text",
     [
         (lambda: functional.batch_norm(FLAT, np.zeros(1), np.ones(3)), ShapeError, "mean of shape (1,)"),
         (lambda: functional.batch_norm(FLAT, weight=np.ones((4, 3))), ShapeError, "weight of shape (4, 3)"),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import DtypeError, GraphError, ShapeError
 
 X = np.array([0.5, 0.6])
@@ -56,8 +57,8 @@ def stored(e: Any, x: Any) -> Any:
     return kept
 
 
-@pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
+@together("use", USES)
+@together("jitted", [False, True])
 def test_functions_read_what_is_held(use: str, jitted: bool) -> None:
     wrap = wg.jit if jitted else lambda f: f
     found, expected = ((lambda x, e=e: USES[use](e(x), x)) for e in (items, stacked))
@@ -90,7 +91,7 @@ RETURNED: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("transformation", RETURNED)
+@together("transformation", RETURNED)
 def test_what_is_returned_is_read_as_what_it_holds(transformation: str) -> None:
     found, expected = (RETURNED[transformation](f) for f in (items, stacked))
     assert np.asarray(found).dtype == float

@@ -45,7 +45,7 @@ METHODS = [None, "CG", "BFGS", "Newton-CG", "L-BFGS-B", "TNC", "SLSQP", "trust-c
 METHODS += ["dogleg", "trust-ncg", "trust-krylov", "trust-exact", "Nelder-Mead", "Powell"]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@together("method", METHODS)
 def test_methods_on_a_container(method: str | None) -> None:
     start = Model(0.99, {"b": np.array([0.97, 0.94])})  # near, for those without derivatives; convex, for dogleg
     options = {"maxiter": 2000} if method in ("CG", "TNC", "Powell") else None
@@ -455,8 +455,8 @@ def test_keys_of_dictionaries_come_back() -> None:
     assert set(map(type, found["losses"])) == {int, str, float, bool}
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "text"),
+@together(
+    "call, error, text",
     [
         (lambda: optim.minimize(None, 1.0), DtypeError, "optim.minimize: None as the function"),
         (lambda: optim.minimize(abs, "x"), DtypeError, "optim.minimize: a leaf of type str; floats"),
@@ -709,8 +709,8 @@ class Loss:
         return huber(x)
 
 
-@pytest.mark.parametrize("method", ["BFGS", "trust-exact", "trust-ncg", "Powell"])
-@pytest.mark.parametrize("fun", [huber, Loss(), Loss().at, functools.partial(huber), lambda x: huber(x)])
+@together("method", ["BFGS", "trust-exact", "trust-ncg", "Powell"])
+@together("fun", [huber, Loss(), Loss().at, functools.partial(huber), lambda x: huber(x)])
 def test_what_is_minimised_may_branch(fun: Any, method: str) -> None:
     assert np.allclose(optim.minimize(fun, np.array([1.3, 0.8]), method=method).x, 1.0, atol=1e-3)
 
@@ -750,8 +750,8 @@ def test_more_of_scipys_settings() -> None:
     assert len(optim.curve_fit(lambda t, a, b: a * t + b, t, y, full_output=True)) == 5
 
 
-@pytest.mark.parametrize(
-    ("call", "text"),
+@together(
+    "call, text",
     [
         (lambda: optim.minimize(rosenbrock, [1.0, 2.0], jac=True), "minimize.*'jac'; write nothing, for derivatives"),
         (lambda: optim.adam(lr=0.1), "adam.*'lr'; write rate="),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 
 CALLS = {
     "sum": lambda x, out: np.sum(x, axis=0, out=out),
@@ -92,8 +93,8 @@ def test_ndarrays_given_as_out_are_written_and_returned(name):
             np.testing.assert_array_equal(y, z)
 
 
-@pytest.mark.parametrize("name", [name for name in WRITING if name != "less"])
-@pytest.mark.parametrize("transform", [wg.grad, wg.jit, wg.vmap])
+@together("name", [name for name in WRITING if name != "less"])
+@together("transform", [wg.grad, wg.jit, wg.vmap])
 def test_nothing_is_written_where_an_ndarray_is_refused(name, transform):
     out = blank(name)
 

@@ -132,7 +132,7 @@ def test_perturbations_do_not_mix(outer: str, inner: str, case: Callable[..., tu
 TRIPLES = list(itertools.product(("grad", "jvp", "vmap of grad"), repeat=3))
 
 
-@pytest.mark.parametrize("names", TRIPLES, ids="-".join)
+@together("names", TRIPLES)
 def test_three_levels_that_capture_each_other(names: tuple[str, ...]) -> None:
     a, b, c = (INNER[name] for name in names)
 
@@ -143,7 +143,7 @@ def test_three_levels_that_capture_each_other(names: tuple[str, ...]) -> None:
     np.testing.assert_allclose(a(f)(1.5), 48 * 1.5**5, rtol=1e-14)
 
 
-@pytest.mark.parametrize("names", TRIPLES, ids="-".join)
+@together("names", TRIPLES)
 def test_nothing_flows_from_an_inner_constant(names: tuple[str, ...]) -> None:
     a, b, c = (INNER[name] for name in names)
     got = a(lambda x: x * b(lambda y: y * c(lambda z: x + y + z)(1.0))(2.0))(3.0)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import wengert.numpy
+from tests.cases import together
 from tests.test_import_cost import loaded_by
 from tools.stubs import MEMBERS, declared, members_stub, path_of
 from wengert.numpy._namespace import NUMPYS_OWN
@@ -34,7 +35,7 @@ def test_the_page_lists_the_main_modules():
     assert {"wengert", "wengert.autograd", "wengert.numpy"} <= set(DOCUMENTED)
 
 
-@pytest.mark.parametrize("module", DOCUMENTED)
+@together("module", DOCUMENTED)
 def test_exported_names_are_the_documented_ones(module):
     exported = set(importlib.import_module(module).__all__)
     missing = DOCUMENTED[module] - exported
@@ -44,13 +45,13 @@ def test_exported_names_are_the_documented_ones(module):
     assert exported <= DOCUMENTED[module], "exported but not documented; run `python -m tools.public_names`"
 
 
-@pytest.mark.parametrize("module", DOCUMENTED)
+@together("module", DOCUMENTED)
 def test_exported_names_exist(module):
     namespace = importlib.import_module(module)
     assert [name for name in namespace.__all__ if not hasattr(namespace, name)] == []
 
 
-@pytest.mark.parametrize("module", DOCUMENTED)
+@together("module", DOCUMENTED)
 def test_exported_names_are_sorted_and_unique(module):
     names = list(importlib.import_module(module).__all__)
     assert len(set(names)) == len(names)

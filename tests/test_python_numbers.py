@@ -125,7 +125,7 @@ MODES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
+@together("mode", MODES)
 @together("program", PROGRAMS)
 def test_results_have_the_dtypes_of_plain_programs(program, mode):
     plain = PROGRAMS[program](ARRAY, 2.0)
@@ -402,7 +402,7 @@ WEAK: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", WEAK)
+@together("name", WEAK)
 def test_traced_functions_give_numbers_of_the_types_that_they_give_as_they_are(name: str) -> None:
     program = WEAK[name]
     for x, y in ((2.5, 3.5), (3, 2), (np.float64(2.5), np.float32(1.5)), (-1.5, 0.5)):

@@ -9,6 +9,7 @@ import pytest
 import scipy.integrate
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import ShapeError, UsageError
 from wengert.scipy import integrate
 from wengert.testing import check_grads
@@ -32,7 +33,7 @@ VALUES: dict[str, tuple[Any, float, float]] = {
 }
 
 
-@pytest.mark.parametrize("name", VALUES)
+@together("name", VALUES)
 def test_values_are_scipys(name: str) -> None:
     function, low, high = VALUES[name]
     want = scipy.integrate.quad(function, low, high, epsabs=1e-11, epsrel=1e-11)[0]

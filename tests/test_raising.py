@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import GraphError
 
 GOOD = np.array([0.5, 1.0, 2.0])
@@ -345,10 +346,8 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize(
-    "program", [either, either_after_a_write, then_another, then_a_mistake, within_another], ids=lambda f: f.__name__
-)
-@pytest.mark.parametrize("way", WAYS)
+@together("program", [either, either_after_a_write, then_another, then_a_mistake, within_another])
+@together("way", WAYS)
 def test_what_is_raised_first_comes_before_what_ends_the_tracing(program: Callable[..., Any], way: str) -> None:
     for x in (GOOD, FAR):
         with pytest.raises((ValueError, KeyError)) as plain:

@@ -61,7 +61,7 @@ def test_words_and_uniform_numbers_are_numpys() -> None:
     np.testing.assert_array_equal(random.choice(KEY, 3, 9, p=weights), numpys(3).choice(3, 9, p=weights))
 
 
-@pytest.mark.parametrize("name", CALLS)
+@together("name", CALLS)
 def test_numbers_are_the_same_in_every_mode(name: str) -> None:
     call = CALLS[name]
     keys = random.split(KEY, 3)

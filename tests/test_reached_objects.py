@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 
 
 class Counter:
@@ -212,7 +213,7 @@ WAYS: dict[str, Callable[[], Made]] = {
 }
 
 
-@pytest.mark.parametrize("made", WAYS.values(), ids=WAYS)
+@together("made", WAYS.values())
 def test_branches_change_what_they_reach_once(made: Callable[[], Made]) -> None:
     def f(x: Any) -> Any:
         add, total = made()
@@ -227,7 +228,7 @@ def test_branches_change_what_they_reach_once(made: Callable[[], Made]) -> None:
         assert jitted(x) == f(x)
 
 
-@pytest.mark.parametrize("way", [x for x in WAYS if not x.startswith("append") and x != "singledispatch"])
+@together("way", [x for x in WAYS if not x.startswith("append") and x != "singledispatch"])
 def test_loops_hand_on_what_they_reach(way: str) -> None:
     def f(x: Any) -> Any:
         add, total = WAYS[way]()

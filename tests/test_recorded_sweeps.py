@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from tests.samples import SAMPLES
 from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves, nodes_of, random_like
@@ -94,8 +95,8 @@ def test_operations_that_transposes_are_promise_fresh_cotangents_only_where_they
             assert found.flags.writeable
 
 
-@pytest.mark.parametrize("form", [np.asarray, wg.tensor, wg.asarray, lambda given: wg.tensor(given)[:]])
-@pytest.mark.parametrize("function", PASSED_ON.values(), ids=PASSED_ON)
+@together("form", [np.asarray, wg.tensor, wg.asarray, lambda given: wg.tensor(given)[:]])
+@together("function", PASSED_ON.values())
 def test_writes_to_what_was_given_or_returned_reach_nothing_else(function: Any, form: Any) -> None:
     x, y = (leaf(np.arange(5000.0) + i) for i in range(2))
     result = function(x, y)
@@ -137,7 +138,7 @@ ON_PIECES = {
 }
 
 
-@pytest.mark.parametrize("function", [*LINEAR.values(), *ON_PIECES.values()], ids=[*LINEAR, *ON_PIECES])
+@together("function", [*LINEAR.values(), *ON_PIECES.values()])
 def test_the_transpose_of_what_is_linear_on_pieces_is_recorded_as_one_operation(function: Any) -> None:
     x = leaf(np.arange(6.0).reshape(2, 3))
     result = function(x)

@@ -5,6 +5,7 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
+from tests.cases import together
 from wengert import autograd
 from wengert.errors import GraphError, ShapeError
 
@@ -140,7 +141,7 @@ def test_a_graph_is_swept_once_unless_it_is_retained():
             total.backward(np.ones(total.shape))
 
 
-@pytest.mark.parametrize(
+@together(
     "function",
     [
         lambda x: x[1:] * x[:-1],
@@ -183,7 +184,7 @@ def test_hooks_see_operations_recorded_in_short_ways():
     assert [list(np.atleast_1d(s)) for s in seen] == [[1.0], [1.0, 1.0]]
 
 
-@pytest.mark.parametrize(
+@together(
     "function",
     [
         lambda x: x[1:],

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import GraphError
 
 
@@ -132,8 +133,8 @@ def test_a_python_number_leaves_other_operators_too(function: Callable[[Any, Any
     assert type(kinds[0]) is type(plain)
 
 
-@pytest.mark.parametrize("kind", [Vector, Free, Polynomial, High, Even, Boxed, HighBox])
-@pytest.mark.parametrize("number", [np.float64(2.0), np.array(2.0), np.array([2.0, 3.0])], ids=["scalar", "0", "1"])
+@together("kind", [Vector, Free, Polynomial, High, Even, Boxed, HighBox])
+@together("number", [np.float64(2.0), np.array(2.0), np.array([2.0, 3.0])])
 def test_arrays_leave_the_decision_as_those_of_numpy(kind: type, number: Any) -> None:
     other = kind(np.array([1.0, 2.0])) if issubclass(kind, Boxed) else kind(1.0, 2.0)
     plain, found = number * other, wg.asarray(number) * other

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import GraphError, TracedTruthError
 
 MODES = {
@@ -50,8 +51,8 @@ def caught_by_finally(v):
     return v
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("function", [caught_by_except, caught_by_manager, caught_by_finally])
+@together("mode", MODES)
+@together("function", [caught_by_except, caught_by_manager, caught_by_finally])
 def test_a_refusal_that_the_function_catches_is_raised_in_the_end(mode, function):
     with pytest.raises(GraphError, match=r"float") as info:
         MODES[mode](function)
@@ -212,8 +213,8 @@ TRANSFORMATIONS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("mode", TRANSFORMATIONS)
-@pytest.mark.parametrize(
+@together("mode", TRANSFORMATIONS)
+@together(
     "function",
     [
         lambda x: x[0].item() * x[0],

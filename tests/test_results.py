@@ -45,7 +45,7 @@ NO_NUMBERS: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", TRANSFORMATIONS)
+@together("name", TRANSFORMATIONS)
 @together("what", NO_NUMBERS)
 def test_what_is_no_number_is_refused(name: str, what: str) -> None:
     function, given = NO_NUMBERS[what]
@@ -54,15 +54,15 @@ def test_what_is_no_number_is_refused(name: str, what: str) -> None:
         TRANSFORMATIONS[name](function)
 
 
-@pytest.mark.parametrize("name", TRANSFORMATIONS)
-@pytest.mark.parametrize("constant", [2.0, np.float64(2.0), np.array(2.0)], ids=["float", "scalar", "array"])
+@together("name", TRANSFORMATIONS)
+@together("constant", [2.0, np.float64(2.0), np.array(2.0)])
 def test_a_detached_result_warns_at_the_users_line(name: str, constant: Any) -> None:
     with pytest.warns(DetachedWarning, match=f"^{name}: a function that returned a plain ") as caught:
         TRANSFORMATIONS[name](lambda x: constant)
     assert caught[0].filename == __file__
 
 
-@pytest.mark.parametrize("name", TRANSFORMATIONS)
+@together("name", TRANSFORMATIONS)
 def test_zero_derivatives_do_not_warn(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.autograd import Function, once_differentiable
 from wengert.errors import GraphError
 
@@ -80,9 +81,9 @@ SECOND = {
 }
 
 
-@pytest.mark.parametrize("function", [Sine, Both, Attribute])
-@pytest.mark.parametrize(
-    ("mode", "traced"),
+@together("function", [Sine, Both, Attribute])
+@together(
+    "mode, traced",
     [(mode, traced) for mode in SECOND for traced in (False, True)[: 1 + (mode not in ("create_graph", "checkpoint"))]],
 )
 def test_a_derivative_through_a_saved_value_is_refused(mode: str, function: Any, traced: bool) -> None:
@@ -116,8 +117,8 @@ FIRST = {
 }
 
 
-@pytest.mark.parametrize("function", [Sine, Both, Attribute])
-@pytest.mark.parametrize("mode", FIRST)
+@together("function", [Sine, Both, Attribute])
+@together("mode", FIRST)
 def test_other_derivatives_are_allowed(mode: str, function: Any) -> None:
     assert FIRST[mode](function.apply) == pytest.approx(np.cos(0.5))
 
@@ -157,8 +158,8 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("mode", [m for m in SECOND if m not in ("hvp", "jvp(grad)", "taylor", "scan", "jvp of scan")])
-@pytest.mark.parametrize("program", PROGRAMS)
+@together("mode", [m for m in SECOND if m not in ("hvp", "jvp(grad)", "taylor", "scan", "jvp of scan")])
+@together("program", PROGRAMS)
 def test_constants_and_attributes(program: str, mode: str) -> None:
     function, wanted = PROGRAMS[program]
     found = SECOND[mode](function)(0.5)
