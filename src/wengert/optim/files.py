@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import errno
 import json
-import math
 import os
-import struct
 import zipfile
-import zlib
-from collections.abc import Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -24,35 +19,10 @@ from wengert.errors import DtypeError, FileFormatError, GraphError, UsageError, 
 from wengert.optim.rules import State
 from wengert.primitives.sparse.sparse_tensor import SparseTensor, put_together
 from wengert.primitives.sparse.storage_pattern import StoragePattern, known_pattern
-from wengert.support.digests import digest_of
-from wengert.support.whole_files import write_whole
+from wengert.support.array_archives import DAMAGED, OtherArchiveError, read_arrays, write_arrays
 
-CONTENT = "content"
-"""The name of the entry that says what the leaves are and what contains them."""
-DIGEST = "digest"
-"""The name of the entry that tells whether the others are as they were saved."""
-MAGIC = b"\x93NUMPY"
-"""What arrays of NumPy begin with in files."""
-CHUNK = 1 << 20
-"""Bytes that are read at once."""
-NAMED = 5
-"""How many entries of an archive an error names."""
 KEYS = (str, int, float, bool)
 """The types of keys that dictionaries of a file have."""
-DAMAGED = (
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    RuntimeError,
-    SyntaxError,
-    OverflowError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What reading a damaged archive may raise."""
 
 
 def save(file: str | os.PathLike[str] | BinaryIO, tree: Any, *, keep: int = 1) -> None:
@@ -95,26 +65,7 @@ def save(file: str | os.PathLike[str] | BinaryIO, tree: Any, *, keep: int = 1) -
     skeleton = unflatten(structure, range(len(leaves)))
     patterns = {index: encode_pattern(pattern, arrays) for index, pattern in patterns_in(skeleton).items()}
     text = json.dumps({"leaves": records, "layout": encode_layout(skeleton), "patterns": patterns})
-    entries = {CONTENT: np.array(text), DIGEST: np.array(fingerprint(text, arrays))}
-    entries |= {str(i): array for i, array in enumerate(arrays)}
-    if isinstance(file, str | os.PathLike):
-        write_whole(file, lambda opened: np.savez(opened, **entries), count)  # type: ignore[arg-type]  # an option's
-    else:
-        np.savez(file, **entries)  # type: ignore[arg-type]  # its stub has an option among the names
-
-
-def fingerprint(text: str, arrays: Sequence[np.ndarray[Any, Any]]) -> str:
-    """Return the digest of what is in a file: of its text, and of types, shapes and elements of its arrays."""
-    parts: list[Any] = [text.encode()]
-    for array in arrays:
-        rows = array.T if array.flags.fnc else array
-        parts += repr((np.lib.format.dtype_to_descr(array.dtype), array.shape)).encode(), as_bytes(rows)
-    return digest_of(*parts).hex()
-
-
-def as_bytes(array: np.ndarray[Any, Any]) -> Any:
-    """Return the elements of an array, in C order, as what can be read byte by byte, without a copy if they lie so."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8) if array.nbytes else b""
+    write_arrays(file, text, arrays, count)
 
 
 def require_file(name: str, file: Any, method: str) -> None:
@@ -226,13 +177,8 @@ def load_leaves(file: str | os.PathLike[str] | BinaryIO, like: Any = None, *, sa
     """Return what `load` does; dtypes need not agree with those in `like` if that is said."""
     require_file("load", file, "read")
     try:
-        with zipfile.ZipFile(file) as archive:
-            require_saved(archive)
-            text = str(read_entry(archive, CONTENT))
-            content = json.loads(text)
-            arrays = [read_entry(archive, str(i)) for i in range(len(archive.infolist()) - 2)]
-            if str(read_entry(archive, DIGEST)) != fingerprint(text, arrays):
-                raise ValueError("the digest is another")
+        text, arrays = read_arrays(file)
+        content = json.loads(text)
         leaves = [decode_leaf(entry, arrays) for entry in content["leaves"]]
         patterns = {int(i): decode_pattern(record, arrays) for i, record in content["patterns"].items()}
         if like is not None:
@@ -246,39 +192,12 @@ def load_leaves(file: str | os.PathLike[str] | BinaryIO, like: Any = None, *, sa
         if error.errno != errno.EINVAL:  # which a place before the beginning is
             raise
         raise damage_error(file, error) from error
+    except OtherArchiveError as error:
+        needed = "one that wengert.optim.save wrote is needed"
+        action = "Read it with numpy.load, or what wrote it"
+        raise FileFormatError("optim.load", f"an archive with {error}", needed, action) from None
     except DAMAGED as error:
         raise damage_error(file, error) from error
-
-
-def require_saved(archive: zipfile.ZipFile) -> None:
-    """Raise a FileFormatError of an archive of arrays that someone else wrote."""
-    names = [name.removesuffix(".npy") for name in archive.namelist()]
-    if CONTENT in names or DIGEST in names:
-        return
-    given = f"an archive with {', '.join(map(repr, names[:NAMED])) or 'nothing'}" + (", ..." if names[NAMED:] else "")
-    needed = "one that wengert.optim.save wrote is needed"
-    raise FileFormatError("optim.load", given, needed, "Read it with numpy.load, or what wrote it")
-
-
-def read_entry(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any]:
-    """Return an array of an archive, in memory that the file has enough bytes to fill."""
-    info = archive.getinfo(f"{name}.npy")
-    entry: Any
-    with archive.open(info) as entry:
-        if info.compress_type != zipfile.ZIP_STORED or entry.read(len(MAGIC)) != MAGIC:
-            raise ValueError("no array as it lies in memory")
-        width = 2 if entry.read(2)[0] == 1 else 4  # the version, of which later ones have longer headers
-        header = ast.literal_eval(entry.read(int.from_bytes(entry.read(width), "little")).decode())
-        dtype = np.lib.format.descr_to_dtype(header["descr"])
-        shape = header["shape"]
-        if dtype.hasobject or math.prod(shape) * dtype.itemsize > archive.start_dir:
-            raise ValueError("more elements than bytes")
-        array = np.empty(shape, dtype, "F" if header["fortran_order"] else "C")
-        space = as_bytes(array.T if header["fortran_order"] else array)
-        count = sum(entry.readinto(space[start : start + CHUNK]) for start in range(0, len(space), CHUNK))
-        if count != array.nbytes or entry.read(1):
-            raise ValueError("another number of elements")
-        return array
 
 
 def damage_error(file: Any, error: Exception) -> FileFormatError:
