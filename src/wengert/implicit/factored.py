@@ -11,24 +11,24 @@ and decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.forms.batching import aligned
 from wengert.core.forms.routine import Routine
-from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import constant, opaque
 from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_staged
 from wengert.implicit.systems import (
+    columns_of_lanes,
     evaluate_solution,
     factors_of,
     linear_solution,
 )
-from wengert.primitives.linear_algebra.matrices import over_stacks, total
+from wengert.primitives.linear_algebra.matrices import over_stacks, pull_back_solution, tangent_side
 
 Params = Mapping[str, Any]
 LARGEST_GROWTH = {8: 2.0**40, 4: 2.0**16}
@@ -103,13 +103,6 @@ def batch_substituted(
     return columns_of_lanes(right, size, lambda sides: apply(substituted, packed, sides, pivots, **params))
 
 
-def columns_of_lanes(right: Any, size: int, solve: Callable[[Any], Any]) -> Any:
-    """Return what a function of right-hand sides gives for those of all lanes, as columns beside each other."""
-    _, rows, count = right.shape
-    found = solve(np.moveaxis(right, 0, 1).reshape(rows, size * count))
-    return np.moveaxis(found.reshape(rows, size, count), 1, 0)
-
-
 def routine_of_substituted(*, transposed: bool) -> RoutineCall:
     """Return how native code is called."""
     return RoutineCall("lu_solve", (0,), {"backward": int(not transposed), "conjugated": 0})
@@ -143,15 +136,13 @@ def solve_again(given: Sequence[Any], right: Any, transposed: bool, options: Par
 def vjp_factored(ct: Any, out: Any, *given: Any, transposed: bool, **options: Any) -> tuple[Any, ...]:
     """Solve with the transpose; see `wengert.implicit.systems.vjp_solution`."""
     ct_b = solve_again(given, ct, not transposed, options)
-    ct_a = -(out @ ct_b.mT) if transposed else -(ct_b @ out.mT)
-    return unbroadcast(ct_a, given[0].shape), None, unbroadcast(ct_b, given[2].shape), None, None, None
+    ct_a, ct_b = pull_back_solution(ct_b, out, given[0], given[2], transposed)
+    return ct_a, None, ct_b, None, None, None
 
 
 def jvp_factored(tangents: Sequence[Any], out: Any, *given: Any, transposed: bool, **options: Any) -> Any:
-    """Solve with the same matrix: op(A) dX = dB - op(dA) X."""
-    moved, _, db, *_ = tangents
-    change = None if moved is None else -((moved.mT if transposed else moved) @ out)
-    return solve_again(given, total(db, change), transposed, options)
+    """Solve with the same matrix."""
+    return solve_again(given, tangent_side(tangents[0], tangents[2], out, transposed), transposed, options)
 
 
 def batch_factored(

@@ -21,7 +21,7 @@ from wengert.core.primitives.declare import linear, opaque
 from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.errors import NumericalError
-from wengert.primitives.linear_algebra.matrices import lapack, total
+from wengert.primitives.linear_algebra.matrices import lapack, pull_back_solution, tangent_side
 from wengert.support.weak_identity_map import WeakIdentityMap
 
 Params = Mapping[str, Any]
@@ -156,17 +156,15 @@ def solve_one(columns: Any, b: Any, transposed: bool, name: str, singular: str, 
 
 
 def vjp_solution(ct: Any, out: Any, columns: Any, b: Any, *, transposed: bool, **options: Any) -> tuple[Any, Any]:
-    """Solve with the transpose: for op(A) X = B, ct_B = op(A)^-T ct and ct_op(A) = -ct_B X^T."""
+    """Solve with the transpose."""
     ct_b = apply(linear_solution, columns, ct, transposed=not transposed, **options)
-    ct_a = -(out @ ct_b.mT) if transposed else -(ct_b @ out.mT)
-    return unbroadcast(ct_a, columns.shape), unbroadcast(ct_b, b.shape)
+    return pull_back_solution(ct_b, out, columns, b, transposed)
 
 
 def jvp_solution(tangents: Sequence[Any], out: Any, columns: Any, _b: Any, *, transposed: bool, **options: Any) -> Any:
-    """Solve with the same matrix: op(A) dX = dB - op(dA) X."""
-    moved, db = tangents
-    change = None if moved is None else -((moved.mT if transposed else moved) @ out)
-    return apply(linear_solution, columns, total(db, change), transposed=transposed, **options)
+    """Solve with the same matrix."""
+    right = tangent_side(tangents[0], tangents[1], out, transposed)
+    return apply(linear_solution, columns, right, transposed=transposed, **options)
 
 
 def batch_solution(
@@ -176,9 +174,13 @@ def batch_solution(
     columns, b = operands
     if batched[0] or len(columns.shape) > 2 or len(b.shape) > 3:
         return apply(linear_solution, *aligned(operands, batched, (2, 2)), **params)
-    _, rows, count = b.shape
-    side_by_side = np.moveaxis(b, 0, 1).reshape(rows, size * count)
-    found = apply(linear_solution, columns, side_by_side, **params)
+    return columns_of_lanes(b, size, lambda sides: apply(linear_solution, columns, sides, **params))
+
+
+def columns_of_lanes(right: Any, size: int, solve: Callable[[Any], Any]) -> Any:
+    """Return what a function of right-hand sides gives for those of all lanes, as columns beside each other."""
+    _, rows, count = right.shape
+    found = solve(np.moveaxis(right, 0, 1).reshape(rows, size * count))
     return np.moveaxis(found.reshape(rows, size, count), 1, 0)
 
 

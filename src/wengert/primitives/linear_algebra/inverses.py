@@ -22,7 +22,7 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import visible_array
 from wengert.primitives.contractions import conj, shape_mismatch
 from wengert.primitives.half_precision import jvp_of_single, vjp_of_single
-from wengert.primitives.linear_algebra.matrices import matrix_error, of_scipy, plain_routine, total
+from wengert.primitives.linear_algebra.matrices import matrix_error, of_scipy, plain_routine, tangent_side
 from wengert.primitives.reductions import restore_axes
 
 Flags = Sequence[bool]
@@ -172,7 +172,7 @@ def jvp_solve(tangents: Sequence[Any], out: Any, a: Any, b: Any, **_options: Any
     da, db = tangents
     if b.ndim == 1:
         out, db = out[..., None], None if db is None else db[..., None]
-    found = np.linalg.solve(a, total(db, None if da is None else -(da @ out)))
+    found = np.linalg.solve(a, tangent_side(da, db, out))
     return found[..., 0] if b.ndim == 1 else found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.primitive import RoutineCall
 from wengert.errors import describe
 from wengert.primitives.contractions import conj
@@ -34,6 +35,20 @@ def total(*terms: Any) -> Any:
     """Return the sum of the terms that are not None."""
     given = [term for term in terms if term is not None]
     return sum(given[1:], given[0])
+
+
+# Systems op(A) X = B, where op is nothing or the transpose, whatever solves them
+
+
+def pull_back_solution(ct_b: Any, out: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any, Any]:
+    """Return the cotangents of A and B for the solution ct_B of op(A)^T ct_B = ct, with ct_op(A) = -ct_B X^T."""
+    ct_a = -(out @ ct_b.mT) if transposed else -(ct_b @ out.mT)
+    return unbroadcast(ct_a, a.shape), unbroadcast(ct_b, b.shape)
+
+
+def tangent_side(da: Any, db: Any, out: Any, transposed: bool = False) -> Any:
+    """Return the right-hand side of the system whose solution is the tangent: op(A) dX = dB - op(dA) X."""
+    return total(db, None if da is None else -((da.mT if transposed else da) @ out))
 
 
 # Triangles
