@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from wengert.core.memory.buffers import BORROWED, may_overwrite, own, own_memory, read_only
 from wengert.core.memory.views import base_and_path, current, lasting
@@ -245,11 +246,12 @@ def accumulate(run: Sweep, received: Sequence[tuple[Node, Any]], given: Sequence
     for node, ct in received:
         holder = grad_holder(node)
         total = holder.grad
-        if total is None or create_graph or total._trace is not None or type(unwrap_plain(ct)) is Tensor:
+        value = ct if type(ct) is ndarray else unwrap_plain(ct)
+        if total is None or create_graph or total._trace is not None or type(value) is Tensor:
             ct = conjugate(run.hand_over(node, ct, given))
             holder.grad = constant_tensor(ct) if total is None else total + ct
         else:
-            contributions.append((total, unwrap_plain(conjugate(ct))))
+            contributions.append((total, conjugate(value)))
             alone = alone and node in run.owned and run.cts.get(node) is ct
     if not alone and len(contributions) > 1:  # one may be a gradient that was given and is now written to
         written = {id(memory_of(total._value)) for total, _ in contributions}

@@ -8,7 +8,7 @@ meet.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from heapq import heappush
+from heapq import heapify, heappush
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,21 @@ class Cotangents:
         known = self.wanted is not None and node in self.wanted
         return node.hooks is None and not known and self.leads(node)
 
+    def begin(self, seeds: Iterable[tuple[Node, Any]]) -> None:
+        """Take in the cotangents of the outputs, whose memory is not the sweep's."""
+        cts = self.cts
+        for node, ct in seeds:
+            if ct.dtype is not node.dtype:
+                ct = match_dtype(ct, node.dtype)
+            if node in cts:
+                cts[node] = cts[node] + ct
+                self.owned.add(node)
+                continue
+            cts[node] = ct
+            if type(node) is not Leaf:
+                self.heap.append((-node.number, node))
+        heapify(self.heap)
+
     def add(self, node: Node, ct: Any, fresh: bool) -> bool:
         """Add a contribution to the cotangent of a node; `fresh` if it shares memory with nothing else.
 
@@ -135,20 +150,22 @@ class Cotangents:
 
         It is a Tensor where `like`, what will be added or where, is one.
         """
-        cts = self.cts
-        if node in self.owned and type(like) is not Tensor and type(cts[node]) is ndarray:
-            return cts[node]
-        if node is not self.newest and node not in cts:
-            zeros = full_of_zeros if type(like) is Tensor else np.zeros
-            self.add(node, zeros(node.shape, node.dtype), True)
-        if node is self.newest:
+        if self.newest is not None and node.number >= self.newest.number:
             self.put_back()
-        if node not in self.owned or isinstance(cts[node], np.generic):
+        cts, owned = self.cts, self.owned
+        if node not in cts:
+            zeros = full_of_zeros if type(like) is Tensor else np.zeros
+            cts[node] = zeros(node.shape, node.dtype)
+            owned.add(node)
+            if type(node) is not Leaf:
+                heappush(self.heap, (-node.number, node))
+        elif node not in owned or isinstance(cts[node], np.generic):
             cts[node] = own(cts[node])
-            self.owned.add(node)
-        if type(like) is Tensor and type(cts[node]) is not Tensor:
-            cts[node] = make_tensor(cts[node], None, None)
-        return cts[node]
+            owned.add(node)
+        ct = cts[node]
+        if type(like) is Tensor and type(ct) is not Tensor:
+            ct = cts[node] = make_tensor(ct, None, None)
+        return ct
 
     def collect(self, node: Node, ct: Any, _owns: bool) -> None:
         """Put the cotangent of one of several results into the list that its operation's node waits for."""

@@ -65,6 +65,7 @@ ndarray, generic, float64 = np.ndarray, np.generic, np.float64
 _getframe, array = sys._getframe, np.array
 DOUBLE = np.dtype(float64)
 BOTH = (True, True)
+NO_RESIDUAL, NO_RESIDUALS = NOTHING[1:3]
 NO_PARAMS: Params = {}
 RESULTS = (Tensor, generic)
 REAL = "fiub"
@@ -110,54 +111,62 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
     elementwise, constant = primitive.kind == "elementwise", primitive.kind == "constant"
     takes_numbers = elementwise and isinstance(compute, np.ufunc)
     keeps_out, positions = (False, ()) if constant else primitive.saving((True,))
-    keeps_x, nothing = bool(positions), NOTHING[1]
+    keeps_x = bool(positions)
     general = otherwise or partial(apply_with, primitive)
     depth = 2 if elementwise and not takes_numbers else 3
     least = LARGE if elementwise else sys.maxsize
     at_points = elementwise or constant
     gives_arrays = elementwise or isinstance(compute, np.ufunc)
+    refused = (frozenset() if takes_numbers else frozenset(NUMBERS)) | ({Tensor} if constant else set())
 
-    def operate(a: Any, params: Params = NO_PARAMS) -> Any:
+    def operate(a: Any, params: Params | None = None) -> Any:
         if type(a) is not Tensor:
-            return general(a, params)
+            return general(a, params or NO_PARAMS)
         trace = a._trace
         x = a._value
         if WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
             if trace is not None and at_points and not params and type(x) is ndarray and x.dtype is DOUBLE:
-                return trace.process(primitive, (a,), params)
-            return by_its_trace(primitive, operate, general, a, params)
+                return trace.process(primitive, (a,), NO_PARAMS)
+            return by_its_trace(primitive, operate, general, a, params or NO_PARAMS)
+        large = False
         try:
-            if type(x) is ndarray:
-                out = evaluate(x, **params) if params else evaluate(x) if x.size < least else compute_large(x)
-            elif type(x) is Tensor and not constant:
-                out = unwrap_plain(operate(x, params))
-            elif type(x) is Tensor or (type(x) in NUMBERS and not takes_numbers):
-                return general(a, params)
-            else:
-                x = strong(x)
+            if type(x) is not ndarray:
+                if type(x) in refused:
+                    return general(a, params or NO_PARAMS)
+                if type(x) is Tensor:
+                    out = unwrap_plain(operate(x, params))
+                else:
+                    x = strong(x)
+                    out = evaluate(x, **params or NO_PARAMS)
+            elif params:
                 out = evaluate(x, **params)
+            elif x.size < least:
+                out = evaluate(x)
+            else:
+                out = compute_large(x)
+                large = True
         except TypeError as error:
             require_warning(error)
-            return general(a, params)
+            return general(a, params or NO_PARAMS)
         if trace is None and (gives_arrays or type(out) is ndarray or isinstance(out, generic)):
             result = new_tensor()
             result._value = out
             result._trace = result._node = None
             result._kept = False
             return result
-        saved = (x,) if keeps_x else nothing
+        saved = (x,) if keeps_x else NO_RESIDUAL
         if elementwise:
-            if type(x) is ndarray and x.size >= LARGE and not params:
+            if large:
                 saved = LargeResiduals(saved)
         elif type(out) is not ndarray and not isinstance(out, RESULTS):
             if type(out) is tuple and trace is not None:
-                return record_results(primitive, a, params, out, saved, keeps_out)
-            return general(a, params)  # an object, which is refused there
+                return record_results(primitive, a, params or NO_PARAMS, out, saved, keeps_out)
+            return general(a, params or NO_PARAMS)  # an object, which is refused there
         elif constant or out.dtype.kind not in "fc":
             return wrapped_constant(out)
         if keeps_x:
             a._kept = True
-        return record_result(out, trace, primitive, (a._node,), params, saved, keeps_out, depth)
+        return record_result(out, trace, primitive, (a._node,), params or NO_PARAMS, saved, keeps_out, depth)
 
     return operate
 
@@ -182,7 +191,7 @@ def record_results(
     primitive: Primitive, a: Tensor, params: Params, outs: Sequence[Any], saved: Any, keeps_out: bool
 ) -> tuple[Tensor, ...]:
     """Return the Tensors of several results of one operand on a live tape, with the nodes that choose them."""
-    a._kept = a._kept or saved is not NOTHING[1]
+    a._kept = a._kept or saved is not NO_RESIDUAL
     node = new_node(primitive, (a._node,), params, saved, caller(3))
     node.out = outs if keeps_out else None
     return tuple(
@@ -222,7 +231,7 @@ def of_view(primitive: Primitive, otherwise: Function | None) -> Function:
             if trace is None:
                 found = out
             else:
-                found = record_result(out, trace, primitive, (source._node,), params, NOTHING[1], False, 3)
+                found = record_result(out, trace, primitive, (source._node,), params, NO_RESIDUAL, False, 3)
             if out.base is x or is_window(out, x):
                 return window_on(base, earlier, primitive, params, found)
             return constant_tensor(found)
@@ -239,7 +248,7 @@ def view_of_scalar(a: Tensor, primitive: Primitive, params: Params, out: Any, so
     result = (
         plain_tensor(out)
         if trace is None
-        else record_result(out, trace, primitive, (source._node,), params, NOTHING[1], False, 3)
+        else record_result(out, trace, primitive, (source._node,), params, NO_RESIDUAL, False, 3)
     )
     if source is a and not hasattr(source, "_array"):  # a number; a view without axes is an array
         return result
@@ -384,14 +393,20 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
             ):
                 return trace.process(primitive, (b, a) if reflected else (a, b), {})
             return general(operate, a, b)
-        large = False
         if arrays_alone and (type(own) is not ndarray or type(other) is not ndarray):
             return general(operate, a, b)
+        large = False
         try:
             if type(own) is ndarray:
                 if own.size >= least:
                     large = type(other) is not Tensor and not (reflected and kind is ndarray and b.shape != own.shape)
-                elif trace and converts and kind is not Tensor and kind is not ndarray and own.dtype is DOUBLE:
+                elif (
+                    kind is not Tensor
+                    and kind is not ndarray
+                    and converts
+                    and trace is not None
+                    and own.dtype is DOUBLE
+                ):
                     other = array(other, DOUBLE)
             if large:
                 out = compute_large(other, own) if reflected else compute_large(own, other)
@@ -418,7 +433,7 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
             node.shape, node.dtype = form_of_result(out)
         keeps_own, keeps_other = for_a if right is None else for_b if left is None else for_both
         if not keeps_own and not keeps_other:
-            node.saved = NOTHING[2]
+            node.saved = NO_RESIDUALS
         else:
             x = y = None
             if keeps_own:

@@ -668,9 +668,7 @@ def sweep(
         run.masked = FOR_GOOD
     if wanted is not None:
         run.restrict([node for node, _ in seeds], wanted)
-    for node, ct in seeds:
-        if run.path is None or node in run.path:
-            run.add(node, strong(ct), False)
+    run.begin([(node, strong(ct)) for node, ct in seeds if run.leads(node)])
     # rules of singular primitives divide by zero where the strong zero then decides
     with silence():
         try:
