@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from wengert.distributed.blocks import BlockRunner, Summand
+from wengert.distributed.blocks import BlockRunner, CapturedState, Summand
 from wengert.distributed.partitions import Partitions
 from wengert.distributed.passes import RowCache, first_nan, plan_by, sum_partitions
 from wengert.distributed.sums import Leaves, SumTree
@@ -25,23 +25,22 @@ class HereRunner:
     def __init__(self, summand: Summand, data: Partitions) -> None:
         self.summand, self.data, self.rows = summand, data, RowCache(data, summand.budget)
         self.runner: BlockRunner | None = None
-        self.state: Hashable = None  # of the function after the last pass
-        self.seconds = WORTHWHILE  # of the last pass
+        self.captured = CapturedState(summand)  # after the last pass
+        self.work = WORTHWHILE  # seconds of the last pass, of all threads together
 
     def __call__(self, args: Sequence[Any]) -> tuple[Leaves, Any]:
         """Return the leaves of the sum over all partitions, behind their counts, and what contains them."""
-        is_new = self.runner is None
-        if is_new or self.summand.compiled:
-            is_new |= self.summand.outer_values().key != self.state
-        if self.runner is None or is_new:
+        if (self.runner is None or self.summand.compiled) and not self.captured.is_same():
             self.runner = BlockRunner(self.summand, plan_by(self.summand, args, self.rows, 0))
+        assert self.runner is not None  # nothing was noted before
         count, start = self.data.count, time.perf_counter()
         tree = SumTree(count)
-        threads = min(SHARING.threads, count) if self.seconds >= WORTHWHILE else 1
+        threads = min(SHARING.threads, count) if self.work >= WORTHWHILE else 1
         sum_partitions(self.runner, args, self.rows, range(count), tree, threads)
-        self.seconds = time.perf_counter() - start
+        self.work = threads * (time.perf_counter() - start)
         if self.runner.has_called:  # which the function may have counted, say
-            self.runner.has_called, self.state = False, self.summand.outer_values().lasting_key
+            self.runner.has_called = False
+            self.captured.note()
         return tree.root, self.runner.structure
 
     def find_nan(self, args: Sequence[Any]) -> tuple[int, int] | None:

@@ -11,10 +11,10 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from wengert.distributed.blocks import UNLIMITED, BlockPlan, Summand
+from wengert.distributed.blocks import UNLIMITED, BlockPlan, CapturedState, Summand
 from wengert.distributed.dask_data import DaskSource, is_future
 from wengert.distributed.partitions import Partitions
 from wengert.distributed.shards import Parcel, Shard, Share, aligned, find_nan, parcel_of, plan_shard, sum_shard
@@ -28,6 +28,8 @@ LOOK = 1.0
 """Seconds after which it is looked again which workers there are."""
 SMALL = 1 << 18
 """Bytes of arguments that travel with each task; larger ones are scattered."""
+HELD = 32
+"""Passes whose tasks, with small results, Dask is told together to forget: a message for each delays the next."""
 PATIENCE, LONGEST = 5.0, 10.0
 """Seconds, and times what the slowest task of the passes before took, after which a task is given to another worker."""
 TRIES = 8
@@ -77,10 +79,11 @@ class DaskRunner:
         self.label = f"{summand.name.rpartition('.')[2]}-{function_name(summand.fun, '__name__').strip('<>')}"
         self.token, self.number = os.urandom(4).hex(), 0
         self.parcel: Parcel | None = None
-        self.state: Hashable = None  # of the function in the parcel
+        self.captured = CapturedState(summand)  # by the function in the parcel
         self.errands: list[Errand] = []
         self.late: list[Any] = []
         self.abandoned: list[Any] = []
+        self.done: list[Any] = []  # tasks of passes before
         self.workers: dict[str, int] = {}
         self.coming: list[Errand] = []
         self.attempts = 0
@@ -191,9 +194,9 @@ class DaskRunner:
         """Return the leaves of the sum over all partitions, behind their counts, and what contains them."""
         self.require_scheduler()
         self.look()
-        outer = self.summand.outer_values()
-        if self.parcel is None or outer.key != self.state:
-            self.parcel, self.state = parcel_of(self.summand, self.plan(args)), outer.lasting_key
+        if not self.captured.is_same() or self.parcel is None:
+            self.parcel = parcel_of(self.summand, self.plan(args))
+            self.captured.note()
         tree, structure, machines = SumTree(self.data.count), None, {}
         for share in self.shares(args):
             tree.add(*[node._replace(is_own=False) for node in share.nodes])
@@ -224,10 +227,12 @@ class DaskRunner:
         sent: Any = tuple(args)
         if size > SMALL and not self.late:
             (sent,) = self.client.scatter([sent], broadcast=True, hash=False)
+        self.done += [task for errand in self.errands for task in errand.tasks]
+        if size > SMALL or len(self.done) > HELD * len(self.errands):
+            self.done.clear()
         for errand in self.errands:
             errand.tasks, errand.tries = [], 0
-            self.ask(errand, sent)
-        tasks = [errand.tasks[0] for errand in self.errands]
+        tasks = self.ask(self.errands, sent)
         found: list[Share] | None = None
         try:
             found = self.gather(tasks, size > SMALL)
@@ -242,12 +247,16 @@ class DaskRunner:
         self.slowest = max([self.slowest or 0.0, *[share.seconds for share in found]])
         return found
 
-    def ask(self, errand: Errand, args: Any) -> None:
-        """Have Dask run the task of a run of partitions."""
-        key = f"{self.label}-{self.token}-{self.number}-{errand.start}-{errand.tries}-{os.urandom(2).hex()}"
-        work = errand.start, errand.stop, args, self.parcel, os.getpid()
-        errand.tasks.append(self.client.submit(sum_shard, errand.shard, *work, key=key, pure=False))
-        errand.began = time.monotonic()
+    def ask(self, errands: Sequence[Errand], args: Any) -> list[Any]:
+        """Have Dask run the tasks of runs of partitions, all of which travel in one message."""
+        keys = [f"{self.label}-{self.token}-{self.number}-{x.start}-{x.tries}-{os.urandom(2).hex()}" for x in errands]
+        shards, starts, stops = zip(*[(x.shard, x.start, x.stop) for x in errands], strict=True)
+        common = {"args": args, "parcel": self.parcel, "process": os.getpid()}
+        tasks: list[Any] = self.client.map(sum_shard, shards, starts, stops, key=keys, pure=False, **common)
+        for errand, task in zip(errands, tasks, strict=True):
+            errand.began = time.monotonic()
+            errand.tasks.append(task)
+        return tasks
 
     def gather(self, tasks: Sequence[Any], is_large: bool) -> list[Share] | None:
         """Return the results of tasks, all at once; None if one failed, was lost, or is late."""
@@ -277,7 +286,7 @@ class DaskRunner:
             if not errands:
                 errands = [suspects.pop()]
                 self.make(errands)
-                self.ask(errands[0], args)
+                self.ask(errands, args)
             rest = []
             for errand in errands:
                 share, error = self.outcome(errand, args)
@@ -322,7 +331,7 @@ class DaskRunner:
             self.late.append(errand.shard)
             self.attempts = PLACES
             self.make([errand])
-            self.ask(errand, args)
+            self.ask([errand], args)
         return None, None
 
     def require_workers(self, errand: Errand) -> None:

@@ -65,10 +65,9 @@ class RowCache:
                 self.known[number] = rows
         return rows
 
-    def ahead(self, numbers: Sequence[int]) -> ReadAhead[int]:
-        """Return what reads partitions, on a thread of its own if not all are in memory."""
-        is_here = self.is_resident or all(i in self.known for i in numbers)
-        return ReadAhead(self, numbers, None if is_here else self.pools("wengert-read", 1))
+    def are_here(self, numbers: Iterable[int]) -> bool:
+        """Tell whether partitions are in memory."""
+        return self.is_resident or self.known.keys() >= set(numbers)
 
 
 def machine_memory() -> int:
@@ -83,7 +82,11 @@ def sum_partitions(
     runner: BlockRunner, args: Sequence[Any], rows: RowCache, numbers: Sequence[int], tree: SumTree, threads: int
 ) -> None:
     """Add to a tree what a function gives for some partitions, on so many threads."""
-    ahead, name = rows.ahead(numbers), rows.data.name
+    name, are_here = rows.data.name, rows.are_here(numbers)
+    if threads == 1 and are_here:
+        sum_up(runner, args, [(i, partial(rows, i)) for i in numbers], tree, name)
+        return
+    ahead = ReadAhead(rows, numbers, None if are_here else rows.pools("wengert-read", 1))
     try:
         if threads == 1:
             sum_up(runner, args, ahead, tree, name)

@@ -95,13 +95,14 @@ def add_to(x: Any, y: Any) -> Any:
     return x + y
 
 
+def shape_of(leaf: Any) -> tuple[int, ...]:
+    """Return the shape of a leaf; () for numbers of any kind."""
+    return leaf.shape if type(leaf) is np.ndarray else ()
+
+
 def require_alike(first: Leaves, second: Leaves, counts: int) -> None:
     """Raise a ShapeError unless leaves that follow so many counts have the same shapes, and there are as many."""
-    same = len(first) == len(second) and all(
-        (x.shape if type(x) is np.ndarray else ()) == (y.shape if type(y) is np.ndarray else ())
-        for x, y in zip(first, second, strict=True)
-    )
-    if not same:
+    if list(map(shape_of, first)) != list(map(shape_of, second)):
         shapes = [", ".join(str(np.shape(x)) for x in leaves[counts:]) for leaves in (first, second)]
         given = f"a function that returned shapes {shapes[0]} for one block of rows and {shapes[1]} for another"
         action = "Return sums over rows, whose shapes do not depend on how many rows there are"

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import dis
 import functools
+import operator
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -95,10 +96,15 @@ class OuterValues:
         key: what is equal for values that a program serves with other arguments; to be kept only as `lasting_key`.
         leaves: the arguments.
         is_complete: whether all can be looked at, without which nothing has the same key.
+        is_plain: whether there are functions, numbers and modules of packages alone, so that `are_same` may tell.
     """
 
     def __init__(self, values: Sequence[Any], lifted: bool = True, by_identity: bool = False) -> None:
         self.lifted, self.by_identity, self.is_complete = lifted, by_identity, True
+        self.is_plain = True
+        self.functions: list[tuple[FunctionType, list[Any]]] = []
+        self.cells: list[tuple[CellType, Any]] = []
+        self.names: list[tuple[dict[str, Any], str, Any]] = []
         self.parts: list[Hashable] = [lifted]
         self.leaves: list[Any] = []
         self.known: dict[int, tuple[int, Any, Any]] = {}
@@ -139,6 +145,18 @@ class OuterValues:
                 return self.enter_container(value, structure, leaves, lifted)
         return self.enter_object(value)
 
+    def are_same(self) -> bool:
+        """Tell whether all variables hold what they held: in 2 us where that is easily told, else False."""
+        if not self.is_plain:
+            return False
+        for cell, content in self.cells:
+            if content_of(cell) is not content:
+                return False
+        for space, name, content in self.names:
+            if space.get(name, UNBOUND) is not content:
+                return False
+        return all(are_identical(definition_of(function), known) for function, known in self.functions)
+
     @property
     def lasting_key(self) -> Hashable:
         """The key with copies of arrays that may change."""
@@ -158,6 +176,7 @@ class OuterValues:
         dtype = value.dtype if isinstance(value, np.ndarray | np.generic | Tensor) else None
         if not lifted or (dtype is not None and not is_differentiable(dtype)):
             tensor = type(value) is Tensor
+            self.is_plain &= dtype is None or isinstance(value, np.generic)
             fixed = tensor and value._trace is None and isinstance(value._value, np.ndarray | np.generic)
             content = value._value if fixed else value
             is_large = type(content) is np.ndarray and content.nbytes > MOST_BYTES and content.dtype.kind in "biufc"
@@ -166,12 +185,14 @@ class OuterValues:
             else:
                 self.parts.append(Object(value) if tensor and not fixed else (tensor, identity(content)))
             return None
+        self.is_plain = False
         self.parts.append((type(value),) if dtype is None else (type(value), dtype.str, value.shape))
         self.leaves.append(value)
         return Leaf(len(self.leaves) - 1)
 
     def enter_container(self, value: Any, structure: Any, leaves: Sequence[Any], lifted: bool) -> Any:
         """Add a container, with what is in it."""
+        self.is_plain = False
         self.parts.append(structure)
         if self.by_identity and type(value) is not tuple:
             self.parts.append(Object(value))
@@ -182,6 +203,8 @@ class OuterValues:
 
     def enter_function(self, function: FunctionType, lifted: bool) -> Any:
         """Add a function: those of the user with the variables that they read."""
+        self.functions.append((function, definition_of(function)))
+        self.cells += [(cell, content_of(cell)) for cell in function.__closure__ or ()]
         if is_library(function.__code__):
             self.parts.append(Object(function if is_named(function) else function.__code__))
             for content in captured_by(function):  # what a transformation is of
@@ -211,6 +234,7 @@ class OuterValues:
     ) -> None:
         """Add what a function's global variables hold, and those of further modules of the user that it may name."""
         space, names = function.__globals__, names_of(function.__code__)
+        self.names += [(space, name, space.get(name, UNBOUND)) for name in names - own]
         found = {name: space[name] for name in sorted_names(function.__code__) if name in space}
         for name, value in found.items():
             if name in own or name.startswith("__"):
@@ -225,16 +249,19 @@ class OuterValues:
             if not issubclass(type(module), ModuleType) or id(module) in seen or not is_users_module(module):
                 continue
             seen.add(id(module))
+            self.is_plain = False
             held = own_attributes(module)
             for key in sorted(names.intersection(held)):
                 self.parts.append(key)
                 self.enter(held[key], False)
                 modules.append(held[key])
         if "globals" in names:
+            self.is_plain = False
             self.enter({key: space[key] for key in space if not key.startswith("__")}, False)
 
     def enter_bound(self, value: Any, lifted: bool) -> Any:
         """Add a method or a partial."""
+        self.is_plain = False
         template = FunctionTemplate(value)
         if type(value) is MethodType:
             self.parts.append(MethodType)
@@ -256,6 +283,7 @@ class OuterValues:
                 if isinstance(content, FunctionType | MethodType | LikeFunction):
                     self.enter(content, False)
             return
+        self.is_plain = False
         holder = holder_of(value, "")
         leads = next((leads for led, leads in LEADING if issubclass(kind, led)), None)
         if holder is not None:
@@ -346,6 +374,16 @@ class FunctionCache(Generic[V]):
         elif 2 * len(self.known) > self.known.most:
             self.known.touch(key)
         return found
+
+
+def are_identical(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Tell whether there are the same objects in two sequences."""
+    return len(some) == len(others) and all(map(operator.is_, some, others))
+
+
+def definition_of(function: FunctionType) -> list[Any]:
+    """Return what a function is made of besides its variables: the same objects while it is the same."""
+    return [function.__code__, function.__defaults__, function.__kwdefaults__, *function.__dict__.values()]
 
 
 @functools.lru_cache(maxsize=1024)
