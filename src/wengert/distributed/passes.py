@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import os
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
@@ -52,6 +53,7 @@ class RowCache:
         self.data, self.is_resident = data, data.source.is_resident
         self.room = machine_memory() // PORTION if budget is None else budget // 2
         self.known: dict[int, Rows] = {}
+        self.lock = threading.Lock()
         self.pools = Pools()
 
     def __call__(self, number: int) -> Rows:
@@ -60,9 +62,10 @@ class RowCache:
         if rows is None:
             rows = self.data.read(number)
             size = 0 if self.is_resident else byte_size(rows)
-            if size <= self.room:
-                self.room -= size
-                self.known[number] = rows
+            with self.lock:
+                if size <= self.room:
+                    self.room -= size
+                    self.known[number] = rows
         return rows
 
     def are_here(self, numbers: Iterable[int]) -> bool:
@@ -86,7 +89,8 @@ def sum_partitions(
     if threads == 1 and are_here:
         sum_up(runner, args, [(i, partial(rows, i)) for i in numbers], tree, name)
         return
-    ahead = ReadAhead(rows, numbers, None if are_here else rows.pools("wengert-read", 1))
+    # each of several threads reads what it computes with, which its processor's cache holds then
+    ahead = ReadAhead(rows, numbers, None if are_here or threads > 1 else rows.pools("wengert-read", 1))
     try:
         if threads == 1:
             sum_up(runner, args, ahead, tree, name)
