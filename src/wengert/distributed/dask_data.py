@@ -111,7 +111,7 @@ def source_of(data: Any, columns: Any) -> PartitionSource | None:
         collections = tuple(collections[0][name] for name in collections[0].columns)
     for x in collections:
         require_numbers(x)
-    return aligned(collections)
+    return align_partitions(collections)
 
 
 def is_frame(value: Any) -> bool:
@@ -145,7 +145,7 @@ def require_numbers(collection: Any) -> None:
             raise DtypeError(NAME, given, "columns of numbers are needed", action)
 
 
-def aligned(collections: Sequence[Any]) -> DaskSource:
+def align_partitions(collections: Sequence[Any]) -> DaskSource:
     """Return a source of several collections whose partitions belong together."""
     lengths: tuple[int, ...] | None = None
     arrays = [x for x in collections if hasattr(x, "chunks")]

@@ -17,7 +17,7 @@ from typing import Any
 from wengert.distributed.blocks import UNLIMITED, BlockPlan, CapturedState, Summand
 from wengert.distributed.dask_data import DaskSource, is_future
 from wengert.distributed.partitions import Partitions
-from wengert.distributed.shards import Parcel, Shard, Share, aligned, find_nan, parcel_of, plan_shard, sum_shard
+from wengert.distributed.shards import Parcel, Shard, Share, align, find_nan, parcel_of, plan_shard, sum_shard
 from wengert.distributed.sources import byte_size
 from wengert.distributed.sums import Leaves, SumTree
 from wengert.errors import DtypeError, UsageError, WorkerError
@@ -176,13 +176,15 @@ class DaskRunner:
         source = self.data.source
         items: list[Any] = [None] * len(errands)
         if isinstance(source, DaskSource):
-            items = self.computed([[source.items[i] for i in range(errand.start, errand.stop)] for errand in errands])
+            items = self.compute_runs(
+                [[source.items[i] for i in range(errand.start, errand.stop)] for errand in errands]
+            )
         for errand, own in zip(errands, items, strict=True):
             part = source.part(errand.start, errand.stop)
             key = f"{self.label}-rows-{errand.start}-{errand.stop}-{os.urandom(4).hex()}"
             errand.shard = self.client.submit(Shard, part, errand.start, own, key=key, pure=False)
 
-    def computed(self, runs: Sequence[Sequence[Sequence[Any]]]) -> list[Any]:
+    def compute_runs(self, runs: Sequence[Sequence[Sequence[Any]]]) -> list[Any]:
         """Return futures of what Dask computes for runs of partitions; all in one graph, which is sent once."""
         asked = self.client.compute([x for run in runs for item in run for x in item if not is_future(x)])
         futures = iter(asked)
@@ -204,7 +206,7 @@ class DaskRunner:
             machines[share.machine] = share.worker
         if len(machines) > 1:
             self.refuse_machines(machines)
-        return list(map(aligned, tree.root)), structure
+        return list(map(align, tree.root)), structure
 
     def refuse_machines(self, machines: dict[str, str]) -> None:
         """Raise a UsageError about workers that compute other bits than others."""
@@ -261,12 +263,12 @@ class DaskRunner:
     def gather(self, tasks: Sequence[Any], is_large: bool) -> list[Share] | None:
         """Return the results of tasks, all at once; None if one failed, was lost, or is late."""
 
-        async def gathered() -> Any:
+        async def gather_results() -> Any:
             found = self.client.gather(list(tasks), direct=is_large or None, asynchronous=True)
             return await asyncio.wait_for(found, self.deadline())
 
         try:
-            found: list[Share] = self.client.sync(gathered)
+            found: list[Share] = self.client.sync(gather_results)
         except Exception:  # noqa: BLE001 - whatever a task raised, or Dask about it; it is looked at one by one
             return None
         return found

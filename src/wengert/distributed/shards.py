@@ -154,7 +154,7 @@ def sum_shard(shard: Shard, start: int, stop: int, args: Sequence[Any], parcel: 
     runner, tree = runner_of(parcel), SumTree(shard.data.count)
     with ONE_THREAD:
         rows = shard.cache(runner.summand.budget)
-        sum_partitions(runner, map_leaves(aligned, args), rows, range(start, stop), tree, 1)
+        sum_partitions(runner, map_leaves(align, args), rows, range(start, stop), tree, 1)
     seconds = time.perf_counter() - began
     return Share(list(tree.open.values()), runner.structure, seconds, machine(), str(get_worker().address))
 
@@ -171,7 +171,7 @@ def find_nan(shard: Shard, start: int, stop: int, args: Sequence[Any], parcel: P
     return first_nan(runner_of(parcel).summand, args, shard.data, range(start, stop))
 
 
-def aligned(leaf: Any) -> Any:
+def align(leaf: Any) -> Any:
     """Return an array as ours: what was received cannot be written to, and begins at any byte, where BLAS differs."""
     if type(leaf) is not np.ndarray or (leaf.flags.aligned and leaf.flags.writeable):
         return leaf

@@ -86,9 +86,9 @@ def as_precise(b: Any, found: Any) -> Any:
     others, other = leaves_of_result(found)
     if other != structure:
         return b
-    return unflatten(structure, [widened(x, aval_of(y).dtype) for x, y in zip(leaves, others, strict=True)])
+    return unflatten(structure, [as_dtype(x, aval_of(y).dtype) for x, y in zip(leaves, others, strict=True)])
 
 
-def widened(value: Any, dtype: Any) -> Any:
+def as_dtype(value: Any, dtype: Any) -> Any:
     """Return an array of a dtype, if its own differs."""
     return value if aval_of(value).dtype == dtype else as_tensor(value).astype(dtype)

@@ -58,7 +58,7 @@ class OwnSolver(NamedTuple):
     symmetric: bool
 
     @property
-    def transposed(self) -> OwnSolver:
+    def transposed_solver(self) -> OwnSolver:
         """The same for the transposed system."""
         return OwnSolver(self.transpose_solve, self.solve, self.vector, self.symmetric)
 
@@ -84,12 +84,12 @@ def product_graph(residual: Graph, transposed: bool, name: str) -> Graph:
     if found is None:
         x = residual.inputs[0]
         examples = [x, x, *residual.inputs]
-        found = PRODUCTS[key] = trace_closed(multiplied(residual, transposed, name), examples, name)
+        found = PRODUCTS[key] = trace_closed(product_with_jacobian(residual, transposed, name), examples, name)
     PRODUCTS.touch(key)
     return found
 
 
-def multiplied(residual: Graph, transposed: bool, name: str) -> Callable[..., list[Any]]:
+def product_with_jacobian(residual: Graph, transposed: bool, name: str) -> Callable[..., list[Any]]:
     """Return the function of which that is the graph."""
 
     def difference(y: Any, right: Any, x: Any, *operands: Any) -> list[Any]:
@@ -171,7 +171,7 @@ def evaluate_iteration(right: Any, *held: Any, product: Graph, back: Graph, meth
     size = largest * float(np.linalg.norm(right / largest))  # squares of small numbers are none
     count = 0
 
-    def counted(graph: Graph) -> Callable[[Any], Any]:
+    def counting_product(graph: Graph) -> Callable[[Any], Any]:
         multiply = products_with(graph, right, held)
 
         def product(y: Any) -> Any:
@@ -182,7 +182,9 @@ def evaluate_iteration(right: Any, *held: Any, product: Graph, back: Graph, meth
         return product
 
     shape = (right.size, right.size)
-    operator = LinearOperator(shape, matvec=counted(product), rmatvec=counted(back), dtype=right.dtype)
+    operator = LinearOperator(
+        shape, matvec=counting_product(product), rmatvec=counting_product(back), dtype=right.dtype
+    )
     unit = right / size
     precision = PRECISION if right.dtype.itemsize > 4 else 1e-5
     with np.errstate(all="ignore"):  # what has broken down is told below

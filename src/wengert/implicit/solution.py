@@ -202,7 +202,7 @@ class Equations(NamedTuple):
         meant = graphs[0]
         if is_symmetric(linear):  # the direct product takes less; what is found must solve the system that is meant
             graphs = (direct, direct)
-        own = linear.transposed if transposed and isinstance(linear, OwnSolver) else linear
+        own = linear.transposed_solver if transposed and isinstance(linear, OwnSolver) else linear
         held = stop_gradient((right, self.x, *self.operands))
         found = solve_by_products(own, graphs, held[0], held[1:], name)
         missed = lengths(difference_at(meant, (found, *held)), held[0]) / ALLOWED

@@ -256,16 +256,16 @@ def brent(function: Function, low: Any, high: Any, limits: Limits) -> Solution:
         e = np.where(fast, d, m)
         d = np.where(fast, p / np.where(fast, q, 1.0), m)
         other = b + np.where(np.abs(d) > tol, d, np.where(m > 0.0, tol, -tol))
-        return (*ordered(b, other, c, fb, function(other), fc, d, e), count + 1)
+        return (*order_places(b, other, c, fb, function(other), fc, d, e), count + 1)
 
     first, last = function(low), function(high)
-    begin = ordered(low, high, low, first, last, first, high - low, high - low)
+    begin = order_places(low, high, low, first, last, first, high - low, high - low)
     _, b, c, _, fb, *_, count = while_loop(go_on, advance, (*begin, 0))
     converged = (np.abs(0.5 * (c - b)) <= margin(b)) | (fb == 0.0)
     return Solution(b, converged & (first * last <= 0.0), count)
 
 
-def ordered(a: Any, b: Any, c: Any, fa: Any, fb: Any, fc: Any, d: Any, e: Any) -> tuple[Any, ...]:
+def order_places(a: Any, b: Any, c: Any, fa: Any, fb: Any, fc: Any, d: Any, e: Any) -> tuple[Any, ...]:
     """Return the state of Brent's method with a root between b and c, and b the better place of the two."""
     same = (fb > 0.0) == (fc > 0.0)
     c, fc = np.where(same, a, c), np.where(same, fa, fc)

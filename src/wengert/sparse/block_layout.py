@@ -20,7 +20,7 @@ class Block(NamedTuple):
     stop: int
     matrix: Any
 
-    def filled(self, data: Array) -> Any:
+    def fill(self, data: Array) -> Any:
         """Return the matrix with its elements, out of those of all; without SciPy's passes over its indices."""
         kind: Any = type(self.matrix)
         found = kind.__new__(kind)

@@ -276,12 +276,12 @@ def color_graph(starts: Array, neighbours: Array, order: str, stencil: Pattern) 
     pattern = Pattern((count, count), starts, neighbours)
     graph = Hypergraph(pattern, pattern)
 
-    def colored(chosen: Array) -> tuple[Array, int]:
+    def color_rest(chosen: Array) -> tuple[Array, int]:
         colours, found = color_stars(np.ascontiguousarray(chosen[~own[chosen]]), starts, neighbours)
         colours[own] = found + np.arange(count - len(others))
         return colours, found + count - len(others)
 
-    return best_with_lattice(graph, order, colored, min(2, len(others)) + count - len(others), stencil)
+    return best_with_lattice(graph, order, color_rest, min(2, len(others)) + count - len(others), stencil)
 
 
 def color_symmetric(pattern: Pattern, order: str) -> Coloring:

@@ -61,7 +61,7 @@ def block_map(shape: Shape, places: Array, columns: Array) -> BoxMap:
     return BoxMap(extents, target, [Coordinate.listed(1, columns)])
 
 
-def compacted(maps: Maps, shape: Shape, columns: int) -> Maps:
+def compact_maps(maps: Maps, shape: Shape, columns: int) -> Maps:
     """Return maps that name few pairs twice: one whose target and source follow other dimensions each is a block."""
     found: list[BoxMap] = []
     for one in maps:

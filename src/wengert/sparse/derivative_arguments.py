@@ -86,10 +86,10 @@ class Positional:
         positions, names = call.static
         self.positions = [i for i in range(len(call.args)) if i not in positions]
         self.names = [name for name in call.kwargs if name not in names]
-        self.values = self.traced(call.args, call.kwargs)
+        self.values = self.traced_arguments(call.args, call.kwargs)
         self.argnums = tuple(self.positions.index(i) for i in call.chosen)
 
-    def traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    def traced_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """Return those of some arguments that are traced."""
         return [*(args[i] for i in self.positions), *(kwargs[name] for name in self.names)]
 

@@ -69,7 +69,7 @@ def make_program(fun: Function, request: Request, call: Call) -> Program:
     traced, form = trace_call(name, fun, call)
     outputs, structure = output_of(request, traced)
     rows = inputs if request.second else outputs
-    positional = Positional(differentiated(form, request, call), call)
+    positional = Positional(function_to_differentiate(form, request, call), call)
     wanted = Wanted(name, describe_inputs(call), request.second, (count(rows), count(inputs)), traced.graph)
     plan, maps = choose_plan(wanted, positional, request)
     if request.check and plan.coloring is not None:
@@ -126,7 +126,7 @@ def output_of(request: Request, traced: Traced) -> tuple[list[Aval], Any]:
     return avals, structure
 
 
-def differentiated(form: Function, request: Request, call: Call) -> Function:
+def function_to_differentiate(form: Function, request: Request, call: Call) -> Function:
     """Return the function of all arguments whose Jacobian is wanted: without the auxiliary result, or the gradient."""
     options = request.options
 
@@ -149,10 +149,10 @@ def elements_of(form: Function, request: Request, call: Call, plan: Plan, maps: 
     """
     if maps is not None:
         by_maps, positional = maps, Positional(form, call)
-        return lambda args, kwargs, order: in_order(by_maps.elements(*positional.traced(args, kwargs)), order)
+        return lambda args, kwargs, order: in_order(by_maps.elements(*positional.traced_arguments(args, kwargs)), order)
     coloring = plan.coloring
     assert coloring is not None
-    places, fun, name = coloring.lane_places, differentiated(form, request, call), request.options.name
+    places, fun, name = coloring.lane_places, function_to_differentiate(form, request, call), request.options.name
 
     def of_lanes(args: tuple[Any, ...], kwargs: dict[str, Any], order: Array | None) -> Any:
         chosen = tuple(args[i] for i in call.chosen)

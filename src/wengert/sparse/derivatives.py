@@ -68,7 +68,7 @@ class SparseDerivative(LikeFunction):
             program = programs.get(call.key)
             if program is None:
                 if self.prepared is not None and call.key[:2] != self.prepared.key[:2]:
-                    raise self.changed(call)
+                    raise self.kind_error(call)
                 program, programs = self.make(call, state)
             if kind is not None:
                 programs[kind] = program
@@ -114,7 +114,7 @@ class SparseDerivative(LikeFunction):
         orders = tuple([order_of_argument(leaf) if isinstance(leaf, ARRAYS) else None for leaf in leaves])
         return Call(args, kwargs, chosen, (structure, kinds, orders))
 
-    def changed(self, call: Call) -> ShapeError:
+    def kind_error(self, call: Call) -> ShapeError:
         """Return the error about arguments of another kind than the function was prepared for."""
         name = self.request.options.name
         was, now = (describe_inputs(one) for one in (self.prepared, call))
@@ -142,7 +142,7 @@ class SparseDerivative(LikeFunction):
     def finish(self, program: Program, data: Any, *more: Any) -> Any:
         """Return matrices of elements, in the containers of results and arguments, beside what else is returned."""
         request = self.request
-        blocks = [filled(block, data) for block in program.layout.blocks]
+        blocks = [matrix_of(block, data) for block in program.layout.blocks]
         if request.format == "flat":
             matrices: Any = blocks[0]
         else:
@@ -166,10 +166,10 @@ def kind_of_arrays(args: tuple[Any, ...]) -> Any:
     return tuple(found)
 
 
-def filled(block: Block, data: Any) -> Any:
+def matrix_of(block: Block, data: Any) -> Any:
     """Return a matrix with its elements, which are Tensors where they are differentiated, batched or traced."""
     if not isinstance(data, Tensor):
-        return block.filled(data)
+        return block.fill(data)
     if data._trace is None:
-        return block.filled(data.numpy())
+        return block.fill(data.numpy())
     return SparseTensor(pattern_of(block.matrix), data[block.start : block.stop])

@@ -42,4 +42,4 @@ def pattern_with_causes(program: TangentProgram, local: bool) -> tuple[Pattern, 
     found = walk.run(program.graph, known, maps)
     outputs = zip(found, program.graph.outputs, strict=True)
     parts = [explicit(own, shape_of(x), program.columns) for own, x in outputs]
-    return (parts[0] if len(parts) == 1 else Pattern.stacked(parts, program.columns)), walk.dense
+    return (parts[0] if len(parts) == 1 else Pattern.stack(parts, program.columns)), walk.dense

@@ -38,7 +38,7 @@ class LoopBody:
         self.known = {v: walk.value(x) for v, x in zip(self.graph.inputs[:own], given.constants, strict=True)}
         self.known = {v: x for v, x in self.known.items() if type(x) is not Variable}
         while True:
-            rows, starts = self.walked(flags)
+            rows, starts = self.output_matrices(flags)
             more = [j for j in range(self.spec.carried) if rows[j].nnz and not flags[own + j]]
             if not more:
                 break
@@ -62,12 +62,12 @@ class LoopBody:
         }
         self.blocks = {(side, name): block[:, at] for side, block in stacks.items() for name, at in places.items()}
 
-    def walked(self, flags: Sequence[bool]) -> tuple[list[Any], list[int]]:
+    def output_matrices(self, flags: Sequence[bool]) -> tuple[list[Any], list[int]]:
         """Return the matrix of each output, and where the columns of each input begin, those that move alone."""
         shapes = [known_lengths(v.shape) for v in self.graph.inputs]
         sizes = [math.prod(shape) if flag else 0 for shape, flag in zip(shapes, flags, strict=True)]
         starts = [0, *np.cumsum(sizes).tolist()]
-        inner = self.walk.nested(starts[-1])
+        inner = self.walk.inner_walk(starts[-1])
         moving = [i for i, flag in enumerate(flags) if flag]
         maps = column_maps([shapes[i] for i in moving])
         found = inner.run(

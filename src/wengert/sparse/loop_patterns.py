@@ -86,21 +86,21 @@ class InnerGraphs(StructuredLowering):
         """Follow a loop."""
         length = params["spec"].length
         if params["cond"] is None and length is not None and length <= SHORT:
-            return self.unrolled(params)
-        return self.repeated(params)
+            return self.unroll(params)
+        return self.follow_loop(params)
 
-    def repeated(self, params: Params) -> Sequence[Maps]:
+    def follow_loop(self, params: Params) -> Sequence[Maps]:
         """Follow a loop that is long, or whose length nobody knows."""
         return LoopPattern(self.walk, self.equation, params).results()
 
     def step(self, graph: Graph, values: Sequence[Any], maps: Sequence[Maps]) -> tuple[list[Any], Sequence[Maps]]:
         """Return what is known of the outputs of a graph, and their maps, from those of its inputs."""
-        walk = self.walk.nested(self.walk.columns)
+        walk = self.walk.inner_walk(self.walk.columns)
         known = {v: x for v, x in zip(graph.inputs, values, strict=True) if type(x) is not Variable}
         found = walk.run(graph, known, dict(zip(graph.inputs, maps, strict=True)))
         return [walk.value(x) for x in graph.outputs], found
 
-    def unrolled(self, params: Params) -> Sequence[Maps]:
+    def unroll(self, params: Params) -> Sequence[Maps]:
         """Follow the iterations of a loop one by one."""
         spec = params["spec"]
         inputs = self.equation.inputs
@@ -227,10 +227,10 @@ class LoopPattern:
             for j, own in body.cut(rows, body.left):
                 found[carried + j] = body.as_maps(own, known_lengths(self.equation.outputs[carried + j].shape))
             return
-        every = row_stack(powers(start, step, self.length, last).repeated(self.length), self.walk.columns)
+        every = row_stack(powers(start, step, self.length, last).matrices_along(self.length), self.walk.columns)
         if self.sequences is not None:
             a, d = body.blocks["state", "state"], body.blocks["state", "sequences"]
-            lags = powers(d, a, self.length, body.blocks["left", "state"]).repeated(self.length)
+            lags = powers(d, a, self.length, body.blocks["left", "state"]).matrices_along(self.length)
             maps = either(toeplitz(lags, self.length, 1), toeplitz([body.blocks["left", "sequences"]], self.length, 0))
             every = either(every, product(maps, self.sequences))
         height = last.shape[0]

@@ -197,7 +197,7 @@ def plan_by_maps(program: TangentProgram, args: Sequence[Any]) -> MapPlan | None
         program: from the tangents of some arguments to those of the results.
         args: the arguments, of the shapes and dtypes that the plan is for.
     """
-    if program.captured or any(aval_of(v).dtype.kind == "c" for v in (*program.tangents, *program.graph.outputs)):
+    if program.captured_count or any(aval_of(v).dtype.kind == "c" for v in (*program.tangents, *program.graph.outputs)):
         return None
     try:
         return MapPlan(program, args)

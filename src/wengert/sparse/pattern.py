@@ -48,7 +48,7 @@ class Pattern:
         return cls(tuple(found.shape), found.indptr.astype(index), found.indices.astype(index))
 
     @classmethod
-    def stacked(cls, parts: Sequence[Pattern], columns: int) -> Pattern:
+    def stack(cls, parts: Sequence[Pattern], columns: int) -> Pattern:
         """Return patterns of some number of columns, one below the other."""
         from scipy.sparse import csr_array, vstack
 

@@ -37,7 +37,7 @@ def require_every_element(name: str, of: Positional, coloring: Coloring, graph: 
     random = np.random.default_rng(0)
     for _ in range(PRODUCTS):
         vector = random.uniform(0.5, 1.5, coloring.sparsity.shape[1])
-        product = joined(push_forward(name, fun, chosen, like(vector, chosen))[1])
+        product = ravel_leaves(push_forward(name, fun, chosen, like(vector, chosen))[1])
         size = abs(matrix) @ vector + np.abs(product)
         wrong = np.abs(matrix @ vector - product) > np.sqrt(np.finfo(product.dtype).eps) * size
         if wrong.any():
@@ -49,7 +49,7 @@ def as_array(value: Any) -> Array:
     return np.asarray(value.numpy() if hasattr(value, "numpy") else value)
 
 
-def joined(tree: Any) -> Array:
+def ravel_leaves(tree: Any) -> Array:
     """Return the elements of all leaves as one vector."""
     leaves = [np.ravel(as_array(leaf)) for leaf in flatten(tree)[0]]
     return np.concatenate(leaves) if leaves else np.zeros(0)
@@ -68,7 +68,7 @@ def missing_element(name: str, fun: Any, chosen: Any, coloring: Coloring, row: i
     height, width = coloring.sparsity.shape
     unit = np.zeros(height)
     unit[row] = 1.0
-    elements = joined(pullback(like(unit, output)))
+    elements = ravel_leaves(pullback(like(unit, output)))
     pattern = coloring.sparsity
     elements[pattern.indices[pattern.indptr[row] : pattern.indptr[row + 1]]] = 0.0
     column = int(np.argmax(np.abs(elements)))

@@ -26,13 +26,13 @@ class TangentProgram:
 
     def __init__(self, name: str, fun: Callable[..., Any], args: Sequence[Any], argnums: Sequence[int]) -> None:
         def push(args: Sequence[Any], tangents: Sequence[Any]) -> Any:
-            def narrowed(*chosen: Any) -> Any:
+            def of_chosen(*chosen: Any) -> Any:
                 given = list(args)
                 for i, x in zip(argnums, chosen, strict=True):
                     given[i] = x
                 return fun(*given)
 
-            return push_forward(name, narrowed, [args[i] for i in argnums], tangents)
+            return push_forward(name, of_chosen, [args[i] for i in argnums], tangents)
 
         directions = [args[i] for i in argnums]
         both: Graph = trace(push)(list(args), directions)  # a value of which nobody knows what it is has an error
@@ -42,7 +42,7 @@ class TangentProgram:
         self.moving = len(flatten(directions)[0])
 
     @property
-    def captured(self) -> int:
+    def captured_count(self) -> int:
         """How many inputs are values that the function captured."""
         return len(self.graph.inputs) - len(self.leaves) - self.moving
 

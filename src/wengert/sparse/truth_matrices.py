@@ -102,7 +102,7 @@ class Powers(NamedTuple):
         """Return which of the matrices is at a place."""
         return place if place < len(self.matrices) else self.first + (place - self.first) % self.period
 
-    def repeated(self, length: int) -> list[Any]:
+    def matrices_along(self, length: int) -> list[Any]:
         """Return as many as are wanted."""
         return [self.matrices[self.at(i)] for i in range(length)]
 

@@ -35,7 +35,7 @@ class NotByMaps(Exception):
 class ValueWalk(Walk):
     """Follow the equations of a graph with coefficients; everything that does not move is computed."""
 
-    def bounded(self, maps: Maps, shape: Shape) -> Maps:
+    def limit_maps(self, maps: Maps, shape: Shape) -> Maps:
         """Raise where there are too many maps."""
         if len(maps) > MOST_MAPS:
             raise NotByMaps
@@ -54,7 +54,7 @@ class ValueWalk(Walk):
         if isinstance(form, Routine) and form.links is None:
             raise NotByMaps
         if isinstance(form, Pointwise):
-            return self.applied(equation, position, out)
+            return self.apply_to_coefficients(equation, position, out)
         if not isinstance(form, Contraction | Reduction):
             others = [self.value(x) for i, x in enumerate(equation.inputs) if i != position]
             if any(aval_of(x).dtype.kind in "iub" and is_staged(x) for x in others):
@@ -94,14 +94,14 @@ class ValueWalk(Walk):
                 found.append(one.using(rule(given, None, *xs, **equation.params)))
         return found
 
-    def applied(self, equation: Equation, position: int, out: Variable) -> Sequence[BoxMap | None]:
+    def apply_to_coefficients(self, equation: Equation, position: int, out: Variable) -> Sequence[BoxMap | None]:
         """Return the maps of what a linear operation gives at each point: it is applied to the coefficients."""
         primitive = equation.primitive
         if isinstance(primitive, Linear) and not primitive.variadic and position >= len(primitive.transposes):
             return []
-        moving = [{one.key: one.coefficient for one in self.widened(x, out.shape)} for x in equation.inputs]
+        moving = [{one.key: one.coefficient for one in self.broadcast_maps(x, out.shape)} for x in equation.inputs]
         found: list[BoxMap | None] = []
-        for one in self.widened(equation.inputs[position], out.shape):
+        for one in self.broadcast_maps(equation.inputs[position], out.shape):
             operands: list[Any] = []
             for i, x in enumerate(equation.inputs):
                 if i == position:
@@ -139,6 +139,6 @@ class InnerValues(InnerGraphs):
             raise NotByMaps
         return super().branch(graphs)
 
-    def repeated(self, params: Mapping[str, Any]) -> Sequence[Maps]:
+    def follow_loop(self, params: Mapping[str, Any]) -> Sequence[Maps]:
         """Raise: a long loop has a pattern, and no coefficients."""
         raise NotByMaps

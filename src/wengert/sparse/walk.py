@@ -25,7 +25,7 @@ from wengert.core.primitives.kinds import Elementwise, Linear
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
-from wengert.sparse.column_maps import Maps, compacted, known_lengths
+from wengert.sparse.column_maps import Maps, compact_maps, known_lengths
 
 
 class Walk:
@@ -64,14 +64,14 @@ class Walk:
             if any(type(x) is Variable and x in self.maps for x in equation.inputs):
                 for v, found in zip(equation.outputs, self.follow(equation), strict=True):
                     if found:
-                        self.maps[v] = self.bounded(found, known_lengths(v.shape))
+                        self.maps[v] = self.limit_maps(found, known_lengths(v.shape))
             else:
                 self.evaluate(equation)
         return [self.maps.get(v, ()) if type(v) is Variable else () for v in graph.outputs]
 
-    def bounded(self, maps: Maps, shape: Shape) -> Maps:
+    def limit_maps(self, maps: Maps, shape: Shape) -> Maps:
         """Return maps that name few pairs twice, as one list of pairs if there are many."""
-        return compacted(maps, shape, self.columns)
+        return compact_maps(maps, shape, self.columns)
 
     def evaluate(self, equation: Equation) -> None:
         """Compute what does not move, where its operands are known."""
@@ -132,7 +132,7 @@ class Walk:
         found = known_part(step)
         return found and found.using(None)
 
-    def widened(self, x: Any, out: Shape) -> Sequence[BoxMap]:
+    def broadcast_maps(self, x: Any, out: Shape) -> Sequence[BoxMap]:
         """Return the maps of an operand that is broadcast."""
         shape = shape_of(x)
         if shape == out:
@@ -143,7 +143,7 @@ class Walk:
 
     def at_points(self, equation: Equation, position: int, out: Variable) -> Sequence[BoxMap | None]:
         """Return the maps of an elementwise result: those of an operand, without the zeros of known factors."""
-        found = self.widened(equation.inputs[position], out.shape)
+        found = self.broadcast_maps(equation.inputs[position], out.shape)
         factor = self.factor(equation, position)
         if factor is None:
             return found
@@ -185,7 +185,7 @@ class Walk:
         (out, *_) = equation.outputs
         return joined([self.all_columns(maps, out.shape)])
 
-    def nested(self, columns: int) -> Walk:
+    def inner_walk(self, columns: int) -> Walk:
         """Return a walk of the same kind through a graph within this one."""
         found = type(self)(columns, self.inside)
         found.dense = self.dense

@@ -182,7 +182,7 @@ def batch_system(
         width = size * (rest[1] if len(rest) == 3 else 1)
         found = apply(primitive, data, np.reshape(columns, (rest[0], width)), **params)
         return np.moveaxis(np.reshape(found, rest), -1, 0)
-    many = pattern.repeated(size)
+    many = pattern.repeat_lanes(size)
     stacked = lead(b, batched[1], size)
     rest = shape_of(stacked)
     flat = np.reshape(stacked, (size * rest[1], *rest[2:]))

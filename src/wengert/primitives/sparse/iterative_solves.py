@@ -156,7 +156,7 @@ iterative_solve: Primitive = opaque(
 # Least squares: x = N^-1 A^T b with N = A^T A + d^2, of which all derivatives are made
 
 
-def augmented(pattern: StoragePattern, data: Any, damp: float) -> Any:
+def damped_matrix(pattern: StoragePattern, data: Any, damp: float) -> Any:
     """Return the matrix with d I below it, whose least squares are those that are damped."""
     from scipy import sparse
 
@@ -168,7 +168,7 @@ def evaluate_normal(data: Any, b: Any, *, method: str, pattern: StoragePattern, 
     """Evaluate `normal_solve`: A^T w = b for the shortest w, then A z = w, so that N is never made."""
     from scipy.sparse import linalg
 
-    solve, matrix, length = getattr(linalg, method), augmented(pattern, data, damp), float(np.linalg.norm(b))
+    solve, matrix, length = getattr(linalg, method), damped_matrix(pattern, data, damp), float(np.linalg.norm(b))
     dtype = np.result_type(data.dtype, b.dtype)
     if length == 0:
         return np.zeros(pattern.shape[1], dtype)
@@ -227,7 +227,7 @@ def evaluate_least_squares(
     return found if method == "lsmr" else (*found, *map(np.float64, numbers[5:6]), np.asarray(numbers[6], x.dtype))
 
 
-def checked(x: Any, out: Sequence[Any], method: str) -> Any:
+def require_ended(x: Any, out: Sequence[Any], method: str) -> Any:
     """Return a tangent or cotangent, if a method has ended before its limit of iterations."""
     stop = out[1]
     return apply(converged, x, np.where((stop == 3) | (stop >= 6), out[2], 0), name=method)
@@ -240,7 +240,7 @@ def vjp_least_squares(ct: Sequence[Any], out: Sequence[Any], data: Any, b: Any, 
         needed = "one of the solution is needed"
         raise UsageError(params["method"], given, needed, "Compute norms of x and of b - A @ x")
     pattern, x = params["pattern"], out[0]
-    z = apply(normal_solve, data, checked(ct[0], out, params["method"]), **params)
+    z = apply(normal_solve, data, require_ended(ct[0], out, params["method"]), **params)
     w = product_of(data, z, pattern)
     by_data = apply(sampled_product, b - product_of(data, x, pattern), z, pattern=pattern)
     by_data = by_data - apply(sampled_product, w, x, pattern=pattern)
@@ -259,7 +259,7 @@ def jvp_least_squares(tangents: Sequence[Any], out: Sequence[Any], data: Any, b:
         own = product_of(moved, residual, pattern, True)
         own = own - product_of(data, product_of(moved, x, pattern), pattern, True)
         change = own if change is None else change + own
-    found = apply(normal_solve, data, checked(change, out, params["method"]), **params)
+    found = apply(normal_solve, data, require_ended(change, out, params["method"]), **params)
     return (found, *(None,) * (len(out) - 1))
 
 

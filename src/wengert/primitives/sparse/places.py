@@ -76,7 +76,7 @@ def pattern_of_keys(keys: Array, shape: Shape, format: str, is_array: bool) -> S
     return known_pattern("csr", is_array, shape, (len(keys),), (places[1].astype(dtype), starts))
 
 
-def summed(pattern: StoragePattern) -> tuple[StoragePattern, Array]:
+def without_duplicates(pattern: StoragePattern) -> tuple[StoragePattern, Array]:
     """Return a pattern with each place once, in C order, and which of these each element of a pattern belongs to."""
 
     def make() -> tuple[StoragePattern, Array]:
@@ -87,7 +87,7 @@ def summed(pattern: StoragePattern) -> tuple[StoragePattern, Array]:
     return found
 
 
-def united(a: StoragePattern, b: StoragePattern) -> Pairs:
+def sum_pairs(a: StoragePattern, b: StoragePattern) -> Pairs:
     """Return where the elements of two matrices stand in their sum."""
 
     def make() -> Pairs:
@@ -102,7 +102,7 @@ def united(a: StoragePattern, b: StoragePattern) -> Pairs:
     return found
 
 
-def intersected(a: StoragePattern, b: StoragePattern) -> Pairs:
+def common_pairs(a: StoragePattern, b: StoragePattern) -> Pairs:
     """Return which elements of two matrices, each place once in either, are at the same places."""
 
     def make() -> Pairs:
@@ -113,7 +113,7 @@ def intersected(a: StoragePattern, b: StoragePattern) -> Pairs:
     return found
 
 
-def multiplied(a: StoragePattern, b: StoragePattern) -> Pairs:
+def product_pairs(a: StoragePattern, b: StoragePattern) -> Pairs:
     """Return which elements of two matrices are multiplied with each other, and where their products are added up."""
 
     def make() -> Pairs:

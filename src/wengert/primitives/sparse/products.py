@@ -134,7 +134,7 @@ def batch_product(
         width = size * (rest[1] if len(rest) == 3 else 1)
         found = apply(primitive, data, np.reshape(columns, (rest[0], width)), **params)
         return np.moveaxis(np.reshape(found, (shape_of(found)[0], *rest[1:])), -1, 0)
-    many = pattern.repeated(size)
+    many = pattern.repeat_lanes(size)
     stacked = lead(x, batched[1], size)
     rest = shape_of(stacked)
     flat = np.reshape(stacked, (size * rest[1], *rest[2:]))
@@ -154,7 +154,7 @@ def batch_sampled(
 ) -> Any:
     """Take the elements of one matrix that has those of the lanes along its diagonal."""
     pattern = params["pattern"]
-    many = pattern.repeated(size)
+    many = pattern.repeat_lanes(size)
     stacked = [lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)]
     left, right = (np.reshape(x, (size * shape_of(x)[1], *shape_of(x)[2:])) for x in stacked)
     found = apply(primitive, left, right, pattern=many)

@@ -204,7 +204,7 @@ class SparseTensor:
         """Return a matrix in which each place is stored once: itself, if that is so."""
         if self._pattern.is_canonical:
             return self
-        pattern, where = places.summed(self._pattern)
+        pattern, where = places.without_duplicates(self._pattern)
         return SparseTensor(pattern, add_up(entries(self.data, self._pattern), where, pattern.size))
 
     @property
@@ -461,7 +461,7 @@ def sparse_by_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
         given = f"sparse matrices of shapes {a.shape} and {b.shape}"
         needed = "as many rows in the second as columns in the first are needed"
         raise ShapeError("matmul", given, needed, "Transpose one")
-    pairs = places.multiplied(a._pattern, b._pattern)
+    pairs = places.product_pairs(a._pattern, b._pattern)
     terms = gather(entries(a.data, a._pattern), pairs.left) * gather(entries(b.data, b._pattern), pairs.right)
     return SparseTensor(pairs.pattern, add_up(terms, pairs.places, pairs.pattern.size))
 
@@ -500,7 +500,7 @@ def intersection(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     a, b = a.sum_duplicates_of(), b.sum_duplicates_of()
     if a._pattern == b._pattern:
         return SparseTensor(a._pattern, a.data * b.data)
-    pairs = places.intersected(a._pattern, b._pattern)
+    pairs = places.common_pairs(a._pattern, b._pattern)
     left = gather(entries(a.data, a._pattern), pairs.left)
     return SparseTensor(pairs.pattern, left * gather(entries(b.data, b._pattern), pairs.right))
 
@@ -516,7 +516,7 @@ def sum_of(a: SparseTensor, other: Any, function: Callable[[Any, Any], Any]) -> 
     require_same_shape(function.__name__, a, beside)
     if a._pattern == beside._pattern:
         return SparseTensor(a._pattern, function(a.data, beside.data))
-    pairs = places.united(a._pattern, beside._pattern)
+    pairs = places.sum_pairs(a._pattern, beside._pattern)
     left, right = (
         add_up(entries(x.data, x._pattern), where, pairs.pattern.size)
         for x, where in zip((a, beside), pairs.places, strict=True)

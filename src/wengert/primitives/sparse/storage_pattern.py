@@ -186,7 +186,7 @@ class StoragePattern(Composite):
         """Whether no two stored elements have the same place."""
         return len(np.unique(self.keys)) == len(self.keys)
 
-    def repeated(self, lanes: int) -> StoragePattern:
+    def repeat_lanes(self, lanes: int) -> StoragePattern:
         """Return the pattern of the matrix with so many of this one along its diagonal.
 
         Its stored elements are those of the first, those of the second, and so on, without those that are outside.

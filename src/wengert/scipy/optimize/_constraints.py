@@ -30,10 +30,10 @@ def sides_of(name: str, bounds: Any, size: int) -> Sides | None:
         raise UsageError(name, f"{shown(bounds)} for bounds", needed, "Pass them, or scipy.optimize.Bounds")
     low = [-np.inf if pair[0] is None else pair[0] for pair in pairs]
     high = [np.inf if pair[1] is None else pair[1] for pair in pairs]
-    return Sides(*(stacked(side) for side in (low, high)))
+    return Sides(*(stack_numbers(side) for side in (low, high)))
 
 
-def stacked(numbers: Sequence[Any]) -> Any:
+def stack_numbers(numbers: Sequence[Any]) -> Any:
     """Return numbers, of which some may be Tensors, as one vector of floats."""
     if not any(isinstance(x, Tensor) for x in numbers):
         return np.array(numbers, dtype=float).reshape(len(numbers))

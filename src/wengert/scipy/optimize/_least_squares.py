@@ -207,7 +207,7 @@ def curve_fit(
     data = xdata, ydata, sigma
 
     def residuals(p: Any, xdata: Any, ydata: Any, sigma: Any) -> Any:
-        return whitened(f(xdata, *(p[i] for i in range(size))) - ydata, sigma)
+        return scale_by_deviation(f(xdata, *(p[i] for i in range(size))) - ydata, sigma)
 
     def cost(p: Any, *data: Any) -> Any:
         return 0.5 * np.sum(residuals(p, *data) ** 2)
@@ -243,7 +243,7 @@ def curve_fit(
     return found.x, covariance
 
 
-def whitened(residuals: Any, sigma: Any) -> Any:
+def scale_by_deviation(residuals: Any, sigma: Any) -> Any:
     """Return residuals in units of their standard deviations, or uncorrelated if there is a covariance matrix."""
     if sigma is None:
         return residuals
