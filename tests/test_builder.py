@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.cases import together
 from wengert.native import engine, job_tables, jobs
 from wengert.native.builder import Builder, program, template
-from wengert.native.functions import NativeFunction, Table, external, native
+from wengert.native.functions import FunctionTable, NativeFunction, external, native
 from wengert.native.loader import kept_code
 from wengert.native.structs import (
     BOOL,
@@ -30,7 +30,7 @@ from wengert.native.structs import (
     Pointer,
     Signature,
     Struct,
-    Vector,
+    VectorType,
 )
 from wengert.native.values import Value
 
@@ -480,7 +480,7 @@ def test_integers_hold_what_their_bits_hold() -> None:
 # -------------------------------------------------------------------------------------------------- vectors
 
 
-FOUR = Vector(F64, 4)
+FOUR = VectorType(F64, 4)
 
 
 @native(F64, Pointer(F64), I64)
@@ -499,7 +499,7 @@ def dot_with_itself(b: Builder, numbers: Value, count: Value) -> None:
 @native(VOID, Pointer(F64), Pointer(F64))
 def every_other(b: Builder, numbers: Value, found: Value) -> None:
     """Copy numbers with gaps, negated, and store the last two of them beside the others."""
-    x = numbers.gather(b.numbers(I64, (0, 2, 4, 6)), b.constant(Vector(BOOL, 4), 1))
+    x = numbers.gather(b.numbers(I64, (0, 2, 4, 6)), b.constant(VectorType(BOOL, 4), 1))
     found.to(FOUR).store_where(-x, b.numbers(BOOL, (1, 1, 0, 0)))
     found.scatter(
         b.beside(b.shuffled(x, (2, 3)), b.shuffled(x, (2, 3))),
@@ -521,7 +521,7 @@ def larger_root(b: Builder, x: Value) -> None:
     b.give(once + twice * b.table(POWERS).at(2).load())
 
 
-POWERS = Table("powers", F64, (1.0, 10.0, 100.0))
+POWERS = FunctionTable("powers", F64, (1.0, 10.0, 100.0))
 
 
 def test_vectors_masks_and_templates() -> None:
@@ -540,7 +540,7 @@ VECTORS: dict[str, tuple[Callable[[Builder, Value, Value], Any], str]] = {
     "another width": (lambda b, x, y: x + b.shuffled(y, (0, 1)), "<4 x double> is needed, <2 x double> was given"),
     "floats under an operation on bits": (lambda b, x, y: b.binary("xor", x, y), "<4 x double> has no xor"),
     "a choice by other lanes": (
-        lambda b, x, y: b.select(b.constant(Vector(BOOL, 2), 1), x, y),
+        lambda b, x, y: b.select(b.constant(VectorType(BOOL, 2), 1), x, y),
         "<4 x i1> is needed, <2 x i1> was given",
     ),
 }

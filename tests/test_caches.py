@@ -24,7 +24,7 @@ from wengert.core.memory import possible_aliases
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.bounded_cache import MOST_KNOWN, Cache
 from wengert.core.values.frozen import freeze
-from wengert.native.code_memory import Memory
+from wengert.native.code_memory import CodeMemory
 from wengert.nn.functional import _sampling
 from wengert.scipy.ndimage import _interpolation
 from wengert.transforms.jit import MOST_FORMS, MOST_INSTANCES
@@ -172,7 +172,14 @@ reader, other = Reader(), wg.tensor([2.0])
 
 @pytest.mark.parametrize(
     "make",
-    [of_an_instance, of_converted_code, of_a_large_array, of_a_constant, of_memory_that_is_shared, lambda: Memory(10)],
+    [
+        of_an_instance,
+        of_converted_code,
+        of_a_large_array,
+        of_a_constant,
+        of_memory_that_is_shared,
+        lambda: CodeMemory(10),
+    ],
 )
 def test_no_line_of_python_runs_when_objects_go(make: Callable[[], Any]) -> None:
     """Where one begins, signals are handled; what that raises is lost there, and Ctrl-C with it."""

@@ -453,7 +453,7 @@ def test_long_pieces_of_what_is_joined_have_bodies_of_their_own(target: Target, 
     require_equal(made, [np.random.default_rng(0).normal(size=shape)], target, team_of(2).address)
     bodies = (
         len(re.findall(r"\n *store <\d+ x double>", Processor(target).render(made).text))
-        / plans.Plan(stage, made.named, target, 1).units
+        / plans.LoopPlan(stage, made.named, target, 1).units
     )
     assert bodies == (3 if math.prod(shape) >= MACHINE.piece else 1)
 

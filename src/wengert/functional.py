@@ -18,7 +18,7 @@ from wengert.core.diagnostics.argument_checks import require_callable, require_f
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError
 from wengert.support.hints import names_on_demand
-from wengert.transforms.captured_gradients import Substitution, listed_tensors
+from wengert.transforms.captured_gradients import CapturedSubstitution, listed_tensors
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import vjp
 from wengert.transforms.transformed_function import make_transformed
@@ -89,7 +89,7 @@ def gradient_at(fun: Callable[..., Any], operation: GradOperation, listed: list[
     given = inputs[:-1] if operation.sens_param else inputs
     if not given and not operation.get_by_list:
         raise call_error("no input to differentiate", "one at least is needed", "Pass it")
-    with Substitution("GradOperation", fun, listed) as standing:
+    with CapturedSubstitution("GradOperation", fun, listed) as standing:
         output, pullback = vjp(standing.called, listed, *given)
         found, *gradients = pullback(inputs[-1] if operation.sens_param else map_leaves(np.ones_like, output))
     if not operation.get_by_list:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
-from wengert.core.graph.working_memory import Use, evaluation_memory, peak_of, size_in_bytes
+from wengert.core.graph.working_memory import BufferUse, evaluation_memory, peak_of, size_in_bytes
 from wengert.emission.backend import PROCESSOR
 from wengert.emission.costs import KernelCost, cost_of_kernel, cost_of_product
 from wengert.emission.programs import Emitted
@@ -160,7 +160,7 @@ class Translation:
         """How many bytes a call needs at most at once besides its arguments and results, natively."""
         codes = iter(self.emitted)
         uses = [
-            Use(
+            BufferUse(
                 part.graph.inputs,
                 distinct_variables(part.graph.outputs),
                 evaluation_memory(part.graph) if part.program is None else next(codes).image.size,

@@ -17,7 +17,7 @@ from typing import Any
 from wengert.distributed.blocks import UNLIMITED, BlockPlan, CapturedState, Summand
 from wengert.distributed.dask_data import DaskSource, is_future
 from wengert.distributed.partitions import Partitions
-from wengert.distributed.shards import Parcel, Shard, Share, align, find_nan, parcel_of, plan_shard, sum_shard
+from wengert.distributed.shards import Parcel, Shard, WorkShare, align, find_nan, parcel_of, plan_shard, sum_shard
 from wengert.distributed.sources import byte_size
 from wengert.distributed.sums import Leaves, SumTree
 from wengert.errors import DtypeError, UsageError, WorkerError
@@ -222,7 +222,7 @@ class DaskRunner:
         found: BlockPlan = task.result()
         return found
 
-    def shares(self, args: Sequence[Any]) -> list[Share]:
+    def shares(self, args: Sequence[Any]) -> list[WorkShare]:
         """Return what workers found for all runs of partitions."""
         self.number += 1
         size = byte_size([x for x in leaves(tuple(args)) if hasattr(x, "nbytes")])
@@ -235,7 +235,7 @@ class DaskRunner:
         for errand in self.errands:
             errand.tasks, errand.tries = [], 0
         tasks = self.ask(self.errands, sent)
-        found: list[Share] | None = None
+        found: list[WorkShare] | None = None
         try:
             found = self.gather(tasks, size > SMALL)
             if found is None:
@@ -260,7 +260,7 @@ class DaskRunner:
             errand.tasks.append(task)
         return tasks
 
-    def gather(self, tasks: Sequence[Any], is_large: bool) -> list[Share] | None:
+    def gather(self, tasks: Sequence[Any], is_large: bool) -> list[WorkShare] | None:
         """Return the results of tasks, all at once; None if one failed, was lost, or is late."""
 
         async def gather_results() -> Any:
@@ -268,7 +268,7 @@ class DaskRunner:
             return await asyncio.wait_for(found, self.deadline())
 
         try:
-            found: list[Share] = self.client.sync(gather_results)
+            found: list[WorkShare] = self.client.sync(gather_results)
         except Exception:  # noqa: BLE001 - whatever a task raised, or Dask about it; it is looked at one by one
             return None
         return found
@@ -277,12 +277,12 @@ class DaskRunner:
         """Return after how many seconds a task is late; None in the first pass."""
         return None if self.slowest is None else max(PATIENCE, LONGEST * self.slowest)
 
-    def settle(self, errands: list[Errand], args: tuple[Any, ...]) -> list[Share]:
+    def settle(self, errands: list[Errand], args: tuple[Any, ...]) -> list[WorkShare]:
         """Bring all runs to an end after one failed, was lost, or is late.
 
         Of those that ended workers each partition runs again by itself, when nothing else does.
         """
-        found: list[Share] = []
+        found: list[WorkShare] = []
         suspects: list[Errand] = []
         while errands or suspects:
             if not errands:
@@ -310,7 +310,7 @@ class DaskRunner:
                 self.require_workers(errands[0])
         return found
 
-    def outcome(self, errand: Errand, args: tuple[Any, ...]) -> tuple[Share | None, BaseException | None]:
+    def outcome(self, errand: Errand, args: tuple[Any, ...]) -> tuple[WorkShare | None, BaseException | None]:
         """Return what a worker found, or the error that it met; neither if that is not known yet."""
         for task in errand.tasks:
             if task.status == "finished":

@@ -39,7 +39,7 @@ class Parcel(NamedTuple):
     digest: bytes
 
 
-class Share(NamedTuple):
+class WorkShare(NamedTuple):
     """Hold what a worker found.
 
     Attributes:
@@ -135,7 +135,7 @@ def parcel_of(summand: Summand, plan: BlockPlan) -> Parcel:
     return Parcel(content, digest_of(content))
 
 
-def sum_shard(shard: Shard, start: int, stop: int, args: Sequence[Any], parcel: Parcel, process: int) -> Share:
+def sum_shard(shard: Shard, start: int, stop: int, args: Sequence[Any], parcel: Parcel, process: int) -> WorkShare:
     """Return the sum over some partitions of a shard; run by workers.
 
     Args:
@@ -156,7 +156,7 @@ def sum_shard(shard: Shard, start: int, stop: int, args: Sequence[Any], parcel: 
         rows = shard.cache(runner.summand.budget)
         sum_partitions(runner, map_leaves(align, args), rows, range(start, stop), tree, 1)
     seconds = time.perf_counter() - began
-    return Share(list(tree.open.values()), runner.structure, seconds, machine(), str(get_worker().address))
+    return WorkShare(list(tree.open.values()), runner.structure, seconds, machine(), str(get_worker().address))
 
 
 def plan_shard(shard: Shard, args: Sequence[Any], parcel: Parcel) -> BlockPlan:

@@ -30,7 +30,7 @@ REDUCTIONS = ("sum", "mean")
 ABOUT_NAN = ("raise", "skip", "keep")
 
 
-class Options(TypedDict, total=False):
+class TotalOptions(TypedDict, total=False):
     """Hold the options of `total`, which all functions of this file have."""
 
     client: Any
@@ -178,7 +178,7 @@ def value_and_grad(
     data: Any,
     *,
     argnums: int | Sequence[int] = 0,
-    **options: Unpack[Options],
+    **options: Unpack[TotalOptions],
 ) -> Total:
     """Return a function that computes the value and the gradient of a loss summed over the rows of data.
 
@@ -214,7 +214,7 @@ def grad(
     data: Any,
     *,
     argnums: int | Sequence[int] = 0,
-    **options: Unpack[Options],
+    **options: Unpack[TotalOptions],
 ) -> Total:
     """Return a function that computes the gradient of a loss summed over the rows of data.
 
@@ -240,7 +240,7 @@ def grad(
 def hvp(
     loss: Callable[..., Any],
     data: Any,
-    **options: Unpack[Options],
+    **options: Unpack[TotalOptions],
 ) -> Total:
     """Return a function that multiplies the Hessian of a loss summed over the rows of data with a vector.
 
@@ -270,7 +270,7 @@ def hvp(
 def gauss_newton_product(
     residuals: Callable[..., Any],
     data: Any,
-    **options: Unpack[Options],
+    **options: Unpack[TotalOptions],
 ) -> Total:
     """Return a function that multiplies J^T J with a vector, J the Jacobian of the residuals of all rows.
 
@@ -302,7 +302,7 @@ def gauss_newton_product(
 def normal_equations(
     residuals: Callable[..., Any],
     data: Any,
-    **options: Unpack[Options],
+    **options: Unpack[TotalOptions],
 ) -> Total:
     """Return a function that computes J^T J and J^T r of the residuals r of all rows, J their Jacobian.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
-from wengert.native.structs import BOOL, F32, F64, I8, I32, I64, Float, Integer, Scalar, Vector, element, like
+from wengert.native.structs import BOOL, F32, F64, I8, I32, I64, Float, Integer, Scalar, VectorType, element, like
 from wengert.native.values import Value
 
 Dtype = np.dtype[np.generic]
@@ -245,7 +245,7 @@ def taken_apart(name: str, *options: int) -> Write:
         kind = operands[0].type
         if not case.target.scales:
             raise NotImplementedError(f"{case.target.processor} does not take numbers apart")
-        if not isinstance(kind, Vector):
+        if not isinstance(kind, VectorType):
             wide = [b.spread(x, 16 // case.given.itemsize) for x in operands]
             return b.extract(write(b, case, *wide), 0)
         if kind.count * case.given.itemsize > case.target.vector_bytes:

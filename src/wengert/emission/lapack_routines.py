@@ -32,7 +32,7 @@ from wengert.native.structs import (
     Float,
     Integer,
     Pointer,
-    Vector,
+    VectorType,
     size,
     vector_of,
 )
@@ -77,7 +77,7 @@ class LapackProblem(Problem):
         super().__init__(problems, kind, [types[x] for x in kinds], index)
         self.info, self.used = self.b.stack(I32), self.zero
 
-    def room(self, kind: Float | Vector | Integer, count: Value) -> Value:
+    def room(self, kind: Float | VectorType | Integer, count: Value) -> Value:
         """Return the address of room for so many elements."""
         place = self.memory.at(self.used).to(kind)
         self.used = (self.used + count * width_of(kind) + 63) & -64
@@ -145,9 +145,9 @@ Solver = Callable[[LapackProblem], None]
 # Parts
 
 
-def width_of(kind: Float | Vector | Integer) -> int:
+def width_of(kind: Float | VectorType | Integer) -> int:
     """Return how many bytes an element has."""
-    return size(kind) * (kind.count if isinstance(kind, Vector) else 1)
+    return size(kind) * (kind.count if isinstance(kind, VectorType) else 1)
 
 
 def by_rows(matrix: Matrix) -> Value:
@@ -267,7 +267,7 @@ def swap(p: LapackProblem, one: Value, other: Value, count: Value) -> None:
     kind = vector_of(p.scalar, 256 // p.scalar.bits)
     whole = count - count % kind.count
 
-    def exchange(of: Float | Vector, start: Value, stop: Value, step: int) -> None:
+    def exchange(of: Float | VectorType, start: Value, stop: Value, step: int) -> None:
         with p.b.loop(stop, start, step=step) as cells:
             places = [x.at(cells.index).to(of) for x in (one, other)]
             first, second = [place.load() for place in places]

@@ -18,8 +18,8 @@ from wengert.kernel.functions.coefficients import TABLES
 from wengert.kernel.kernel import Operation
 from wengert.native.builder import Builder, template
 from wengert.native.engine import Target
-from wengert.native.functions import NativeFunction, Table, Template
-from wengert.native.structs import BOOL, I64, Integer, Signature, Type, Vector, element, like, vector_of
+from wengert.native.functions import FunctionTable, NativeFunction, Template
+from wengert.native.structs import BOOL, I64, Integer, Signature, Type, VectorType, element, like, vector_of
 from wengert.native.values import Value
 
 Dtype = np.dtype[np.generic]
@@ -123,16 +123,16 @@ def entry(b: Builder, operation: Operation, index: Value) -> Value:
     place = b.table(table_of(name, operation.buffer, operation.dtype))
     if element(index.type) != I64:
         index = b.convert("sext", index, I64)
-    if not isinstance(index.type, Vector):
+    if not isinstance(index.type, VectorType):
         return place.at(index).load()
     assert not isinstance(scalar, Integer)
     return place.gather(index, b.constant(vector_of(BOOL, index.type.count), 1))
 
 
 @functools.cache
-def table_of(name: str, table: str, dtype: Dtype) -> Table:
+def table_of(name: str, table: str, dtype: Dtype) -> FunctionTable:
     """Return a table as constants of a dtype."""
-    return Table(name, in_register(dtype), tuple(map(float, TABLES[table])))
+    return FunctionTable(name, in_register(dtype), tuple(map(float, TABLES[table])))
 
 
 def replaced(
@@ -140,7 +140,7 @@ def replaced(
 ) -> list[Value]:
     """Write what replaces results where a condition holds: a call, if it does for any lane."""
     some = condition
-    if isinstance(condition.type, Vector):
+    if isinstance(condition.type, VectorType):
         some = b.intrinsic("vector.reduce.or", BOOL, condition, of=(condition.type,))
 
     def yes() -> list[Value]:

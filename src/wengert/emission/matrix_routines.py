@@ -20,7 +20,7 @@ from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction, external
 from wengert.native.job_tables import JOB, SHARED
 from wengert.native.jobs import share_parts
-from wengert.native.structs import F64, I8, I32, I64, POINTER, Array, Float, Struct, Vector
+from wengert.native.structs import F64, I8, I32, I64, POINTER, Array, Float, Struct, VectorType
 from wengert.native.tables import KERNEL
 from wengert.native.values import Stored, Value
 
@@ -119,9 +119,9 @@ class Problem:
         yes, no: truth values.
     """
 
-    def __init__(self, problems: Problems, kind: Float | Vector, kinds: Sequence[Stored], index: Value) -> None:
+    def __init__(self, problems: Problems, kind: Float | VectorType, kinds: Sequence[Stored], index: Value) -> None:
         self.b, self.kind, self.fields, self.memory = problems.b, kind, problems.fields, problems.work
-        self.scalar: Float = kind.element if isinstance(kind, Vector) else kind  # type: ignore[assignment]  # of numbers
+        self.scalar: Float = kind.element if isinstance(kind, VectorType) else kind  # type: ignore[assignment]  # of numbers
         self.matrices: list[Any] = problems.matrices(kinds, index)
         self.failed = problems.addresses.at(len(kinds)).load().to(I8)
         self.size, self.columns = self.fields.get("size"), self.fields.get("columns")

@@ -46,7 +46,7 @@ class Blocks(NamedTuple):
     exact: bool
 
 
-class Plan:
+class LoopPlan:
     """What is decided about a stage before it is written.
 
     Attributes:
@@ -233,14 +233,14 @@ class Plan:
         """Return whether a guard holds in the clean ranges, where it holds for all or for none."""
         return all(b.low <= self.clean[b.dimension][0] and self.clean[b.dimension][1] <= b.high for b in guard)
 
-    def within(self, piece: dict[int, tuple[int, int]]) -> Plan:
+    def within(self, piece: dict[int, tuple[int, int]]) -> LoopPlan:
         """Return the same for other ranges where all guards are decided."""
         found = copy.copy(self)
         found.clean = piece
         found.live = {**self.live, True: found.reached(True)}
         return found
 
-    def bodies(self) -> Iterator[Plan]:
+    def bodies(self) -> Iterator[LoopPlan]:
         """Yield the plans of clean bodies: of few ranges, and of more while together they are not much longer than one.
 
         Where many arrays are joined each body has the operations of one of them, and the one with masks those of all.

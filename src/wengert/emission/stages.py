@@ -11,13 +11,13 @@ import numpy as np
 
 from wengert.emission.instructions import Case, in_register, instructions_of, literal, multiply_add
 from wengert.emission.lane_masks import Clean, Condition, MaskedLanes, WrittenOut, all_of
-from wengert.emission.plans import Plan, accesses
+from wengert.emission.plans import LoopPlan, accesses
 from wengert.emission.prefetch import Ahead
 from wengert.emission.vectors import Index, KernelFrame, Values, within
 from wengert.kernel.kernel import Affine, Operation, Reduce, Stage, Store, Update
 from wengert.native.builder import Builder, template
 from wengert.native.functions import Template
-from wengert.native.structs import BOOL, I8, I64, Type, Vector, vector_of
+from wengert.native.structs import BOOL, I8, I64, Type, VectorType, vector_of
 from wengert.native.values import Value
 from wengert.support.machine import MACHINE
 
@@ -169,7 +169,7 @@ class StageEmitter(Values):
         with b.loop(stop, first, carry=self.carried(), certain=not isinstance(stop, int)) as loop:
             j = loop.index
 
-            def clean(part: Plan) -> list[Value]:
+            def clean(part: LoopPlan) -> list[Value]:
                 self.carry_on(loop.values)
                 self.plan = part
                 self.body(depth, Clean(j, plan.width, plan.units))
@@ -194,7 +194,7 @@ class StageEmitter(Values):
             loop.next(*sums)
         self.carry_on(loop.results)
 
-    def has_steps(self, part: Plan) -> bool:
+    def has_steps(self, part: LoopPlan) -> bool:
         """Whether there are enough whole steps of the lanes where a part of the plan has all guards decided."""
         extent, step = self.stage.extents[part.lane], part.units * part.width
         low, high = part.clean.get(part.lane, (0, extent))
@@ -208,7 +208,7 @@ class StageEmitter(Values):
             return self.span.start, self.span.stop
         return 0, self.stage.extents[self.plan.nest[depth]]
 
-    def in_clean_ranges(self, part: Plan) -> Condition:
+    def in_clean_ranges(self, part: LoopPlan) -> Condition:
         """Return whether all dimensions but the lanes are where guards are decided; of loops within none is."""
         found: Condition = True
         for dimension, (low, high) in part.clean.items():
@@ -367,7 +367,7 @@ class StageEmitter(Values):
 
     def across(self, reduction: Reduce, found: Value) -> Value:
         """Combine the numbers of a vector to one."""
-        if not isinstance(found.type, Vector):
+        if not isinstance(found.type, VectorType):
             return found
         return self.b.paste(across(reduction.combine, self.case(reduction), found.type), found)[0]
 
@@ -380,12 +380,12 @@ class StageEmitter(Values):
             return
         assert reduction.at is not None
         for unit in range(len(sums[0])):
-            there = self.there((), 0, unit) if isinstance(sums[0][0].type, Vector) else True
+            there = self.there((), 0, unit) if isinstance(sums[0][0].type, VectorType) else True
             if reduction.kind == "nested":
                 for row in self.tile:
                     self.store(reduction.into, reduction.at, row, unit, sums[row][unit], there)
             elif there is not False:
-                new = self.shared(reduction, unit, isinstance(sums[0][0].type, Vector), there)
+                new = self.shared(reduction, unit, isinstance(sums[0][0].type, VectorType), there)
                 for found in sums:
                     new = self.combine(reduction, found[unit], new)
                 self.store(reduction.into, reduction.at, 0, unit, new, there)
@@ -431,7 +431,7 @@ def corrected(total: Value, lost: Value) -> Value:
 
 
 @functools.cache
-def across(name: str, case: Case, kind: Vector) -> Template:
+def across(name: str, case: Case, kind: VectorType) -> Template:
     """Return what combines the numbers of a vector to one, half by half: each row of a tile does it."""
     combine = instructions_of(name)
 

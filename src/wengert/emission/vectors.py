@@ -10,13 +10,13 @@ from typing import Any
 from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, literal, registered
 from wengert.emission.lane_masks import Condition, Lanes, WrittenOut, all_of, select_where
 from wengert.emission.mathematics import Specialisation, called_outside, function_of_body, template_of
-from wengert.emission.plans import Plan, accesses
+from wengert.emission.plans import LoopPlan, accesses
 from wengert.emission.prefetch import Ahead
 from wengert.kernel.functions import FUNCTIONS
 from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Stage
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
-from wengert.native.structs import BOOL, I8, I64, Type, Vector, like, vector_of
+from wengert.native.structs import BOOL, I8, I64, Type, VectorType, like, vector_of
 from wengert.native.values import Value
 from wengert.support.machine import MACHINE
 
@@ -74,7 +74,7 @@ class Values:
     def __init__(self, frame: KernelFrame, stage: Stage, rows: list[Index], ahead: Sequence[Ahead]) -> None:
         self.frame, self.stage, self.rows, self.ahead = frame, stage, rows, ahead
         self.b, self.target = frame.b, frame.module.target
-        self.plan = Plan(stage, frame.module.buffers, frame.module.target, len(rows))
+        self.plan = LoopPlan(stage, frame.module.buffers, frame.module.target, len(rows))
         self.index: dict[int, Index] = {}
         self.lanes: Lanes = WrittenOut(0, self.plan.width, 1, self.b)
         self.found: dict[int, list[list[Value]]] = {}  # operation -> row -> unit
@@ -300,12 +300,12 @@ class Values:
         if there is False:
             return
         cell = self.cell(buffer, at, row, unit)
-        if cell is not None and not guard and isinstance(value.type, Vector):
+        if cell is not None and not guard and isinstance(value.type, VectorType):
             self.frame.waiting.setdefault(buffer, {})[cell] = value
             return
         b, value = self.b, self.stored(value)
         place = self.place(buffer, at, row, unit)
-        if not isinstance(value.type, Vector):
+        if not isinstance(value.type, VectorType):
             if there is True:
                 place.store(value)
             else:

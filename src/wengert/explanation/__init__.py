@@ -18,7 +18,7 @@ from wengert.core.values.aval import is_differentiable
 from wengert.core.values.tensor import raw
 from wengert.errors import DtypeError, UsageError
 from wengert.explanation.listing import ForwardListing, Reference, TapeListing, elements_now, parents_of
-from wengert.explanation.steps import Adjoint, Explanation, Step, gradient_text, name_results, steps_of
+from wengert.explanation.steps import Adjoint, ExplainedStep, Explanation, gradient_text, name_results, steps_of
 from wengert.support.attributes import attribute, signature
 from wengert.traces.nodes import Node
 from wengert.transforms.forward import push_forward
@@ -162,7 +162,7 @@ def explain_run(
     known = name_results(listing, run.nodes, inputs)
     return Explanation(
         title=title,
-        inputs=tuple(Step(name, "", elements_now(x)) for name, x in zip(inputs, run.leaves, strict=True)),
+        inputs=tuple(ExplainedStep(name, "", elements_now(x)) for name, x in zip(inputs, run.leaves, strict=True)),
         forward=tuple(step for operation in listing.operations for step in steps_of(operation, known)),
         reverse=tuple(adjoints(swept, run.nodes, known, listing.same)),
         value=run.result(),
@@ -259,7 +259,7 @@ def forward_explanation(fun: Callable[..., Any], args: Sequence[Any], names: Seq
     tangents: dict[str, Sequence[Any]] = {}
     gradient: list[Any] = []
     output: Any = None
-    steps: list[Step] = []
+    steps: list[ExplainedStep] = []
     for i, name in enumerate(names):
         shape = np.shape(args[i])
         columns: list[list[Any]] = []
@@ -278,7 +278,7 @@ def forward_explanation(fun: Callable[..., Any], args: Sequence[Any], names: Seq
         gradient.append(stack_tangents(slopes, shape))
     return Explanation(
         title=title,
-        inputs=tuple(Step(name, "", elements_now(x)) for name, x in zip(names, args, strict=True)),
+        inputs=tuple(ExplainedStep(name, "", elements_now(x)) for name, x in zip(names, args, strict=True)),
         forward=tuple(steps),
         reverse=(),
         value=raw(output),
@@ -316,7 +316,7 @@ def one_pass(
     return listings[0], output, slope, inputs
 
 
-def name_steps(listing: ForwardListing, inputs: Sequence[Reference], names: Sequence[str]) -> list[Step]:
+def name_steps(listing: ForwardListing, inputs: Sequence[Reference], names: Sequence[str]) -> list[ExplainedStep]:
     """Return the steps of a pass."""
     known = name_results(listing, inputs, names)
     return [step for operation in listing.operations for step in steps_of(operation, known)]

@@ -156,7 +156,7 @@ def as_html(title: str, sections: Sequence[ListSection], results: Sequence[tuple
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExplainedStep:
     """Be one forward step.
 
     Attributes:
@@ -203,8 +203,8 @@ class Explanation:
     """
 
     title: str
-    inputs: tuple[Step, ...]
-    forward: tuple[Step, ...]
+    inputs: tuple[ExplainedStep, ...]
+    forward: tuple[ExplainedStep, ...]
     reverse: tuple[Adjoint, ...]
     value: Any
     gradient: Any
@@ -267,13 +267,13 @@ def name_results(listing: Lister, inputs: Sequence[Reference], names: Sequence[s
     return known
 
 
-def steps_of(operation: ListedOperation, known: Mapping[Reference, str]) -> list[Step]:
+def steps_of(operation: ListedOperation, known: Mapping[Reference, str]) -> list[ExplainedStep]:
     """Return the forward steps of an operation: one for each of its results."""
     operands = [x if isinstance(x, str) else known[x] for x in operation.operands]
     text = formula(operation.name, operands, operation.shapes, operation.params)
     several = len(operation.results) > 1
     return [
-        Step(known[result], f"{text}[{i}]" if several else text, value, operation.position)
+        ExplainedStep(known[result], f"{text}[{i}]" if several else text, value, operation.position)
         for i, (result, value) in enumerate(zip(operation.results, operation.values, strict=True))
     ]
 

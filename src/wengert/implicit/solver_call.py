@@ -25,7 +25,7 @@ from wengert.errors import GraphError, UsageError, WengertError
 from wengert.support.attributes import function_name
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.calls import InLanes, UserCall, lane, readable
-from wengert.transforms.captured_gradients import Substitution
+from wengert.transforms.captured_gradients import CapturedSubstitution
 from wengert.transforms.reverse import stop_gradient
 
 Values = Sequence[Any]
@@ -107,7 +107,7 @@ class SolverCall(OfSolver):
         args, kwargs = unflatten(self.structure, leaves)
 
         def run(form: Callable[..., Any]) -> Any:
-            with Substitution(self.name, form, self.captured) as substitution:
+            with CapturedSubstitution(self.name, form, self.captured) as substitution:
                 return substitution.called(list(map(readable, operands[count:])), *args, **kwargs)
 
         before = refusal_count()

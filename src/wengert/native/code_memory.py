@@ -44,7 +44,7 @@ class Linked(FieldRecord):
         return MAGIC + marshal.dumps(self.values())
 
 
-class Memory:
+class CodeMemory:
     """Memory for code, given back when nobody refers to it any more.
 
     It is asked of Linux itself, because Python's module for that takes as long to load as all of this.
@@ -111,7 +111,7 @@ def load(packed: bytes, external: Callable[[str], int]) -> Code:
 
 def mapped(code: Linked, external: Callable[[str], int]) -> Code:
     """Return code in memory."""
-    memory, content = Memory(len(code.content)), bytearray(code.content)
+    memory, content = CodeMemory(len(code.content)), bytearray(code.content)
     for place, target in code.inside:
         ADDRESS.pack_into(content, place, memory.address + target)
     for place, name in code.outside:

@@ -52,7 +52,7 @@ class NativeFunction:
 
 
 @dataclass(frozen=True)
-class Table:
+class FunctionTable:
     """Constants in memory.
 
     Attributes:
@@ -79,7 +79,7 @@ class Template:
 
     text: str
     results: tuple[tuple[Type, str], ...]
-    called: tuple[NativeFunction | Table, ...]
+    called: tuple[NativeFunction | FunctionTable, ...]
     block: str
 
 

@@ -81,7 +81,7 @@ class Float(Named):
         self.text = "float" if bits == 32 else "double"
 
 
-class Vector(Named):
+class VectorType(Named):
     """So many numbers of a type, which one instruction treats alike.
 
     Attributes:
@@ -100,9 +100,9 @@ class Vector(Named):
 
 
 @functools.cache
-def vector_of(element: Integer | Float | Pointer, count: int) -> Vector:
+def vector_of(element: Integer | Float | Pointer, count: int) -> VectorType:
     """Return the type of vectors of so many numbers: always the same object, which is compared sooner."""
-    return Vector(element, count)
+    return VectorType(element, count)
 
 
 class Pointer(Record):
@@ -206,7 +206,7 @@ class Signature(Record):
 
 T = TypeVar("T")
 Scalar = Integer | Float
-Type = Integer | Float | Vector | Pointer | Array | Struct
+Type = Integer | Float | VectorType | Pointer | Array | Struct
 VOID, BOOL, I8, I32, I64, POINTER = Void(), Integer(1), Integer(8), Integer(32), Integer(64), Pointer()
 F32, F64 = Float(32), Float(64)
 
@@ -235,9 +235,9 @@ def numeric(kind: Type) -> Scalar:
     return kind if isinstance(kind, Float) else integer(kind)
 
 
-def vector(kind: Type) -> Vector:
+def vector(kind: Type) -> VectorType:
     """Return a type that must be one of vectors."""
-    return required(kind, Vector, "vector")
+    return required(kind, VectorType, "vector")
 
 
 def required(kind: Type, sort: type[T], what: str) -> T:
@@ -249,12 +249,12 @@ def required(kind: Type, sort: type[T], what: str) -> T:
 
 def element(kind: Type) -> Type:
     """Return the type of a vector's elements; other types as they are."""
-    return kind.element if isinstance(kind, Vector) else kind
+    return kind.element if isinstance(kind, VectorType) else kind
 
 
 def like(kind: Type, scalar: Scalar) -> Type:
     """Return a type of other numbers: of as many, if it is a vector."""
-    return vector_of(scalar, kind.count) if isinstance(kind, Vector) else scalar
+    return vector_of(scalar, kind.count) if isinstance(kind, VectorType) else scalar
 
 
 def size(kind: Type) -> int:
@@ -265,7 +265,7 @@ def size(kind: Type) -> int:
 
 def suffix(kind: Type) -> str:
     """Return what the names of LLVM's functions end in that exist for many types."""
-    if isinstance(kind, Vector):
+    if isinstance(kind, VectorType):
         return f"v{kind.count}{suffix(kind.element)}"
     if isinstance(kind, Float):
         return f"f{kind.bits}"

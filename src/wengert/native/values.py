@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from wengert.native.functions import BEGIN, NativeFunction, Table, intrinsic, listed
+from wengert.native.functions import BEGIN, FunctionTable, NativeFunction, intrinsic, listed
 from wengert.native.structs import (
     BOOL,
     I32,
@@ -22,7 +22,7 @@ from wengert.native.structs import (
     Signature,
     Struct,
     Type,
-    Vector,
+    VectorType,
     Void,
     element,
     integer,
@@ -33,7 +33,7 @@ from wengert.native.structs import (
     vector_of,
 )
 
-Stored = Integer | Float | Pointer | Vector
+Stored = Integer | Float | Pointer | VectorType
 """The types of what is loaded and stored."""
 
 Order = Literal["monotonic", "acquire", "release", "acq_rel", "seq_cst"]
@@ -178,7 +178,7 @@ class Value:
     def gather(self, indices: Value, mask: Value) -> Value:
         """Load the numbers at several indices from this address, where a mask is set; the others are zero."""
         count = vector(indices.type).count
-        kind, addresses = Vector(numeric(self.stored()), count), self.addresses(indices)
+        kind, addresses = VectorType(numeric(self.stored()), count), self.addresses(indices)
         zero = self.b.constant(kind, 0)
         of = kind, addresses.type
         return self.b.intrinsic("masked.gather", kind, addresses, size(kind), mask, zero, of=of)
@@ -191,7 +191,7 @@ class Value:
 
     def addresses(self, indices: Value) -> Value:
         """Return the addresses of several elements, counted from the one that this is the address of."""
-        kind = Vector(POINTER, vector(indices.type).count)
+        kind = VectorType(POINTER, vector(indices.type).count)
         return self.b.new(kind, f"getelementptr {self.pointee()}, {self}, {indices}")
 
     def as_address(self) -> Value:
@@ -244,7 +244,7 @@ class Instructions:
         self.mark = mark
         self.stacked: list[str] = []
         self.lines: list[str] = []
-        self.called: dict[NativeFunction | Table, None] = {}
+        self.called: dict[NativeFunction | FunctionTable, None] = {}
         self.block: str | None = BEGIN if mark else "entry"  # none where the code before has returned
         self.names = 0
 
@@ -338,7 +338,7 @@ class Instructions:
 
     def numbers(self, scalar: Scalar, values: Sequence[int]) -> Value:
         """Return a vector of constants."""
-        kind = Vector(scalar, len(values))
+        kind = VectorType(scalar, len(values))
         return Value(
             self, kind, f"<{listed([f'{scalar.text} {written_constant(scalar, value)}' for value in values])}>"
         )
@@ -405,7 +405,7 @@ class Instructions:
         given = [self.operand(x, kind) for x, kind in zip(arguments, signature.parameters, strict=True)]
         return signature, f"call {head}({listed(given)})"
 
-    def table(self, table: Table) -> Value:
+    def table(self, table: FunctionTable) -> Value:
         """Return the address of the first of some constants."""
         self.called[table] = None
         return Value(self, Pointer(table.scalar), f"@{table.name}")
@@ -435,7 +435,7 @@ class Instructions:
 
 def written_constant(kind: Type, value: Operand) -> str:
     """Return a number, or the address of nothing, as LLVM's language has it; of a float the digits of a double."""
-    if type(kind) is Vector:
+    if type(kind) is VectorType:
         return f"splat ({kind.element.text} {written_constant(kind.element, value)})"
     if type(kind) is Float and isinstance(value, (float, int)):
         return f"0x{DOUBLE.pack(value if kind.bits == 64 else kind.ctype(value).value).hex()}"

@@ -28,7 +28,7 @@ STOPPED = (
 )
 
 
-class Method(NamedTuple):
+class IterationMethod(NamedTuple):
     """Say how equations are solved.
 
     Attributes:
@@ -44,12 +44,12 @@ class Method(NamedTuple):
     most: int
 
 
-NEWTON = Method("newton", iterations.newton, False, 100)
-ITERATION = Method("iteration", iterations.iterate, True, 10_000)
+NEWTON = IterationMethod("newton", iterations.newton, False, 100)
+ITERATION = IterationMethod("iteration", iterations.iterate, True, 10_000)
 
 
 def solve(
-    name: str, method: Method, function: Function, x0: Any, args: Any, tol: Any, maxiter: Any, compiled: bool
+    name: str, method: IterationMethod, function: Function, x0: Any, args: Any, tol: Any, maxiter: Any, compiled: bool
 ) -> Any:
     """Return SciPy's result of a method, whose `x` has the derivatives that the equations give it."""
     limits = limits_of(name, x0, tol, method.most if maxiter is None else maxiter)
@@ -57,7 +57,7 @@ def solve(
     return solution_of(problem, method, limits, problem.vector)
 
 
-def solution_of(problem: FlatProblem, method: Method, limits: Limits, start: Any) -> Any:
+def solution_of(problem: FlatProblem, method: IterationMethod, limits: Limits, start: Any) -> Any:
     """Return SciPy's result of a method.
 
     `start` is where the method starts, the problem's own vector or, for methods that need several, several of them.
@@ -207,5 +207,5 @@ def anderson(
     def iteration(function: Callable[[Any], Any], start: Any, limits: Limits) -> Solution:
         return iterations.accelerate(function, start, limits, count, float(mixing))
 
-    method = Method(("anderson", count, float(mixing)), iteration, True, 1000)
+    method = IterationMethod(("anderson", count, float(mixing)), iteration, True, 1000)
     return solve(name, method, with_containers_of(name, fun, x0), x0, args, tol, maxiter, jit)

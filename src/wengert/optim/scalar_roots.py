@@ -18,7 +18,7 @@ from wengert.core.diagnostics.argument_checks import (
 from wengert.core.values.aval import aval_of
 from wengert.errors import UsageError
 from wengert.optim import iterations
-from wengert.optim.equations import CONVERGED, STOPPED, Method, limits_of, solution_of
+from wengert.optim.equations import CONVERGED, STOPPED, IterationMethod, limits_of, solution_of
 from wengert.optim.iterations import Limits, Solution
 from wengert.scipy.optimize._vector_problem import FlatProblem
 from wengert.support.hints import hint_parameters
@@ -103,7 +103,7 @@ def root_scalar(
         require_finite(name, "the ends of bracket", start)
     limits = limits_of(name, start, tol, maxiter)
     problem = FlatProblem(name, f, start[0], args, jit, (chosen, limits))
-    found = solution_of(problem, Method(chosen, iteration, False, 100), limits, start)
+    found = solution_of(problem, IterationMethod(chosen, iteration, False, 100), limits, start)
     if chosen in OF_BRACKETS and found.message == STOPPED:
         require_change_of_sign(name, f, start, args)
     flag = None if found.message is None else "converged" if found.message == CONVERGED else "convergence error"

@@ -310,7 +310,7 @@ def batch_segments(
     return apply(primitive, *operands, **{**params, "axis": shift(params["axis"])})
 
 
-class Segments(Form):
+class SegmentForm(Form):
     """Sums of the segments of an axis that begin at the places which operand 1 holds."""
 
     def maps(
@@ -335,7 +335,7 @@ reduceat = linear(
     lambda x, starts, *, axis, dtype=None: np.add.reduceat(x, starts, axis, dtype),
     transpose=transpose_segments,
     batch=batch_segments,
-    form=Segments(),
+    form=SegmentForm(),
 )
 
 

@@ -180,7 +180,7 @@ def gather_bins(ct: Any, aval: Aval, x: Any, *, bins: Any, range: Any) -> Any:
 COUNT_INSTEAD = "Pass minlength, greater than each number, so that the length is known"
 
 
-class Counting(Selection):
+class CountedSelection(Selection):
     """Counts of numbers, the last operand: of all lanes at once, those of each lane behind those of the one before."""
 
     def batch(
@@ -216,12 +216,12 @@ bincount = linear(
     "bincount",
     lambda weights, x, *, minlength: np.bincount(x, weights, minlength),
     transpose=lambda ct, aval, x, *, minlength: match_dtype(look_up(ct, x), aval.dtype),
-    form=Counting(COUNT_INSTEAD, decides=1),
+    form=CountedSelection(COUNT_INSTEAD, decides=1),
 )
 occurrences = constant(
     "occurrences",
     lambda x, *, minlength: np.bincount(x, None, minlength),
-    form=Counting(COUNT_INSTEAD, function="bincount"),
+    form=CountedSelection(COUNT_INSTEAD, function="bincount"),
 )
 
 

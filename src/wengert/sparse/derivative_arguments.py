@@ -35,7 +35,7 @@ def kind_of_leaf(name: str, leaf: Any) -> Any:
         raise DtypeError(name, f"{shown(leaf)} as an argument", needed, "Convert it, or capture it") from error
 
 
-def describe_inputs(call: Call) -> str:
+def describe_inputs(call: DerivativeCall) -> str:
     """Return shapes and dtypes of arguments, and the values of those that have none, as errors and plans show them."""
     texts = []
     for value in (*call.args, *call.kwargs.values()):
@@ -44,7 +44,7 @@ def describe_inputs(call: Call) -> str:
     return f"({', '.join(texts)})"
 
 
-class Call(NamedTuple):
+class DerivativeCall(NamedTuple):
     """Hold the arguments of a call.
 
     Attributes:
@@ -80,7 +80,7 @@ class Positional:
         argnums: which of them are differentiated.
     """
 
-    def __init__(self, fun: Function, call: Call) -> None:
+    def __init__(self, fun: Function, call: DerivativeCall) -> None:
         self.fun = self.__wrapped__ = fun
         self.call = call
         positions, names = call.static

@@ -13,7 +13,7 @@ from wengert.core.memory.memory_layout import order_of_argument
 from wengert.core.values.aval import Aval, aval_of
 from wengert.errors import ShapeError
 from wengert.sparse.block_layout import BlockLayout
-from wengert.sparse.derivative_arguments import Call, Positional, describe_inputs
+from wengert.sparse.derivative_arguments import DerivativeCall, Positional, describe_inputs
 from wengert.sparse.lanes import lane_elements
 from wengert.sparse.map_plan import MapPlan
 from wengert.sparse.pattern_check import require_every_element
@@ -23,7 +23,7 @@ from wengert.transforms.boundary import Narrowed, name_of, require_complex, sele
 from wengert.transforms.jit import Jitted
 from wengert.transforms.reverse import gradient_at
 from wengert.transforms.tracing import Traced, trace_converting, trace_function
-from wengert.transforms.transformed_function import Options, make_derivative
+from wengert.transforms.transformed_function import DerivativeOptions, make_derivative
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
@@ -32,7 +32,7 @@ Function = Callable[..., Any]
 INSTEAD = "Use wengert.jacobian, or hold real and imaginary parts in two arrays"
 
 
-class Program(NamedTuple):
+class DerivativeProgram(NamedTuple):
     """Hold what computes a derivative for arguments of one kind.
 
     Attributes:
@@ -60,7 +60,7 @@ class Program(NamedTuple):
         return self.memory[0]
 
 
-def make_program(fun: Function, request: Request, call: Call) -> Program:
+def make_program(fun: Function, request: Request, call: DerivativeCall) -> DerivativeProgram:
     """Return the program for arguments of a kind."""
     name = request.options.name
     leaves = selected_arguments(name, fun, call.chosen, call.selection)
@@ -79,7 +79,7 @@ def make_program(fun: Function, request: Request, call: Call) -> Program:
     layout = BlockLayout(plan.sparsity, heights, widths, "csr" if is_flat else request.format, request.lower)
     outer = flatten(request.options.in_form(call.selection))[1] if request.second else structure
     run = jitted_elements(form, request, call, elements_of(form, request, call, plan, maps), layout)
-    return Program(plan, run, layout, outer, flatten(call.selection)[1], [])
+    return DerivativeProgram(plan, run, layout, outer, flatten(call.selection)[1], [])
 
 
 def count(avals: Sequence[Aval]) -> int:
@@ -87,7 +87,7 @@ def count(avals: Sequence[Aval]) -> int:
     return sum(math.prod(aval.shape) for aval in avals)
 
 
-def trace_call(name: str, fun: Function, call: Call) -> tuple[Traced, Function]:
+def trace_call(name: str, fun: Function, call: DerivativeCall) -> tuple[Traced, Function]:
     """Return the graph of a function for the arguments of a call, and the form of the function that was traced.
 
     That is its converted form where control flow follows traced values.
@@ -126,7 +126,7 @@ def output_of(request: Request, traced: Traced) -> tuple[list[Aval], Any]:
     return avals, structure
 
 
-def function_to_differentiate(form: Function, request: Request, call: Call) -> Function:
+def function_to_differentiate(form: Function, request: Request, call: DerivativeCall) -> Function:
     """Return the function of all arguments whose Jacobian is wanted: without the auxiliary result, or the gradient."""
     options = request.options
 
@@ -134,10 +134,10 @@ def function_to_differentiate(form: Function, request: Request, call: Call) -> F
         found = form(*args, **kwargs)
         return split_aux(options.name, found)[0] if options.has_aux else found
 
-    return make_derivative(gradient_at, main, Options(options.name, call.chosen)) if request.second else main
+    return make_derivative(gradient_at, main, DerivativeOptions(options.name, call.chosen)) if request.second else main
 
 
-def elements_of(form: Function, request: Request, call: Call, plan: Plan, maps: MapPlan | None) -> Function:
+def elements_of(form: Function, request: Request, call: DerivativeCall, plan: Plan, maps: MapPlan | None) -> Function:
     """Return the function of all arguments that gives the elements of a Jacobian in the order of its pattern.
 
     Args:
@@ -168,7 +168,7 @@ def in_order(elements: Any, order: Array | None) -> Any:
 
 
 def jitted_elements(
-    form: Function, request: Request, call: Call, of: Function, layout: BlockLayout
+    form: Function, request: Request, call: DerivativeCall, of: Function, layout: BlockLayout
 ) -> Jitted[..., Any]:
     """Return the jitted function of all arguments that gives the elements of matrices and what else is returned."""
     options, order = request.options, layout.order

@@ -17,8 +17,8 @@ from wengert.errors import ShapeError
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.primitives.sparse.storage_pattern import pattern_of
 from wengert.sparse.block_layout import Block
-from wengert.sparse.derivative_arguments import ARRAYS, Call, describe_inputs, kind_of_leaf
-from wengert.sparse.derivative_program import Program, make_program
+from wengert.sparse.derivative_arguments import ARRAYS, DerivativeCall, describe_inputs, kind_of_leaf
+from wengert.sparse.derivative_program import DerivativeProgram, make_program
 from wengert.sparse.plan_choice import Request, warn_of_many
 from wengert.sparse.plans import Plan
 from wengert.support.attributes import function_name, resemble
@@ -49,7 +49,7 @@ class SparseDerivative(LikeFunction):
         resemble(self, fun)
         self.fun: Function = fun
         self.request = request
-        self.programs: Recent[Hashable, dict[Any, Program]] = Recent(MOST_STATES)
+        self.programs: Recent[Hashable, dict[Any, DerivativeProgram]] = Recent(MOST_STATES)
         self.prepared: Any = None
         self.is_fixed = False
         self.again = 0
@@ -105,23 +105,23 @@ class SparseDerivative(LikeFunction):
         """Return what the function captures."""
         return OuterValues((self.fun,), lifted=False)
 
-    def take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    def take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DerivativeCall:
         """Return the arguments of a call with what tells their kind."""
         options = self.request.options
         chosen = resolve_positions(options.name, options.argnums, len(args))
         leaves, structure = flatten((args, kwargs))
         kinds = tuple([kind_of_leaf(options.name, leaf) for leaf in leaves])
         orders = tuple([order_of_argument(leaf) if isinstance(leaf, ARRAYS) else None for leaf in leaves])
-        return Call(args, kwargs, chosen, (structure, kinds, orders))
+        return DerivativeCall(args, kwargs, chosen, (structure, kinds, orders))
 
-    def kind_error(self, call: Call) -> ShapeError:
+    def kind_error(self, call: DerivativeCall) -> ShapeError:
         """Return the error about arguments of another kind than the function was prepared for."""
         name = self.request.options.name
         was, now = (describe_inputs(one) for one in (self.prepared, call))
         action = "Call prepare with such arguments, or make another function for them"
         return ShapeError(name, f"arguments {now}", f"{was} is needed, as it was prepared for", action)
 
-    def make(self, call: Call, state: Hashable) -> tuple[Program, dict[Any, Program]]:
+    def make(self, call: DerivativeCall, state: Hashable) -> tuple[DerivativeProgram, dict[Any, DerivativeProgram]]:
         """Plan the derivative for arguments of a kind, and remember the program; return those of the same state, too.
 
         A function that counts its calls, say, has changed its state itself, which has no other programs.
@@ -139,7 +139,7 @@ class SparseDerivative(LikeFunction):
         self.programs[None if self.is_fixed else self.outer_values().lasting_key] = programs
         return program, programs
 
-    def finish(self, program: Program, data: Any, *more: Any) -> Any:
+    def finish(self, program: DerivativeProgram, data: Any, *more: Any) -> Any:
         """Return matrices of elements, in the containers of results and arguments, beside what else is returned."""
         request = self.request
         blocks = [matrix_of(block, data) for block in program.layout.blocks]

@@ -20,7 +20,7 @@ from wengert.sparse.walk import Walk
 Shape = tuple[int, ...]
 
 
-class LoopBody:
+class BodyPattern:
     """Hold which results of an iteration depend on which operands.
 
     Attributes:

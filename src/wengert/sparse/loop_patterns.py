@@ -27,7 +27,7 @@ from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import UNKNOWN, shape_of
 from wengert.core.values.tensor import is_staged
 from wengert.sparse.column_maps import Maps, known_lengths
-from wengert.sparse.loop_body import LoopBody
+from wengert.sparse.loop_body import BodyPattern
 from wengert.sparse.truth_matrices import (
     as_sparse,
     either,
@@ -149,7 +149,7 @@ class LoopPattern:
 
     def __init__(self, walk: Walk, equation: Equation, params: Params) -> None:
         self.walk, self.equation, self.params = walk, equation, params
-        self.body = LoopBody(walk, equation, params)
+        self.body = BodyPattern(walk, equation, params)
         spec = params["spec"]
         self.length = spec.length if params["cond"] is None else None
         self.reverse = spec.reverse

@@ -21,7 +21,7 @@ from wengert.sparse.pattern import Pattern
 from wengert.sparse.plan_times import NEAR, fewest_colors, time_by_colors, work_of
 from wengert.sparse.plans import VERSION, Identity, Plan
 from wengert.sparse.tangent_program import TangentProgram
-from wengert.transforms.transformed_function import Options
+from wengert.transforms.transformed_function import DerivativeOptions
 
 METHODS = ("auto", "maps", "colors", "dense")
 FEW_LINES = 20
@@ -47,7 +47,7 @@ class Request(NamedTuple):
         check: whether a pattern is compared with two random products.
     """
 
-    options: Options
+    options: DerivativeOptions
     second: bool
     with_value: bool = False
     pattern: Any = None

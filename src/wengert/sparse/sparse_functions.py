@@ -14,7 +14,7 @@ from wengert.sparse.derivatives import SparseDerivative
 from wengert.sparse.plan_choice import METHODS, Request
 from wengert.sparse.plans import Plan
 from wengert.transforms.boundary import require_positions
-from wengert.transforms.transformed_function import Options
+from wengert.transforms.transformed_function import DerivativeOptions
 
 Function = Callable[..., Any]
 Format = Literal["csr", "csc", "flat"]
@@ -90,7 +90,7 @@ def jacobian(
            [0., 3., 2., 0.],
            [0., 0., 4., 3.]])
     """
-    options = Options("sparse.jacobian", argnums, has_aux)
+    options = DerivativeOptions("sparse.jacobian", argnums, has_aux)
     return make_sparse(fun, Request(options, False, False, pattern, plan, format, reuse, check=check))
 
 
@@ -129,7 +129,7 @@ def value_and_jacobian(
     (array([1., 4.]), array([[2., 0.],
            [0., 4.]]))
     """
-    options = Options("sparse.value_and_jacobian", argnums, has_aux)
+    options = DerivativeOptions("sparse.value_and_jacobian", argnums, has_aux)
     return make_sparse(fun, Request(options, False, True, pattern, plan, format, reuse, check=check))
 
 
@@ -177,7 +177,7 @@ def hessian(
            [-400., 3802., -800.],
            [   0., -800.,  200.]])
     """
-    options = Options("sparse.hessian", argnums, has_aux)
+    options = DerivativeOptions("sparse.hessian", argnums, has_aux)
     return make_sparse(fun, Request(options, True, False, pattern, plan, format, reuse, lower, check))
 
 
@@ -218,7 +218,7 @@ def value_and_hessian(
     (np.float64(9.0), array([[ 6.,  0.],
            [ 0., 12.]]))
     """
-    options = Options("sparse.value_and_hessian", argnums, has_aux)
+    options = DerivativeOptions("sparse.value_and_hessian", argnums, has_aux)
     return make_sparse(fun, Request(options, True, True, pattern, plan, format, reuse, lower, check))
 
 
@@ -279,5 +279,5 @@ def lagrangian_hessian(
             total = total + np.sum(factor * value)
         return total
 
-    options = Options(name, 0)
+    options = DerivativeOptions(name, 0)
     return make_sparse(lagrangian, Request(options, True, False, pattern, plan, format, reuse, lower, check))

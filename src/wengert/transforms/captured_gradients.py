@@ -22,7 +22,7 @@ from wengert.traces.staging import Staging
 LIBRARIES = ("numpy", "scipy", "wengert", "builtins")
 
 
-class Substitution:
+class CapturedSubstitution:
     """Let others stand for captured Tensors, wherever these are reached from, while a function runs and is swept.
 
     A context, at whose end the captured Tensors are again what they were.

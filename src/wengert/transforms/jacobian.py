@@ -24,7 +24,7 @@ from wengert.transforms.boundary import (
 )
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import gradient_of, pull_back, pullback_of, record_call
-from wengert.transforms.transformed_function import ArrayDerivative, Derived, Options, make_derivative
+from wengert.transforms.transformed_function import ArrayDerivative, DerivativeOptions, Derived, make_derivative
 from wengert.transforms.vmap import map_lanes
 
 Function = Callable[..., Any]
@@ -87,7 +87,7 @@ def map_basis(fun: Function, out_axis: int, leaves: Sequence[Any], batch_size: i
 
 
 def select_arguments(
-    fun: Function, options: Options, args: Sequence[Any], kwargs: Mapping[str, Any]
+    fun: Function, options: DerivativeOptions, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[Narrowed, tuple[Any, ...]]:
     """Return `fun` as a function of the arguments to differentiate alone, and these."""
     chosen = resolve_positions(options.name, options.argnums, len(args))
@@ -159,11 +159,11 @@ def jacrev(
            [0., 4.]])
     """
     return make_derivative(
-        reverse_jacobian_at, fun, Options("jacrev", argnums, has_aux, holomorphic, batch_size=batch_size)
+        reverse_jacobian_at, fun, DerivativeOptions("jacrev", argnums, has_aux, holomorphic, batch_size=batch_size)
     )
 
 
-def reverse_jacobian_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
+def reverse_jacobian_at(fun: Function, options: DerivativeOptions, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `jacrev` makes gives for arguments."""
     options = options._replace(name="jacrev")
     function, selection = select_arguments(fun, options, args, kwargs)
@@ -172,7 +172,7 @@ def reverse_jacobian_at(fun: Function, options: Options, /, *args: Any, **kwargs
     return (rows, *aux) if options.has_aux else rows
 
 
-def pull_rows(options: Options, selection: Sequence[Any], output: Any, pullback: Function) -> Any:
+def pull_rows(options: DerivativeOptions, selection: Sequence[Any], output: Any, pullback: Function) -> Any:
     """Return the Jacobian by one sweep of a recorded function, whose output and pullback are given."""
     name, holomorphic = options.name, options.holomorphic
     outputs, out_structure = flatten(output)
@@ -254,11 +254,11 @@ def jacfwd(
            [0., 4.]])
     """
     return make_derivative(
-        forward_jacobian_at, fun, Options("jacfwd", argnums, has_aux, holomorphic, batch_size=batch_size)
+        forward_jacobian_at, fun, DerivativeOptions("jacfwd", argnums, has_aux, holomorphic, batch_size=batch_size)
     )
 
 
-def forward_jacobian_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
+def forward_jacobian_at(fun: Function, options: DerivativeOptions, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `jacfwd` makes gives for arguments."""
     name, holomorphic = options.name, options.holomorphic
     function, selection = select_arguments(fun, options, args, kwargs)
@@ -339,10 +339,12 @@ def jacobian(
     if not isinstance(mode, str) or mode not in MODES:
         needed = "'auto', 'fwd' or 'rev' is needed"
         raise UsageError("jacobian", f"mode={mode!r:.40}", needed, "Leave it out for 'auto'")
-    return make_derivative(MODES[mode], fun, Options("jacobian", argnums, has_aux, holomorphic, batch_size=batch_size))
+    return make_derivative(
+        MODES[mode], fun, DerivativeOptions("jacobian", argnums, has_aux, holomorphic, batch_size=batch_size)
+    )
 
 
-def jacobian_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
+def jacobian_at(fun: Function, options: DerivativeOptions, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `jacobian` makes gives for arguments, in the mode that costs less."""
     function, selection = select_arguments(fun, options, args, kwargs)
     # recorded, so that nothing is evaluated twice
@@ -425,11 +427,11 @@ def hessian(
            [[0., 1.],
             [1., 0.]]])
     """
-    options = Options("hessian", argnums, has_aux, holomorphic, batch_size=batch_size)
+    options = DerivativeOptions("hessian", argnums, has_aux, holomorphic, batch_size=batch_size)
     return make_derivative(forward_jacobian_at, make_derivative(first_derivative_at, fun, options), options)
 
 
-def first_derivative_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
+def first_derivative_at(fun: Function, options: DerivativeOptions, /, *args: Any, **kwargs: Any) -> Any:
     """Return the gradient of a function of which a Hessian is asked, or its Jacobian if it returned no scalar."""
     run = record_call(fun, args, kwargs, options)
     if run.structure is None and aval_of(run.outputs[0]).shape == ():

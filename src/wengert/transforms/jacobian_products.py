@@ -13,7 +13,7 @@ from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.transforms.boundary import require_sequences
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import gradient_at, own_copy, pull_back
-from wengert.transforms.transformed_function import Options, make_derivative
+from wengert.transforms.transformed_function import DerivativeOptions, make_derivative
 
 Function = Callable[..., Any]
 A = TypeVar("A")
@@ -43,7 +43,7 @@ def hvp(fun: Function, primals: A, tangents: A) -> A:
         return hvp(fun, (primals,), (tangents,))[0]
     directions: Any = tangents
     require_sequences("hvp", primals, directions)
-    gradient = make_derivative(gradient_at, fun, Options("hvp", tuple(range(len(primals)))))
+    gradient = make_derivative(gradient_at, fun, DerivativeOptions("hvp", tuple(range(len(primals)))))
     return cast(A, push_forward("hvp", gradient, tuple(primals), tuple(directions))[1])
 
 

@@ -18,7 +18,7 @@ from wengert.support.attributes import with_closure
 from wengert.support.function_contents import content_of
 
 
-class Leaf:
+class ArgumentPlace:
     """Stand for a value that is an argument, by its place among these."""
 
     def __init__(self, place: int) -> None:
@@ -75,7 +75,7 @@ class Replacement:
         """Return a value with other arguments."""
         if template is None:
             return value
-        if type(template) is Leaf:
+        if type(template) is ArgumentPlace:
             return self.leaves[template.place]
         if id(template) in self.made:
             return self.made[id(template)]

@@ -33,9 +33,9 @@ from wengert.support.attributes import attribute, class_attribute, own_attribute
 from wengert.support.function_contents import UNBOUND, captured_by, content_of, names_of
 from wengert.support.function_protocol import LikeFunction
 from wengert.transforms.outer_replacement import (
+    ArgumentPlace,
     ContainerTemplate,
     FunctionTemplate,
-    Leaf,
     Replacement,
     zeros_like,
 )
@@ -171,7 +171,7 @@ class OuterValues:
         self.known[id(value)] = len(self.known), template, value
         return template
 
-    def enter_leaf(self, value: Any, lifted: bool) -> Leaf | None:
+    def enter_leaf(self, value: Any, lifted: bool) -> ArgumentPlace | None:
         """Add a number or an array."""
         dtype = value.dtype if isinstance(value, np.ndarray | np.generic | Tensor) else None
         if not lifted or (dtype is not None and not is_differentiable(dtype)):
@@ -188,7 +188,7 @@ class OuterValues:
         self.is_plain = False
         self.parts.append((type(value),) if dtype is None else (type(value), dtype.str, value.shape))
         self.leaves.append(value)
-        return Leaf(len(self.leaves) - 1)
+        return ArgumentPlace(len(self.leaves) - 1)
 
     def enter_container(self, value: Any, structure: Any, leaves: Sequence[Any], lifted: bool) -> Any:
         """Add a container, with what is in it."""

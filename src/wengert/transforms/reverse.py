@@ -15,14 +15,14 @@ from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.primitives.conversion import barrier
 from wengert.support.hints import hint_parameters
 from wengert.transforms.boundary import inner_value, resolve_positions
-from wengert.transforms.captured_gradients import Substitution, captured_tensors
+from wengert.transforms.captured_gradients import CapturedSubstitution, captured_tensors
 from wengert.transforms.recorded_call import Recording, ones_for, require_kind, scalar_output, single_output
 from wengert.transforms.result_checks import require_differentiable_results
 from wengert.transforms.transformed_function import (
+    DerivativeOptions,
     Derived,
     Gradient,
     GradientAndAux,
-    Options,
     ValueAndGradient,
     make_derivative,
 )
@@ -83,18 +83,18 @@ def value_and_grad(
     (8.0, 12.0)
     """
     return make_derivative(
-        value_and_gradient_at, fun, Options("value_and_grad", argnums, has_aux, holomorphic, captured)
+        value_and_gradient_at, fun, DerivativeOptions("value_and_grad", argnums, has_aux, holomorphic, captured)
     )
 
 
-def value_and_gradient_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
+def value_and_gradient_at(fun: Function, options: DerivativeOptions, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `value_and_grad` makes gives for arguments."""
     run, gradient = sweep_gradient(fun, args, kwargs, options)
     return ((run.result(), run.aux), gradient) if options.has_aux else (run.result(), gradient)
 
 
 def sweep_gradient(
-    fun: Function, args: Sequence[Any], kwargs: dict[str, Any], options: Options
+    fun: Function, args: Sequence[Any], kwargs: dict[str, Any], options: DerivativeOptions
 ) -> tuple[Recording, Any]:
     """Call a scalar function; return the recording of the call and the gradient."""
     if not isinstance(options.captured, tuple | list) or options.captured:
@@ -103,7 +103,7 @@ def sweep_gradient(
     return run, gradient_of(run, options)
 
 
-def record_call(fun: Function, args: Sequence[Any], kwargs: dict[str, Any], options: Options) -> Recording:
+def record_call(fun: Function, args: Sequence[Any], kwargs: dict[str, Any], options: DerivativeOptions) -> Recording:
     """Return the recording of a call of a function, whose results must have derivatives."""
     name = options.name
     chosen = resolve_positions(name, options.argnums, len(args))
@@ -112,20 +112,20 @@ def record_call(fun: Function, args: Sequence[Any], kwargs: dict[str, Any], opti
     return run
 
 
-def gradient_of(run: Recording, options: Options) -> Any:
+def gradient_of(run: Recording, options: DerivativeOptions) -> Any:
     """Return the gradient of the scalar that a recorded function returned."""
     output = scalar_output(options.name, run, options.holomorphic)
     return options.in_form(run.cotangents([ones_for(output)], retain=False))
 
 
 def sweep_with_captured(
-    fun: Function, args: Sequence[Any], kwargs: dict[str, Any], options: Options
+    fun: Function, args: Sequence[Any], kwargs: dict[str, Any], options: DerivativeOptions
 ) -> tuple[Recording, Any]:
     """Do what `sweep_gradient` does with captured Tensors in front of the arguments."""
     tensors = captured_tensors(options.name, fun, options.captured)
     listed = list(tensors.values()) if isinstance(tensors, dict) else tensors
     chosen = [0, *(1 + position for position in resolve_positions(options.name, options.argnums, len(args)))]
-    with Substitution(options.name, fun, listed) as standing:
+    with CapturedSubstitution(options.name, fun, listed) as standing:
         inner = options._replace(argnums=chosen, captured=())
         run, (found, *gradients) = sweep_gradient(standing.called, (listed, *args), kwargs, inner)
     by_name = dict(zip(tensors, found, strict=True)) if isinstance(tensors, dict) else found
@@ -189,10 +189,10 @@ def grad(
     >>> grad(lambda x: np.sum(w * x**2), captured=[w])(2.0)
     (28.0, [tensor([4., 4.])])
     """
-    return make_derivative(gradient_at, fun, Options("grad", argnums, has_aux, holomorphic, captured))
+    return make_derivative(gradient_at, fun, DerivativeOptions("grad", argnums, has_aux, holomorphic, captured))
 
 
-def gradient_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
+def gradient_at(fun: Function, options: DerivativeOptions, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `grad` makes gives for arguments."""
     run, gradient = sweep_gradient(fun, args, kwargs, options)
     return (gradient, run.aux) if options.has_aux else gradient
@@ -228,10 +228,12 @@ def elementwise_grad(fun: Function, argnums: int | Sequence[int] = 0, holomorphi
     >>> elementwise_grad(np.square, holomorphic=True)(np.array([1j, 2.0]))
     array([0.+2.j, 4.+0.j])
     """
-    return make_derivative(elementwise_gradient_at, fun, Options("elementwise_grad", argnums, holomorphic=holomorphic))
+    return make_derivative(
+        elementwise_gradient_at, fun, DerivativeOptions("elementwise_grad", argnums, holomorphic=holomorphic)
+    )
 
 
-def elementwise_gradient_at(fun: Function, options: Options, /, *args: Any, **kwargs: Any) -> Any:
+def elementwise_gradient_at(fun: Function, options: DerivativeOptions, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `elementwise_grad` makes gives for arguments."""
     run = record_call(fun, args, kwargs, options)
     output = single_output(options.name, run)

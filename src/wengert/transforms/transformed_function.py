@@ -144,7 +144,7 @@ def make_transformed(name: str, run: Callable[..., Any], fun: Callable[..., Any]
     return made  # type: ignore[no-any-return]  # what checkers take it for
 
 
-class Options(NamedTuple):
+class DerivativeOptions(NamedTuple):
     """Hold the options of a derivative.
 
     Attributes:
@@ -168,7 +168,7 @@ class Options(NamedTuple):
         return derivatives[0] if isinstance(self.argnums, int) else derivatives
 
 
-def make_derivative(run: Callable[..., Any], fun: Callable[..., Any], options: Options) -> Derived[..., Any]:
+def make_derivative(run: Callable[..., Any], fun: Callable[..., Any], options: DerivativeOptions) -> Derived[..., Any]:
     """Return the function that calls `run(fun, options, *args, **kwargs)`; raise if the options cannot be used."""
     require_callable(options.name, fun)
     require_flag(options.name, has_aux=options.has_aux, holomorphic=options.holomorphic)

@@ -87,7 +87,7 @@ def map_lanes(fun: Function, in_axes: Any, out_axes: Any, batch_size: int | None
         size = lane_count(leaves, axes)
     except (DtypeError, ShapeError) as error:
         raise place_error(error, fun, args, kwargs, find_without_lanes(leaves, axes)) from None
-    lanes = Lanes(fun, structures, tuple(kwargs), axes, out_axes)
+    lanes = MappedLanes(fun, structures, tuple(kwargs), axes, out_axes)
     if batch_size is None or size <= batch_size:
         values, _, structure = lanes.compute(leaves)
         return unflatten(structure, values)
@@ -101,7 +101,7 @@ def map_lanes(fun: Function, in_axes: Any, out_axes: Any, batch_size: int | None
     return joined.result()
 
 
-class Lanes(NamedTuple):
+class MappedLanes(NamedTuple):
     """Know how a function is called for lanes of its arguments.
 
     Attributes:

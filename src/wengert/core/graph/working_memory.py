@@ -16,7 +16,7 @@ from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import UNKNOWN
 
 
-class Use(NamedTuple):
+class BufferUse(NamedTuple):
     """What a part of a graph does with memory.
 
     Attributes:
@@ -38,7 +38,7 @@ def size_in_bytes(values: Iterable[Any]) -> int:
     return sum([math.prod(a.shape) * a.dtype.itemsize for a in avals if UNKNOWN not in a.shape])
 
 
-def peak_of(uses: Sequence[Use], given: Iterable[Variable], results: Iterable[Any]) -> int:
+def peak_of(uses: Sequence[BufferUse], given: Iterable[Variable], results: Iterable[Any]) -> int:
     """Return how many bytes parts of a graph need at once, in their order, but for what is given and the results.
 
     Args:
@@ -76,7 +76,7 @@ def evaluation_memory(graph: Graph) -> int:
     >>> evaluation_memory(trace(lambda x: np.sum(np.exp(x) * np.sin(x)))(np.ones(1000)))
     24000
     """
-    uses = [Use(e.inputs, e.outputs, own_memory(e), is_view(e)) for e in graph.equations]
+    uses = [BufferUse(e.inputs, e.outputs, own_memory(e), is_view(e)) for e in graph.equations]
     return peak_of(uses, graph.inputs, graph.outputs)
 
 

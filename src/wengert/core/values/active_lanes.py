@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-class Active(threading.local):
+class ActiveByThread(threading.local):
     """Hold which lanes are active in this thread.
 
     Attributes:
@@ -23,7 +23,7 @@ class Active(threading.local):
     fill: Callable[[Any], Any] | None = None
 
 
-ACTIVE = Active()
+ACTIVE = ActiveByThread()
 
 
 class ActiveLanes:

@@ -35,7 +35,7 @@ MOST_ELEMENTS = 1 << 25
 """How many factors are kept at most, and how many elements these have together, unless one alone has more."""
 
 
-class Factor(NamedTuple):
+class KeptFactor(NamedTuple):
     """Hold the factor of a matrix.
 
     Attributes:
@@ -60,13 +60,13 @@ class Factor(NamedTuple):
         )
 
 
-FACTORS: list[Factor] = []
+FACTORS: list[KeptFactor] = []
 """Those that were used last, the last one first."""
 LOCK = threading.RLock()
 hold_in_forks(LOCK)
 
 
-def factor_of(name: str, pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any]) -> Factor:
+def factor_of(name: str, pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any]) -> KeptFactor:
     """Return the factor of a matrix: one that there is, or a new one.
 
     Raises:
@@ -75,16 +75,18 @@ def factor_of(name: str, pattern: StoragePattern, options: Any, data: np.ndarray
     return kept_factor(pattern, options, data, lambda: factorise(name, pattern, options, data))
 
 
-def kept_factor(pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any], make: Callable[[], Any]) -> Factor:
+def kept_factor(
+    pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any], make: Callable[[], Any]
+) -> KeptFactor:
     """Return what is kept of a matrix under some options, which is made if it is not there."""
     known = next((x for x in list(FACTORS) if x.is_of(pattern, options, data)), None)
     if known is None:
-        known = Factor(weakref.ref(pattern), options, data.copy(), make())
+        known = KeptFactor(weakref.ref(pattern), options, data.copy(), make())
     remember(known)
     return known
 
 
-def remember(factor: Factor) -> None:
+def remember(factor: KeptFactor) -> None:
     """Let a factor be the one that was used last; the oldest ones are forgotten."""
     with LOCK:
         others = [x for x in FACTORS if x is not factor and x.pattern() is not None][: MOST_FACTORS - 1]

@@ -15,7 +15,7 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError
 from wengert.scipy.optimize._constraints import sides_of, spread
 from wengert.scipy.optimize._optimality import Sides
-from wengert.scipy.optimize._program import Program
+from wengert.scipy.optimize._program import NonlinearProgram
 from wengert.scipy.optimize._roots import as_ndarrays
 from wengert.scipy.optimize._solving import COUNTS, as_tuple, is_traced_now
 from wengert.scipy.optimize._vector_problem import VectorProblem
@@ -118,7 +118,7 @@ def least_squares(
         scaled = residuals(x, args, kwargs) / f_scale
         return 0.5 * f_scale**2 * np.sum(rho(scaled * scaled))
 
-    program = Program(name, cost, given, size, pair_of_sides(name, bounds, size))
+    program = NonlinearProgram(name, cost, given, size, pair_of_sides(name, bounds, size))
     settings = {"method": method, "ftol": ftol, "xtol": xtol, "gtol": gtol, "loss": loss, "f_scale": f_scale, **options}
     if x_scale is not None:
         settings["x_scale"] = x_scale
@@ -212,7 +212,7 @@ def curve_fit(
     def cost(p: Any, *data: Any) -> Any:
         return 0.5 * np.sum(residuals(p, *data) ** 2)
 
-    program = Program(name, cost, data, size, pair_of_sides(name, bounds, size))
+    program = NonlinearProgram(name, cost, data, size, pair_of_sides(name, bounds, size))
     settings = {"absolute_sigma": absolute_sigma, "method": method, "nan_policy": nan_policy, **kwargs}
 
     def solve(start: Any, data: Any, sides: Any, _limits: Any) -> Any:
@@ -305,7 +305,7 @@ def lsq_linear(
     name = "scipy.optimize.lsq_linear"
     size = int(A.shape[1] if hasattr(A, "shape") else np.shape(A)[1])
     given = A if hasattr(A, "shape") else np.asarray(A), b if hasattr(b, "shape") else np.asarray(b)
-    program = Program(name, squares, given, size, pair_of_sides(name, bounds, size))
+    program = NonlinearProgram(name, squares, given, size, pair_of_sides(name, bounds, size))
 
     def solve(_start: Any, given: Any, sides: Any, _limits: Any) -> Any:
         from scipy import optimize
@@ -342,7 +342,7 @@ def nnls(A: Any, b: Any, **options: Any) -> tuple[Any, Any]:  # noqa: N803 - Sci
     name = "scipy.optimize.nnls"
     given = A if hasattr(A, "shape") else np.asarray(A), b if hasattr(b, "shape") else np.asarray(b)
     size = int(given[0].shape[1])
-    program = Program(name, squares, given, size, Sides(np.zeros(size), np.full(size, np.inf)))
+    program = NonlinearProgram(name, squares, given, size, Sides(np.zeros(size), np.full(size, np.inf)))
 
     def solve(_start: Any, given: Any, _sides: Any, _limits: Any) -> Any:
         from scipy import optimize

@@ -9,7 +9,7 @@ import numpy as np
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError
 from wengert.scipy.optimize._constraints import Constraint, dense, of_matrix, sides_of
-from wengert.scipy.optimize._program import Program
+from wengert.scipy.optimize._program import NonlinearProgram
 from wengert.scipy.optimize._solving import is_traced_now
 
 
@@ -63,7 +63,9 @@ def linprog(
     cost = c if isinstance(c, Tensor) else np.asarray(c, dtype=float)
     size = int(np.size(cost))
     many = [rows for rows in (rows_of(A_eq, b_eq, True), rows_of(A_ub, b_ub, False)) if rows is not None]
-    program = Program(name, lambda x, c: np.sum(c * x), (cost,), size, sides_of(name, pairs(bounds, size), size), many)
+    program = NonlinearProgram(
+        name, lambda x, c: np.sum(c * x), (cost,), size, sides_of(name, pairs(bounds, size), size), many
+    )
     if program.asked.differentiated and integrality is not None and np.any(np.asarray(integrality)):
         needed = "real unknowns are needed to differentiate"
         raise UsageError(name, "integrality", needed, "Leave it out, or stop gradients with wengert.stop_gradient")
@@ -86,7 +88,7 @@ def linprog(
     return found.answer.result(**fields_of(program, found, cost))
 
 
-def fields_of(program: Program, found: Any, cost: Any) -> dict[str, Any]:
+def fields_of(program: NonlinearProgram, found: Any, cost: Any) -> dict[str, Any]:
     """Return what a result has of a solution with derivatives."""
     from scipy.optimize import OptimizeResult
 

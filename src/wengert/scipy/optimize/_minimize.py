@@ -12,7 +12,7 @@ from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor
 from wengert.scipy.optimize._constraints import sides_of, taken_apart
-from wengert.scipy.optimize._program import Program
+from wengert.scipy.optimize._program import NonlinearProgram
 from wengert.scipy.optimize._roots import as_ndarrays
 from wengert.scipy.optimize._solving import as_tuple, first_of, is_traced_now
 from wengert.scipy.optimize._vector_problem import VectorProblem, as_float, require_result
@@ -101,7 +101,7 @@ def minimize(
     start = np.atleast_1d(x0) if isinstance(x0, Tensor) else np.atleast_1d(np.asarray(x0))
     size = int(np.prod(aval_of(start).shape))
     many = taken_apart(name, constraints, start if isinstance(start, Tensor) else np.asarray(start, float))
-    program = Program(name, value, given, size, sides_of(name, bounds, size), many)
+    program = NonlinearProgram(name, value, given, size, sides_of(name, bounds, size), many)
     settings = {"method": method, "tol": tol, "callback": callback, "options": options}
 
     def solve(x0: Any, args: Any, sides: Any, limits: Any) -> Any:
@@ -197,7 +197,7 @@ def minimize_scalar(
         return fun(x[0], *args)
 
     bounded = bounds is not None and (method is None or method.lower() == "bounded")
-    program = Program(name, value, given, 1, sides_of(name, [tuple(bounds)], 1) if bounded else None)
+    program = NonlinearProgram(name, value, given, 1, sides_of(name, [tuple(bounds)], 1) if bounded else None)
 
     def solve(bracket: Any, args: Any, sides: Any, _limits: Any) -> Any:
         from scipy import optimize

@@ -35,7 +35,7 @@ class Optimum(NamedTuple):
     marks: Any
 
 
-class Program:
+class NonlinearProgram:
     """Be a minimisation.
 
     Args:
