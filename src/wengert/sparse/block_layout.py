@@ -38,7 +38,7 @@ class BlockLayout:
         shape: of how many leaves of results and of arguments.
 
     >>> layout = BlockLayout(Pattern.of_pairs((2, 2), np.array([0, 0, 1]), np.array([0, 1, 1])), [2], [1, 1], "csr")
-    >>> layout.order, [block.filled(np.array([5.0, 6.0, 7.0])).toarray().tolist() for block in layout.blocks]
+    >>> layout.order, [block.fill(np.array([5.0, 6.0, 7.0])).toarray().tolist() for block in layout.blocks]
     (array([0, 1, 2]), [[[5.0], [0.0]], [[6.0], [7.0]]])
     """
 
