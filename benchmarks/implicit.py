@@ -144,9 +144,11 @@ def quadratic(library: str, size: int) -> Callable[[], Any] | None:
         return np.sum(np.sin(implicit.qp(p, q, G=g, h=h).x))
 
     if library == "wengert":
-        return lambda: wg.grad(total)(q)
+        gradient: Any = wg.jit(wg.grad(total), native=True)
+        return lambda: gradient(q)
     if library == "wengert-forward":
-        return lambda: total(q)
+        solution: Any = wg.jit(total, native=True)
+        return lambda: solution(q)
     if library == "qpth" and importlib.util.find_spec("qpth") is not None:
         return of_qpth(p, q, g, h)
     return None

@@ -77,6 +77,58 @@ def test_programs_in_lanes_and_graphs_are_those_alone() -> None:
     np.testing.assert_allclose(wg.jit(wg.grad(loss))(q), expected[0], rtol=1e-9, atol=1e-12)
 
 
+@together("shape", [(2, 0, 3), (3, 1, 0), (4, 2, 6)])
+def test_native_programs_are_those_of_python(shape: Any) -> None:
+    data = program(*shape)
+    for found, expected in zip(wg.jit(qp, native=True)(*data), qp(*data), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+
+
+@together("relax", [0.0, 0.1])
+def test_derivatives_of_native_programs_and_in_lanes_are_those_of_python(relax: float) -> None:
+    data, along = program(3, 1, 4), program(3, 1, 4)
+
+    def loss(t: float) -> Any:
+        x, y, z = qp(*(part + t * change for part, change in zip(data, along, strict=True)), relax=relax)
+        return np.sum(np.sin(x)) + np.sum(y * y) + np.sum(z * z)
+
+    def slopes(t: Any) -> Any:
+        first = wg.grad(loss)
+        return np.stack([loss(t), *wg.jvp(first, (t,), (1.0,))])
+
+    several = np.array([0.0, 0.01])
+    expected = np.stack([slopes(t) for t in several])
+    for found in (np.stack([wg.jit(slopes, native=True)(t) for t in several]), wg.vmap(slopes)(several)):
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_relaxed_programs_are_on_the_central_path_and_have_its_derivatives() -> None:
+    corner = lambda t: qp(np.eye(1), np.reshape(t, 1), G=-np.eye(1), h=np.zeros(1), relax=1e-2).x[0]
+    for t in (-0.3, 0.0, 0.3):  # x + t - 0.01 / x = 0
+        expected = (-t + np.sqrt(t * t + 0.04)) / 2
+        assert corner(t) == pytest.approx(expected, rel=1e-8)
+        assert wg.grad(corner)(t) == pytest.approx(-expected / np.sqrt(t * t + 0.04), rel=1e-7)
+    with pytest.raises(UsageError, match=r"relax=-1\.0; a number that is not negative is needed"):
+        qp(np.eye(1), np.ones(1), relax=-1.0)
+    with pytest.raises(UsageError, match="the interior point method of ours is needed"):
+        qp(np.eye(1), np.ones(1), relax=1.0, solver=by_slsqp)
+
+
+def test_native_programs_leave_what_is_uncertain_to_python() -> None:
+    one = np.array([[1.0, 1.0]])
+    nearest = wg.jit(lambda q, h: qp(np.eye(2), q, G=one, h=h).x, native=True)
+    with pytest.warns(UserWarning, match=r"^qp: rows \[0\] of G are active with a multiplier of zero"):
+        np.testing.assert_allclose(nearest(np.full(2, -0.5), np.ones(1)), [0.5, 0.5])
+    saddle = wg.jit(lambda q: qp(np.diag([1.0, -1.0]), q, np.array([[0.0, 1.0]]), np.ones(1)).x, native=True)
+    np.testing.assert_allclose(saddle(np.ones(2)), [-1.0, 1.0])
+    between = wg.jit(lambda h: qp(np.eye(1), np.zeros(1), G=np.array([[1.0], [-1.0]]), h=h).x, native=True)
+    np.testing.assert_allclose(between(np.array([2.0, -1.0])), [1.0])
+    with pytest.raises(NumericalError, match="infeasible constraints"):
+        between(-np.ones(2))
+    with pytest.raises(NumericalError, match="infeasible constraints"):
+        wg.vmap(between)(np.stack([np.array([2.0, -1.0]), -np.ones(2)]))
+
+
 def test_larger_programs_are_solved_to_rounding() -> None:
     P, q, A, b, G, h = program(150, 10, 150)
     x, y, z = qp(P, q, A, b, G, h)

@@ -450,8 +450,8 @@ CALLS |= {
     "implicit.linear_solve": lambda matvec=lambda v: 2 * v, b=X, solve=lambda _, b: b / 2, transpose_solve=None: (
         wg.grad(lambda b: np.sum(implicit.linear_solve(matvec, b, solve, transpose_solve)))(b)
     ),
-    "implicit.qp": lambda P=EYE, q=X, A=None, b=None, G=None, h=None, solver=None, tol=1e-3, singular="raise": (
-        implicit.qp(P, q, A, b, G, h, solver=solver, tol=tol, singular=singular)
+    "implicit.qp": lambda P=EYE, q=X, A=None, b=None, G=None, h=None, solver=None, relax=0.0, tol=1e-3: implicit.qp(
+        P, q, A, b, G, h, solver=solver, relax=relax, tol=tol
     ),
     "implicit.stationary": lambda value=lambda x, a: np.sum((x - a) ** 2), argmin=lambda a: a, x=X: wg.grad(
         implicit.stationary(value, argmin)

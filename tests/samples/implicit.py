@@ -9,7 +9,9 @@ import numpy as np
 from tests.samples.base import fixed, normal, sample
 from wengert.core.values.dispatch import apply
 from wengert.implicit.factored import factored_solution, factors, substituted
+from wengert.implicit.programs import Program
 from wengert.implicit.systems import certified, linear_solution
+from wengert.implicit.traced_programs import examined, factor_if_positive
 from wengert.optim.iterations import regular_solution
 
 
@@ -48,7 +50,18 @@ def regular(count: int) -> Any:
     return normal(count, count) + 4 * np.eye(count)
 
 
+def examined_solution(solution: Any, *data: Any) -> Any:
+    """Return a solution of a program as it is."""
+    return apply(examined, solution, np.arange(3, dtype=np.int32), *data, again=Program)
+
+
+def positive_factor(matrix: Any) -> Any:
+    """Return Cholesky's factor of a matrix that has one."""
+    return apply(factor_if_positive, matrix)
+
+
 REGULAR_SYSTEM = fixed(np.array([[3.0, 1.0], [1.0, 2.0]])), fixed(np.eye(2))
+PROGRAM = [fixed(np.ones(shape)) for shape in ((1, 1), 1, (1, 1), 1, (1, 1), 1)]
 SAMPLES = [
     sample("linear_solution", solved, regular(3), normal(3, 2), transposed=False),
     sample("linear_solution", solved, regular(3), normal(3, 1), transposed=True),
@@ -57,5 +70,7 @@ SAMPLES = [
     sample("factored_solution", solved_by_factors, regular(3), normal(3, 1), transposed=True),
     sample("substituted_factors", substituted_factors, *REGULAR_SYSTEM, transposed=True),
     sample("jacobian_factors", lambda a: apply(factors, a)[0], fixed(np.array([[3.0, 1.0], [1.0, 2.0]]))),
+    sample("examined_program", examined_solution, fixed(np.ones((3, 1))), *PROGRAM),
+    sample("factor_if_positive", positive_factor, REGULAR_SYSTEM[0]),
     sample("certified", certified_side, normal(3), fixed(np.float64(0.5))),
 ]

@@ -35,6 +35,7 @@ def implicit_solution(
     symmetric: bool = False,
     success: Any = None,
     own_tol: float | None = None,
+    jacobian: Callable[..., Any] | None = None,
 ) -> Any:
     """Attach the derivatives to a solution that has been found: of x with residual(x, *args) = 0 by all that it reads.
 
@@ -58,6 +59,8 @@ def implicit_solution(
         success: whether the solver said that it has converged, if it did: what one that gave up has left may still be
             a solution, since solvers give up where rounding stops them, but has to be a better one.
         own_tol: by how much of their terms a solver of equations that did converge misses them at most.
+        jacobian: from what the residual gets, and nothing else, to the transpose of its Jacobian by x, of shape (n, n),
+            where it is known; by default it is made by forward mode.
 
     Returns:
         The solution.
@@ -86,19 +89,29 @@ def implicit_solution(
     operands = [given[i] for i in places]
     heavier = [] if success is None else [weight_of_giving_up(success, start.dtype, tol, own_tol)]
 
-    def flat(form: Callable[..., Any], x: Any, *values: Any) -> Sequence[Any]:
+    def columns(form: Callable[..., Any], x: Any, *values: Any) -> Sequence[Any]:
         inside = list(given)
         for place, value in zip(places, values, strict=False):
             inside[place] = value
-        missed = residual_vector(name, vector, form(vector.pack(x), *unflatten(structure, inside)))
+        return [form(vector.pack(x), *unflatten(structure, inside))]
+
+    def flat(form: Callable[..., Any], x: Any, *values: Any) -> Sequence[Any]:
+        missed = residual_vector(name, vector, *columns(form, x, *values))
         for weight in values[len(places) :]:  # the Jacobian stays as it is
             missed = missed + weight.astype(missed.dtype) * stop_gradient(missed)
         return [missed]
 
     operands += heavier
     graph, captured = trace_closing(name, residual, flat, [start, *operands])
-    linear = resolve_solver(linear_solver, vector.size, symmetric)
-    params = {"residual": graph, "lanes": (), "name": name, "tol": float(tol), "singular": singular, "linear": linear}
+    params = {
+        "residual": graph,
+        "jacobian": None if jacobian is None else trace_closing(name, jacobian, columns, [start, *operands])[0],
+        "lanes": (),
+        "name": name,
+        "tol": float(tol),
+        "singular": singular,
+        "linear": resolve_solver(linear_solver, vector.size, symmetric),
+    }
     return vector.pack(apply(solution_operation, start, *operands, *captured, **params))
 
 

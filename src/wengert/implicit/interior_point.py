@@ -1,13 +1,19 @@
-"""Convex quadratic programs by an interior point method, for those who have no other solver."""
+"""Convex quadratic programs by an interior point method that is traced, compiled and run in lanes."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.control.while_loop import while_loop
+from wengert.core.values.dispatch import apply
 from wengert.implicit.program_checks import failure
-from wengert.implicit.programs import Program, solve_system
+from wengert.implicit.programs import Program
+from wengert.primitives.linear_algebra.lu import lu_factor, lu_solution
+from wengert.transforms.jit import jit
 
 MOST_STEPS = 100
 PRECISION, GAP = 1e-7, 1e-10
@@ -15,6 +21,12 @@ PRECISION, GAP = 1e-7, 1e-10
 
 Residuals of larger programs stay at 1e-9: the matrices of the last steps are nearly singular.
 """
+CENTRED = 1e-9
+"""At which residuals, as parts of the data's size, and of the barrier, points of the central path are."""
+DIVERGED = 1e60
+"""How many times the size of the data, or of the least room, numbers grow to where there is no solution."""
+REGULAR = 1e-12
+"""The part of the data's size that is added to the diagonal, so that each step has a matrix with an inverse."""
 
 
 class Point(NamedTuple):
@@ -25,15 +37,17 @@ class Point(NamedTuple):
     s: Any
     z: Any
 
-    def moved(self, step: Point, length: float) -> Point:
+    def moved(self, step: Point, length: Any) -> Point:
         """Return the point that a step leads to."""
-        return Point(*(value + length * change for value, change in zip(self, step, strict=True)))
+        pairs = zip(self, step, strict=True)
+        return Point(*(value + length * change if value.shape[0] else value for value, change in pairs))
 
-    def reach(self, step: Point) -> float:
-        """Return how far a step may go, one at most, until room or a multiplier is zero."""
+    def reach(self, step: Point) -> Any:
+        """Return how far a step may go until room or a multiplier is zero; one at most, and not quite to there."""
         values, changes = np.concatenate([self.s, self.z]), np.concatenate([step.s, step.z])
         falling = changes < 0
-        return float(min(1.0, np.min(-values[falling] / changes[falling], initial=np.inf)))
+        longest = np.min(np.where(falling, -values / np.where(falling, changes, -1.0), 2.0), initial=2.0)
+        return np.minimum(1.0, 0.99 * longest)
 
 
 class Residuals(NamedTuple):
@@ -42,76 +56,118 @@ class Residuals(NamedTuple):
     stationarity: Any
     equality: Any
     inequality: Any
-    gap: float
-
-    @property
-    def largest(self) -> float:
-        """The largest of all."""
-        return max(self.gap, *(float(np.max(np.abs(part), initial=0.0)) for part in self[:3]))
+    products: Any
 
 
-def solve_by_interior_point(program: Program) -> Any:
-    """Return the x that minimises a program.
-
-    It is the predictor-corrector method of S. Mehrotra (On the implementation of a primal-dual interior point method,
-    SIAM Journal on Optimization, 1992), with one matrix in each step.
+def solve_by_interior_point(program: Program, barrier: float = 0.0) -> Point:
+    """Return the point that minimises a program of ndarrays, or of its central path, where each product s z is given.
 
     Raises:
         NumericalError: it has not converged: constraints contradict each other, or the objective has no minimum.
     """
-    point = starting_point(program)
-    if not len(program.h):
-        return point.x
-    size = 1.0 + max(float(np.max(np.abs(v), initial=0.0)) for v in (program.q, program.b, program.h))
     with np.errstate(all="ignore"):  # of programs without a solution numbers grow
-        for _ in range(MOST_STEPS):
-            missed = residuals_at(point, program)
-            if missed.largest <= PRECISION * size and missed.gap <= GAP * size:
-                return point.x
-            if not np.isfinite(missed.largest):
-                break
-            point = next_point(point, program, missed)
-    raise failure(program, f"no solution by an interior point method, after {MOST_STEPS} steps")
+        *point, converged = compiled(barrier)(*program)
+    if not converged:
+        raise failure(program, f"no solution by an interior point method, after {MOST_STEPS} steps")
+    return Point(*map(np.asarray, point))
+
+
+@functools.lru_cache(maxsize=16)
+def compiled(barrier: float) -> Callable[..., Any]:
+    """Return the iteration as one compiled program of the data."""
+    return jit(lambda *data: iterate(Program(*data), barrier))
+
+
+def iterate(program: Program, barrier: float) -> tuple[Any, ...]:
+    """Return the parts of the last point, and whether it is the solution; p is symmetric.
+
+    It is the predictor-corrector method of S. Mehrotra (On the implementation of a primal-dual interior point method,
+    SIAM Journal on Optimization, 1992), with one matrix in each step.
+    """
+    start = starting_point(program)
+    if not program.h.shape[0]:
+        return (*start, np.all(np.isfinite(start.x)))
+    size = 1.0 + sum(np.max(np.abs(v)) for v in (program.q, program.b, program.h) if len(v))
+
+    def is_solved(missed: Residuals) -> Any:
+        largest = functools.reduce(np.maximum, [np.max(np.abs(part)) for part in missed[:3] if len(part)])
+        if barrier:
+            centred = np.max(np.abs(missed.products - barrier)) <= CENTRED * barrier
+            return (largest <= CENTRED * size) & centred
+        return (largest <= PRECISION * size) & (np.mean(missed.products) <= GAP * size)
+
+    def go_on(state: Any) -> Any:
+        point, count = Point(*state[0]), state[1]
+        missed = residuals_at(point, program)
+        largest = functools.reduce(np.maximum, [np.max(np.abs(part)) for part in point if len(part)])
+        bounded = largest <= DIVERGED * size * np.minimum(1.0, np.min(point.s))
+        return ~is_solved(missed) & bounded & (count < MOST_STEPS)
+
+    def advance(state: Any) -> Any:
+        point, count = Point(*state[0]), state[1]
+        return tuple(next_point(point, program, residuals_at(point, program), barrier)), count + 1
+
+    found, _ = while_loop(go_on, advance, (tuple(start), 0))
+    return (*found, is_solved(residuals_at(Point(*found), program)))
 
 
 def starting_point(program: Program) -> Point:
     """Return where to begin: the minimum with all constraints weighed, room and multipliers far from zero."""
     q, b, g, h = program.q, program.b, program.g, program.h
-    found = solve_system(reduced(program, np.ones(len(h))), np.concatenate([g.T @ h - q, b]))
-    x, y = found[: len(q)], found[len(q) :]
+    found = solver_of(program, np.ones(h.shape))(np.concatenate([h @ g - q, b]) if len(b) else h @ g - q)
+    x, y = split_between(found, q.shape[0])
     z = g @ x - h
-    s = -z
-    return Point(x, y, *(np.maximum(v - min(0.0, float(np.min(v, initial=0.0))) * 2 + 1.0, 1.0) for v in (s, z)))
+    return Point(x, y, *(np.maximum(v - np.minimum(0.0, np.min(v, initial=0.0)) * 2 + 1.0, 1.0) for v in (-z, z)))
 
 
-def reduced(program: Program, weights: Any) -> Any:
-    """Return the matrix of the conditions of optimality without inequalities, which the objective weighs instead."""
+def split_between(found: Any, count: int) -> tuple[Any, Any]:
+    """Return the first numbers and the others, which are no part of the graph if there are none."""
+    if found.shape[0] == count:
+        return found, np.zeros(0)
+    return found[:count], found[count:]
+
+
+def solver_of(program: Program, weights: Any) -> Callable[[Any], Any]:
+    """Return what solves the conditions of optimality without inequalities, which the objective weighs instead."""
     p, _, a, _, g, _ = program
-    return np.block([[p + (g.T * weights) @ g, a.T], [a, np.zeros((len(a), len(a)))]])
+    inner = p + (g.T * weights) @ g
+    size = REGULAR * (1.0 + np.max(np.abs(p), initial=0.0))
+    n, m = a.shape[1], a.shape[0]
+    matrix = inner + size * np.eye(n)
+    if m:
+        matrix = np.concatenate(
+            [np.concatenate([matrix, a.T], axis=1), np.concatenate([a, -size * np.eye(m)], axis=1)], axis=0
+        )
+    packed, pivots = apply(lu_factor, matrix, check_finite=False)
+    return lambda right: lu_solution(packed, right[:, None], pivots, 0)[:, 0]
 
 
 def residuals_at(point: Point, program: Program) -> Residuals:
     """Return by how much a point misses the conditions of optimality."""
     x, y, s, z = point
     p, q, a, b, g, h = program
-    return Residuals(p @ x + q + a.T @ y + g.T @ z, a @ x - b, g @ x + s - h, float(s @ z) / len(h))
+    slope = p @ x + q + z @ g
+    if not len(b):  # what has no elements is no part of native code
+        return Residuals(slope, y, g @ x + s - h, s * z)
+    return Residuals(slope + y @ a, a @ x - b, g @ x + s - h, s * z)
 
 
-def next_point(point: Point, program: Program, missed: Residuals) -> Point:
+def next_point(point: Point, program: Program, missed: Residuals, barrier: float) -> Point:
     """Return the point after a step of prediction, and the correction that it suggests."""
-    matrix = reduced(program, point.z / point.s)
-    count = len(program.q)
+    solve = solver_of(program, point.z / point.s)
+    count = program.q.shape[0]
 
     def step_to(product: Any) -> Point:
         """Return the step that changes s z by so much less, in the first order."""
         inner = (point.z * missed.inequality - product) / point.s
-        right = np.concatenate([-missed.stationarity - program.g.T @ inner, -missed.equality])
-        found = solve_system(matrix, right)
-        ds = -missed.inequality - program.g @ found[:count]
-        return Point(found[:count], found[count:], ds, -(product + point.z * ds) / point.s)
+        slope = -missed.stationarity - inner @ program.g
+        x, y = split_between(solve(np.concatenate([slope, -missed.equality]) if len(program.b) else slope), count)
+        ds = -missed.inequality - program.g @ x
+        return Point(x, y, ds, -(product + point.z * ds) / point.s)
 
-    predicted = step_to(point.s * point.z)
+    predicted = step_to(missed.products - barrier)
     after = point.moved(predicted, point.reach(predicted))
-    centre = (float(after.s @ after.z) / len(program.h) / missed.gap) ** 3
-    step = step_to(point.s * point.z + predicted.s * predicted.z - centre * missed.gap)
-    return point.moved(step, 0.99 * point.reach(step))
+    gap = np.mean(missed.products)
+    centre = np.maximum((np.mean(after.s * after.z) / gap) ** 3 * gap, barrier)
+    step = step_to(missed.products + predicted.s * predicted.z - centre)
+    return point.moved(step, point.reach(step))

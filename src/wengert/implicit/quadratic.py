@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import require_callable, require_number
+from wengert.core.diagnostics.argument_checks import require_callable, require_number, shown
 from wengert.core.diagnostics.source_positions import Position, caller, position_of
+from wengert.core.values.tensor import Tensor
 from wengert.errors import NumericalError, ShapeError, UsageError
 from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.interior_point import solve_by_interior_point
@@ -20,6 +21,7 @@ from wengert.implicit.programs import NEAR, Program, polish
 from wengert.implicit.roots import options_of
 from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives
 from wengert.implicit.systems import TOLERANCE
+from wengert.implicit.traced_programs import columns_of_conditions, solve_traced
 from wengert.support.hints import hint_parameters
 
 PACKAGE = "qpsolvers"
@@ -51,6 +53,7 @@ def qp(
     h: Any = None,
     *,
     solver: Callable[..., Any] | str | None = None,
+    relax: float = 0.0,
     tol: float = TOLERANCE,
     singular: str = "raise",
 ) -> QuadraticSolution:
@@ -59,7 +62,10 @@ def qp(
     Derivatives follow from the conditions of optimality (Karush, Kuhn and Tucker): constraints that are not active are
     left out, those that are hold as equations. The solution is polished: x and the multipliers are computed anew from
     these equations. Where a constraint is active with a multiplier of zero there are two derivatives, one on each side;
-    given is that of the side where it is not active, and a warning names it. `vmap` solves program by program.
+    given is that of the side where it is not active, and a warning names it.
+
+    Without a solver programs are solved natively in graphs that `jit` compiles, and all at once under `vmap`; what is
+    uncertain there, as who is active, is left to Python. With one they are solved by Python, program by program.
 
     Args:
         P: of shape (n, n), symmetric and positive semidefinite; its symmetric part is used.
@@ -71,6 +77,8 @@ def qp(
         solver: `solver(P, q, A, b, G, h)` returns x, from ndarrays, of which A and G may have no rows. The name of a
             solver, such as "clarabel", "osqp", "proxqp" or "highs", is one that the package qpsolvers knows. By default
             an interior point method of ours, for dense programs of up to some hundred numbers.
+        relax: the weight of a barrier, for derivatives that change smoothly where constraints become active: what is
+            minimised then is the objective minus relax * sum(log(h - G x)), and each multiplier is relax / (h - G x).
         tol: by which part of their terms the conditions of optimality may be missed.
         singular: as for `custom_root`: the conditions are singular where active constraints depend on each other, or
             where P leaves a direction open.
@@ -95,16 +103,26 @@ def qp(
            [-0.5,  0.5]])
     """
     data = checked_program({"P": P, "q": q, "A": A, "b": b, "G": G, "h": h})
-    solve = solver_named(solver)
+    solve, barrier = solver_named(solver), checked_barrier(relax, solver)
     options = options_of("qp", "dense", tol, singular)
     place = position_of(*caller())
 
-    def find(*data: Any) -> Any:
-        program = Program(*(np.asarray(x, float) for x in data))
-        return polished(solve, program._replace(p=0.5 * (program.p + program.p.T)), place)
+    def find(program: Program) -> tuple[Any, ...]:
+        return relaxed(program, barrier) if barrier else polished(solve, program, place)
 
-    x, y, z, active = solve_without_derivatives(find, data, {}, like_solution, NOTES)
-    found = implicit_solution(conditions, (x, y, z), (*data, active), name="qp", **options)
+    def find_any(*data: Any) -> tuple[Any, ...]:
+        plain = not any(type(x) is Tensor for x in data)
+        program = Program(*(np.asarray(x, float) if plain else x * 1.0 for x in data))
+        program = program._replace(p=0.5 * (program.p + program.p.T))
+        return find(program) if plain or solver is not None else solve_traced(program, find, barrier)
+
+    like = (like_solution, NOTES) if solver is not None else (None,)
+    x, y, z, active = solve_without_derivatives(find_any, data, {}, *like)
+    if barrier:
+        found = implicit_solution(relaxed_conditions, (x, y, z), (*data, barrier), name="qp", **options)
+    else:
+        options["jacobian"] = columns_of_conditions
+        found = implicit_solution(conditions, (x, y, z), (*data, active), name="qp", **options)
     return QuadraticSolution(*found)
 
 
@@ -112,6 +130,30 @@ def conditions(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any, h: Any, activ
     """Return what is zero where x and the multipliers are optimal."""
     x, y, z = found
     return 0.5 * (p @ x + x @ p) + q + y @ a + z @ g, a @ x - b, np.where(active, g @ x - h, z)
+
+
+def relaxed_conditions(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any, h: Any, barrier: float) -> Any:
+    """Return what is zero at the point of the central path."""
+    x, y, z = found
+    return 0.5 * (p @ x + x @ p) + q + y @ a + z @ g, a @ x - b, z * (h - g @ x) - barrier
+
+
+def relaxed(program: Program, barrier: float) -> tuple[Any, ...]:
+    """Return the point of the central path, and that nothing is active."""
+    require_convex(program)
+    x, y, _, z = solve_by_interior_point(program, barrier)
+    return x, y, z, np.zeros(z.shape, bool)
+
+
+def checked_barrier(relax: float, solver: Any) -> float:
+    """Return the weight of the barrier; 0 where nothing is relaxed."""
+    if isinstance(relax, bool) or not isinstance(relax, int | float) or not 0.0 <= relax < np.inf:
+        raise UsageError("qp", f"relax={shown(relax)}", "a number that is not negative is needed", "Leave it out")
+    if relax and solver is not None:
+        given = f"relax={shown(relax)} and a solver"
+        needed = "the interior point method of ours is needed for points of the central path"
+        raise UsageError("qp", given, needed, "Leave the solver out")
+    return float(relax)
 
 
 def polished(solve: Callable[..., Any], program: Program, place: Position) -> tuple[Any, ...]:
@@ -154,7 +196,7 @@ def checked_program(data: dict[str, Any]) -> tuple[Any, ...]:
 def solver_named(solver: Callable[..., Any] | str | None) -> Callable[..., Any]:
     """Return a solver; by its name one of a package that may be there."""
     if solver is None:
-        return lambda *data: solve_by_interior_point(Program(*data))
+        return lambda *data: solve_by_interior_point(Program(*data)).x
     if not isinstance(solver, str):
         require_callable("qp", solver, "solver")
         return solver

@@ -64,9 +64,10 @@ class ImplicitSolution(Primitive):
     """Be a solution x of F(x, *operands) = 0, with its derivatives by the operands.
 
     Operands are x, a vector of real numbers that is a constant, and what F reads besides. Parameters: `residual`, the
-    graph of F, from and to vectors of n numbers; `lanes`, a `Lanes` for each batch, from the outermost in; the `name`
-    of what was called, for errors; `tol`, by which x may miss the equations; `singular`, as `custom_root` has it;
-    `linear`, what solves their linear systems: "dense", the name of a method without a matrix, or an `OwnSolver`.
+    graph of F, from and to vectors of n numbers; `jacobian`, the graph of the transpose of its Jacobian from the same
+    operands, or None; `lanes`, a `Lanes` for each batch, from the outermost in; the `name` of what was called, for
+    errors; `tol`, by which x may miss the equations; `singular`, as `custom_root` has it; `linear`, what solves their
+    linear systems: "dense", the name of a method without a matrix, or an `OwnSolver`.
     """
 
     kind = "opaque"
@@ -188,7 +189,11 @@ class Equations(NamedTuple):
         def push(direction: Any) -> Any:
             return push_forward(name, lambda x: self.residual(x, self.operands), (self.x,), (direction,))[1]
 
-        columns = vmap(push)(constant_tensor(np.eye(self.x.size, dtype=self.x.dtype)))
+        graph = self.params["jacobian"]
+        if graph is not None:
+            columns = evaluate(graph, (self.x, *self.operands[: len(graph.inputs) - 1]))[0]
+        else:
+            columns = vmap(push)(constant_tensor(np.eye(self.x.size, dtype=self.x.dtype)))
         if key is None:
             return columns
         known = JACOBIANS[key] = np.asarray(raw(columns))
@@ -209,7 +214,7 @@ class Equations(NamedTuple):
         sizes = products_with(direct, held[1], held[1:])(1 + np.abs(held[1]))
         excess = lengths(stop_gradient(residual), sizes) / tol
         found = apply(certified_solution, found, missed, excess, name=name, tol=tol, singular=singular)
-        params = {**self.params, "residual": graphs[0], "lanes": (), "linear": own, "tol": TOLERANCE}
+        params = {**self.params, "residual": graphs[0], "jacobian": None, "lanes": (), "linear": own, "tol": TOLERANCE}
         return apply(implicit_solution, found, right, self.x, *self.operands, **params)
 
 

@@ -1,0 +1,146 @@
+"""Quadratic programs in graphs and in lanes: solved by native code, which leaves to Python what needs a closer look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.declare import constant
+from wengert.core.primitives.primitive import RoutineCall
+from wengert.core.values.dispatch import apply
+from wengert.implicit.factored import factors, substituted
+from wengert.implicit.interior_point import Point, iterate
+from wengert.implicit.programs import NEAR, Program
+from wengert.primitives.linear_algebra.matrices import over_stacks
+
+Again = Callable[[Program], tuple[Any, ...]]
+
+
+def solve_traced(program: Program, again: Again, barrier: float) -> tuple[Any, ...]:
+    """Return x, the multipliers, and what is active, of a program that may be traced or in lanes.
+
+    Where the iteration has not converged, P is no positive definite matrix, or it is not clear what is active, Python
+    solves `again`, which says what is wrong, or warns.
+    """
+    *parts, converged = iterate(program, barrier)
+    point = Point(*parts)
+    active = point.z > point.s
+    certain = converged & is_convex(program)
+    if not barrier:
+        certain = certain & is_decided(point, active, program)
+    shapes = point.x.shape[0], point.y.shape[0], point.z.shape[0]
+    solution = joined([point.x, point.y, point.z, active.astype(float)])
+    gate = np.where(certain, np.arange(solution.shape[0], dtype=np.int32), np.int32(-1))
+    solution = apply(examined, solution[:, None], gate, *program, again=again)[:, 0]
+    x, y, z, active = divided(solution, (*shapes, shapes[2]))
+    if barrier:
+        return x, y, z, active > 0.5
+    x, y, z = polished_parts(program, (x, y, z), active > 0.5, certain)
+    return x, y, z, active > 0.5
+
+
+def is_decided(point: Point, active: Any, program: Program) -> Any:
+    """Tell whether all inequalities are far from the limit, or have multipliers far from zero."""
+    if not point.z.shape[0]:
+        return True
+    sizes = 1.0 + np.abs(program.h) + np.abs(program.g) @ np.abs(point.x)
+    largest = 1.0 + np.maximum(np.max(np.abs(point.z)), np.max(np.abs(point.y), initial=0.0))
+    clear, other = np.where(active, point.z / largest, point.s / sizes), np.where(active, point.s, point.z)
+    return np.all((clear > 2.0 * NEAR) & (other <= NEAR * np.where(active, sizes, largest)))
+
+
+def is_convex(program: Program) -> Any:
+    """Tell whether P is positive definite, but for rounding; that it need be so only where A lets x go is Python's."""
+    p = program.p
+    if not p.shape[0]:
+        return True
+    margin = 1e-12 * np.max(np.abs(p)) * p.shape[0]
+    shifted = p + np.where(margin > 0.0, margin, 1.0) * np.eye(p.shape[0])
+    return np.isfinite(apply(factor_if_positive, shifted)[0, 0])
+
+
+def polished_parts(program: Program, parts: tuple[Any, ...], active: Any, certain: Any) -> tuple[Any, ...]:
+    """Return a solution by the conditions of optimality with the active inequalities as equations.
+
+    The matrix is that of derivatives, so that its factors are.
+    """
+    columns = columns_of_conditions(parts, *program, active)
+    right = joined([-program.q, program.b, np.where(active, program.h, 0.0)])
+    packed, pivots = apply(factors, columns)
+    exact = apply(substituted, packed, right[:, None], pivots, transposed=True)[:, 0]
+    chosen = np.where(certain & np.all(np.isfinite(exact)), exact, joined(parts))
+    return divided(chosen, [len(part) for part in parts])
+
+
+def joined(parts: Sequence[Any], axis: int = 0) -> Any:
+    """Return parts beside each other; those without elements are left out, since native code knows none."""
+    some = [part for part in parts if 0 not in part.shape]
+    return np.concatenate(some, axis=axis) if some else np.zeros(np.max([part.shape for part in parts], axis=0))
+
+
+def divided(whole: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
+    """Return the parts again."""
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(whole[start : start + size] if size else np.zeros(0))
+        start += size
+    return tuple(parts)
+
+
+def columns_of_conditions(_found: Any, p: Any, _q: Any, a: Any, _b: Any, g: Any, _h: Any, active: Any) -> Any:
+    """Return the transpose of the Jacobian of the conditions of optimality by x and the multipliers."""
+    n, m, r = p.shape[0], a.shape[0], g.shape[0]
+    held = np.where(active, 1.0, 0.0)
+    rows = [joined([0.5 * (p + p.T), a.T, g.T * held], axis=1)]
+    if m:
+        rows.append(joined([a, np.zeros((m, m + r))], axis=1))
+    if r:
+        rows.append(joined([g, np.zeros((r, m)), np.diag(1.0 - held)], axis=1))
+    return joined(rows) if n else np.zeros((0, 0))
+
+
+# Operations
+
+
+def evaluate_examined(solution: Any, gate: Any, *data: Any, again: Again) -> Any:
+    """Evaluate `examined`: solve again, by all means, what is uncertain."""
+
+    def one(solution: Any, gate: Any, *data: Any) -> Any:
+        if gate.size and gate[0] >= 0:
+            return np.array(solution)
+        return np.concatenate([np.asarray(part, float) for part in again(Program(*data))])[:, None]
+
+    return over_stacks(one, (2, 1, 2, 1, 2, 1, 2, 1), solution, gate, *data)
+
+
+examined = constant(
+    "examined_program",
+    evaluate_examined,
+    form=Routine("(k,l),(k),(n,n),(n),(m,n),(m),(r,n),(r)->(k,l)"),
+    routine=lambda *, again: RoutineCall("exchange_rows", (), {"backward": 0}, (0, 1)),
+)
+"""A solution, as it is where the gate, the numbers of its rows, is open; where it is closed, with -1, found again."""
+
+
+def evaluate_factor_if_positive(matrix: Any) -> Any:
+    """Evaluate `factor_if_positive`."""
+
+    def one(matrix: Any) -> Any:
+        try:
+            return np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            return np.full_like(matrix, np.nan)
+
+    return over_stacks(one, (2,), matrix)
+
+
+factor_if_positive = constant(
+    "factor_if_positive",
+    evaluate_factor_if_positive,
+    form=Routine("(n,n)->(n,n)"),
+    routine=lambda: RoutineCall("cholesky"),
+)
+"""Cholesky's factor, or NaN if a matrix is not positive definite."""
