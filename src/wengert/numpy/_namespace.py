@@ -49,6 +49,7 @@ LIKE = frozenset(
 """Functions that make arrays in the form of what is given as `like`."""
 ALONG = frozenset({"axis", "axes", "ddof", "keepdims"})
 """Parameters that PyTorch has by other names."""
+ARRAYS = (np.ndarray, np.generic)
 BESIDE = frozenset({float, int})
 """Types of operands beside a Tensor that need no look."""
 MANY = np.iinfo(np.int32).max
@@ -153,7 +154,9 @@ def passed_operands(*operands: Any) -> list[Any]:
 
 def wrap_arrays(result: Any, outs: Sequence[Any] = ()) -> Any:
     """Return arrays and NumPy scalars as Tensors, also inside tuples and lists; what was given as `out` as it is."""
-    if isinstance(result, np.ndarray | np.generic):
+    if type(result) is Tensor:
+        return result
+    if isinstance(result, ARRAYS):
         for out in outs:
             if result is out or (type(out) is tuple and any(result is x for x in out)):
                 return result

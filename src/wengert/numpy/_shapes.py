@@ -102,7 +102,10 @@ def reshape_in_c_order(x: Tensor, shape: Any, lengths: tuple[int, ...] | None = 
         except (TypeError, ValueError):  # of which more is said below
             pass
         else:
-            return to_shape(x, {"shape": out.shape, "order": "C"}, out)
+            params = {"shape": out.shape, "order": "C"}
+            if trace is None and out.base is value and not WATCHES:  # as most are
+                return window_on(x, (), shapes.reshape, params, out)
+            return to_shape(x, params, out)
     return to_shape(x, {"shape": complete_shape(as_shape(shape), x) if lengths is None else lengths, "order": "C"})
 
 

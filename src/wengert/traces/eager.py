@@ -105,34 +105,33 @@ def eager(
 
 
 def of_one(primitive: Primitive, compute: Function | None, otherwise: Function | None) -> Function:
-    """Return the function of a Tensor, and of parameters, if there are any."""
+    """Return the function of a Tensor, and of parameters, if there are any.
+
+    What only some calls need is in a tuple or in a function of its own: each name of here costs every call.
+    """
     evaluate = without_dispatch(compute or primitive.strict)
-    compute_large = strict(primitive.evaluate_large or evaluate)
+    shared = strict(primitive.evaluate_large or evaluate)
+    compute_large = None if shared is evaluate else shared  # then nobody asks for the size, a twentieth of the time
     elementwise, constant = primitive.kind == "elementwise", primitive.kind == "constant"
     takes_numbers = elementwise and isinstance(compute, np.ufunc)
     keeps_out, positions = (False, ()) if constant else primitive.saving((True,))
-    keeps_x = bool(positions)
     general = otherwise or partial(apply_with, primitive)
     depth = 2 if elementwise and not takes_numbers else 3
-    least = LARGE if elementwise else sys.maxsize
-    at_points = elementwise or constant
+    taped = bool(positions), keeps_out, elementwise, "" if constant else "fc", depth
     gives_arrays = elementwise or isinstance(compute, np.ufunc)
     refused = (frozenset() if takes_numbers else frozenset(NUMBERS)) | ({Tensor} if constant else set())
 
     def operate(a: Any, params: Params | None = None) -> Any:
         if type(a) is not Tensor:
-            return general(a, params or NO_PARAMS)
+            return elsewhere(a, params)
         trace = a._trace
         x = a._value
         if WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
-            if trace is not None and at_points and not params and type(x) is ndarray and x.dtype is DOUBLE:
-                return trace.process(primitive, (a,), NO_PARAMS)
-            return by_its_trace(primitive, operate, general, a, params or NO_PARAMS)
-        large = False
+            return elsewhere(a, params)
         try:
             if type(x) is not ndarray:
                 if type(x) in refused:
-                    return general(a, params or NO_PARAMS)
+                    return elsewhere(a, params)
                 if type(x) is Tensor:
                     out = unwrap_plain(operate(x, params))
                 else:
@@ -140,46 +139,44 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
                     out = evaluate(x, **params or NO_PARAMS)
             elif params:
                 out = evaluate(x, **params)
-            elif x.size < least:
-                out = evaluate(x)
             else:
-                out = compute_large(x)
-                large = True
+                out = evaluate(x) if compute_large is None or x.size < LARGE else compute_large(x)
         except TypeError as error:
             require_warning(error)
-            return general(a, params or NO_PARAMS)
+            return elsewhere(a, params)
         if trace is None and (gives_arrays or type(out) is ndarray or isinstance(out, generic)):
             result = new_tensor()
             result._value = out
             result._trace = result._node = None
             result._kept = False
             return result
+        keeps_x, keeps_out, elementwise, differentiable, depth = taped
         saved = (x,) if keeps_x else NO_RESIDUAL
         if elementwise:
-            if large:
+            if type(x) is ndarray and x.size >= LARGE and not params:
                 saved = LargeResiduals(saved)
         elif type(out) is not ndarray and not isinstance(out, RESULTS):
             if type(out) is tuple and trace is not None:
                 return record_results(primitive, a, params or NO_PARAMS, out, saved, keeps_out)
-            return general(a, params or NO_PARAMS)  # an object, which is refused there
-        elif constant or out.dtype.kind not in "fc":
+            return elsewhere(a, params)  # an object, which is refused there
+        elif out.dtype.kind not in differentiable:
             return wrapped_constant(out)
         if keeps_x:
             a._kept = True
         return record_result(out, trace, primitive, (a._node,), params or NO_PARAMS, saved, keeps_out, depth)
 
+    def elsewhere(a: Any, params: Params | None) -> Any:
+        trace = a._trace if type(a) is Tensor else None
+        if trace is None or (trace.fast and not SPECIAL):
+            return general(a, params or NO_PARAMS)
+        if (elementwise or constant) and not params and type(a._value) is ndarray and a._value.dtype is DOUBLE:
+            return trace.process(primitive, (a,), NO_PARAMS)
+        if trace is ALIAS:
+            return with_views_resolved(operate, a, params)
+        found = None if WATCHES else trace.offer(primitive, (a,), params or NO_PARAMS)
+        return general(a, params or NO_PARAMS) if found is None else found
+
     return operate
-
-
-def by_its_trace(primitive: Primitive, operate: Function, general: Function, a: Tensor, params: Params) -> Any:
-    """Return what one operand gives where its trace decides, which is no live tape, or somebody watches."""
-    trace = a._trace
-    if trace is None:
-        return general(a, params)
-    if trace is ALIAS:
-        return with_views_resolved(operate, a, params)
-    found = None if WATCHES else trace.offer(primitive, (a,), params)
-    return general(a, params) if found is None else found
 
 
 def apply_with(primitive: Primitive, a: Any, params: Params) -> Any:
@@ -346,20 +343,17 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
     What it shares with `of_one` is written out: Tensor by Tensor is what programs do most.
     """
     compute = without_dispatch(compute or primitive.evaluate)
-    compute_large = strict(primitive.evaluate_large or compute)
     assert otherwise is not None
-    general = otherwise
     converts = compute in ARITHMETIC
     elementwise, constant = primitive.kind == "elementwise", primitive.kind == "constant"
     arrays_alone = not elementwise and not constant
-    least = LARGE if elementwise else sys.maxsize
-    order: Literal["C", "K"] = "K" if arrays_alone else "C"
+    compute_large = None if arrays_alone else strict(primitive.evaluate_large or compute)
     left_out, left = (False, ()) if constant or reflected else primitive.saving((True, False))
     right_out, right = (False, ()) if constant else primitive.saving((False, True))
-    any_out = left_out or right_out
     for_left, for_right = ((0 in kept, 1 in kept) for kept in (left, right))
     for_a, for_b = (for_right[::-1], for_left) if reflected else (for_left, for_right)
     for_both = for_a[0] or for_b[0], for_a[1] or for_b[1]
+    taped = constant, for_a, for_b, for_both, left_out or right_out
 
     def operate(a: Any, b: Any) -> Any:
         trace = a._trace
@@ -372,7 +366,7 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
                 elif beside is None:
                     right = None
                 else:
-                    return general(operate, a, b)
+                    return general(a, b)
         elif (
             kind is float
             or kind is int
@@ -381,7 +375,7 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
             other = b
             right = None
         else:
-            return general(operate, a, b)
+            return general(a, b)
         own = a._value
         if WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
             if (
@@ -392,43 +386,44 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
                 and not arrays_alone
             ):
                 return trace.process(primitive, (b, a) if reflected else (a, b), {})
-            return general(operate, a, b)
+            return general(a, b)
         if arrays_alone and (type(own) is not ndarray or type(other) is not ndarray):
-            return general(operate, a, b)
+            return general(a, b)
         large = False
         try:
             if type(own) is ndarray:
-                if own.size >= least:
+                if compute_large is not None and own.size >= LARGE:
                     large = type(other) is not Tensor and not (reflected and kind is ndarray and b.shape != own.shape)
                 elif (
-                    kind is not Tensor
-                    and kind is not ndarray
+                    trace is not None
+                    and kind is not Tensor
                     and converts
-                    and trace is not None
+                    and kind is not ndarray
                     and own.dtype is DOUBLE
                 ):
                     other = array(other, DOUBLE)
-            if large:
+            if large and compute_large is not None:
                 out = compute_large(other, own) if reflected else compute_large(own, other)
             else:
                 out = compute(other, own) if reflected else compute(own, other)
         except (ArithmeticError, TypeError, ValueError) as error:
-            return general(operate, a, b, error)
+            return general(a, b, error)
         result = new_tensor()
         result._value = out
-        if trace is None or (constant and type(out) in OF_COMPARISONS):
+        if trace is None:
             result._trace = result._node = None
             result._kept = False
             return result
+        constant, for_a, for_b, for_both, any_out = taped
         if constant:
-            return wrapped_constant(out)
+            return plain_tensor(out) if type(out) in OF_COMPARISONS else wrapped_constant(out)
         left = None if a._trace is None else a._node
         node = result._node = Node()
         if type(out) is ndarray:
             node.shape = out.shape
             node.dtype = out.dtype
         elif type(out) is complex:
-            return general(operate, a, b)
+            return general(a, b)
         else:
             node.shape, node.dtype = form_of_result(out)
         keeps_own, keeps_other = for_a if right is None else for_b if left is None else for_both
@@ -445,6 +440,7 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
                     y = other if b._kept is not BORROWED else lend(b)
                     b._kept = True
                 elif kind is ndarray:  # whose owner may write to it
+                    order: Literal["C", "K"] = "K" if arrays_alone else "C"
                     y = b.copy(order) if b.nbytes < MUCH and b.flags.writeable else lent(b, trace, order)
             node.saved = (y, x) if reflected else (x, y)
         if large:
@@ -465,4 +461,5 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
         result._kept = any_out
         return result
 
+    general = partial(otherwise, operate)
     return operate

@@ -97,12 +97,12 @@ def gather(x: Tensor, index: Any) -> Tensor:
         return read_index(x, index) if found is None else found
     if type(x._value) is not ndarray:
         return read_index(x, index)
-    fixed, arrays = ALONE, entries
-    if len(entries) > 1:
-        fixed, arrays = without_arrays(entries), tuple([entry for entry in entries if type(entry) is ndarray])
+    out = x._value[entries]
+    if len(entries) == 1:
+        return record_result(out, trace, getitem, (x._node, None), ALONE, (None, lent(entries[0])), False, 3)
+    arrays = [lent(entry) for entry in entries if type(entry) is ndarray]
     inputs = (x._node, *(None,) * len(arrays))
-    saved = (None, lent(arrays[0])) if len(arrays) == 1 else (None, *map(lent, arrays))
-    return record_result(x._value[entries], trace, getitem, inputs, fixed, saved, False, 3)
+    return record_result(out, trace, getitem, inputs, without_arrays(entries), (None, *arrays), False, 3)
 
 
 def write_part(target: Tensor, index: Any, value: Any) -> None:

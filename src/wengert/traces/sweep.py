@@ -293,7 +293,9 @@ class Sweep(Cotangents):
         if (
             type(saved) is not tuple
             or self.masked
-            or Tensor in (type(ct), type(out), type(saved[i]))
+            or type(ct) is Tensor
+            or type(out) is Tensor
+            or type(saved[i]) is Tensor
             or (len(saved) > 1 and (inputs[1 - i] is not None or type(saved[1 - i]) not in LITERAL))
         ):
             self.pull_rules(node, ct, owns)

@@ -70,7 +70,7 @@ class Routine(Form):
     def rule(self, rule: Callable[..., Any], leading: int) -> Callable[..., Any]:
         """Let libraries use one thread in a rule, too, which has so many arguments before the operands."""
         ranks = core_ranks(self.signature, 1 + self.signature.partition("->")[0].count("),"))
-        if self.axis or 2 not in ranks or hasattr(rule, "is_alone"):
+        if self.axis or self.links is not None or 2 not in ranks or hasattr(rule, "is_alone"):  # no library's then
             return rule
         place = leading + ranks.index(2)
 

@@ -137,10 +137,10 @@ def join_index(index: Entries, arrays: Sequence[Any]) -> Any:
     """Put the arrays back into the static form of an index."""
     if not arrays:
         return index
-    if len(index) == 1:
-        return (arrays[0],)
+    if len(index) == len(arrays):
+        return tuple(arrays)
     rest = iter(arrays)
-    return tuple(next(rest) if entry is OPERAND else entry for entry in index)
+    return tuple([next(rest) if entry is OPERAND else entry for entry in index])
 
 
 class BatchedIndex(NamedTuple):

@@ -66,15 +66,17 @@ def accumulate_part(buffer: Any, ct: Any, *arrays: Any, index: Entries) -> None:
     """Add a cotangent into the part of a buffer that it belongs to."""
     if type(buffer) is Tensor:
         put_into(buffer, ct, arrays, (), index, add=True)
-    elif not {"b"}.issuperset([array.dtype.kind for array in arrays]):  # which may name an element twice
-        add_at_places(buffer, join_index(index, arrays), ct)
+        return
+    key = join_index(index, arrays)
+    for array in arrays:
+        if array.dtype.kind != "b":  # which may name an element twice
+            add_at_places(buffer, key, ct)
+            return
+    if ct.size >= LARGE and not arrays:
+        part = buffer[key]
+        add_shared(part, ct, part)
     else:
-        key = join_index(index, arrays)
-        if ct.size >= LARGE and not arrays:
-            part = buffer[key]
-            add_shared(part, ct, part)
-        else:
-            buffer[key] += ct
+        buffer[key] += ct
 
 
 getitem = linear(
