@@ -169,7 +169,7 @@ SCALE = 2.0
 
 def test_programs_are_kept_and_see_what_changes(monkeypatch):
     """Functions made anew share a program; captured and global floats are its arguments, other values are compared."""
-    monkeypatch.setattr(_programs, "PROGRAMS", _programs.Recent(8))
+    monkeypatch.setattr(_programs, "PROGRAMS", _programs.FunctionCache(8))
 
     def end(k, power, table):
         model = lambda y: table["rate"] * k * y**power
@@ -179,7 +179,7 @@ def test_programs_are_kept_and_see_what_changes(monkeypatch):
     np.testing.assert_allclose(found, np.exp([-1.0, -2.0]), rtol=1e-5)
     monkeypatch.setattr(f"{__name__}.SCALE", 4.0)
     np.testing.assert_allclose(end(1.0, 1, {"rate": np.float64(0.5)}), np.exp(-2.0), rtol=1e-5)
-    (program,) = _programs.PROGRAMS.values()
+    (program,) = _programs.PROGRAMS.known.values()
     assert program.from_start.trace_count == 1
     np.testing.assert_allclose(end(1.0, 2, {"rate": np.float64(0.5)}), 1 / 3, rtol=1e-5)
 

@@ -1,4 +1,4 @@
-"""Linear systems whose LU factors are known: solutions, and derivatives of any order without other factors.
+"""Linear systems whose LU factors or inverse are known: solutions, and derivatives of any order without others.
 
 x = A^-1 b has dx = A^-1 (db - dA x), and cotangents b' = A^-T x', A' = -b' x^T: both are solved by the same factors,
 whose own derivative is never taken.
@@ -6,6 +6,7 @@ whose own derivative is never taken.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from wengert.scipy._linear_algebra import lu_factor, lu_solve
@@ -18,64 +19,48 @@ def held_factors(matrix: Any) -> Any:
     return lu_factor(stop_gradient(matrix), check_finite=False)
 
 
-@custom_rule
-def solve_by_factors(factors: Any, matrix: Any, b: Any) -> Any:
-    """Return the solution of a system of shape (n, n), whose factors are known, for a right-hand side of shape (n,)."""
-    return lu_solve(factors, b, check_finite=False)
+def solver_by(solve: Callable[[Any, Any, bool], Any]) -> Callable[[Any, Any, Any], Any]:
+    """Return a function of what is known of a matrix (factors, an inverse), of the matrix, and of a right-hand side.
+
+    Args:
+        solve: gives the solution, of what is known, the right-hand side, and whether the transpose is meant.
+    """
+
+    def solution(transposed: bool) -> Any:
+        return custom_rule(lambda known, _matrix, b: solve(known, b, transposed))
+
+    direct, turned = solution(False), solution(True)
+    for own, other, transposed in ((direct, turned, False), (turned, direct, True)):
+        define_rules(own, other, transposed)
+    return direct  # type: ignore[no-any-return]  # rules are functions
 
 
-@custom_rule
-def solve_transposed(factors: Any, matrix: Any, b: Any) -> Any:
-    """Return the solution of the system with the transpose of the matrix."""
-    return lu_solve(factors, b, trans=1, check_finite=False)
+def define_rules(own: Any, other: Any, transposed: bool) -> None:
+    """Give a solution its derivatives, by itself and the one with the transpose."""
+
+    def forward(known: Any, matrix: Any, b: Any) -> Any:
+        x = own(known, matrix, b)
+        return x, (known, matrix, x)
+
+    def backward(residuals: Any, ct: Any) -> Any:
+        known, matrix, x = residuals
+        back = other(known, matrix, ct)
+        rows, columns = (x, back) if transposed else (back, x)
+        return None, -rows[:, None] * columns[None, :], back
+
+    def pushed(primals: Any, tangents: Any) -> Any:
+        (known, matrix, b), (_, by_matrix, by_b) = primals, tangents
+        x = own(known, matrix, b)
+        return x, own(known, matrix, by_b - (by_matrix.T if transposed else by_matrix) @ x)
+
+    own.defvjp(forward, backward)
+    own.defjvp(pushed)
 
 
-def solve_forward(factors: Any, matrix: Any, b: Any) -> Any:
-    """Return the solution, and what its cotangents need."""
-    x = solve_by_factors(factors, matrix, b)
-    return x, (factors, matrix, x)
-
-
-def solve_backward(residuals: Any, ct: Any) -> Any:
-    """Return the cotangents of the matrix and the right-hand side; factors, which are held, have none."""
-    factors, matrix, x = residuals
-    back = solve_transposed(factors, matrix, ct)
-    return None, -back[:, None] * x[None, :], back
-
-
-def solve_pushed(primals: Any, tangents: Any) -> Any:
-    """Return the solution and its tangent."""
-    factors, matrix, b = primals
-    _, by_matrix, by_b = tangents
-    x = solve_by_factors(factors, matrix, b)
-    return x, solve_by_factors(factors, matrix, by_b - by_matrix @ x)
-
-
-def transposed_forward(factors: Any, matrix: Any, b: Any) -> Any:
-    """Return the solution with the transpose, and what its cotangents need."""
-    x = solve_transposed(factors, matrix, b)
-    return x, (factors, matrix, x)
-
-
-def transposed_backward(residuals: Any, ct: Any) -> Any:
-    """Return the cotangents of the matrix and the right-hand side of the system with the transpose."""
-    factors, matrix, x = residuals
-    back = solve_by_factors(factors, matrix, ct)
-    return None, -x[:, None] * back[None, :], back
-
-
-def transposed_pushed(primals: Any, tangents: Any) -> Any:
-    """Return the solution with the transpose, and its tangent."""
-    factors, matrix, b = primals
-    _, by_matrix, by_b = tangents
-    x = solve_transposed(factors, matrix, b)
-    return x, solve_transposed(factors, matrix, by_b - by_matrix.T @ x)
-
-
-solve_by_factors.defvjp(solve_forward, solve_backward)
-solve_by_factors.defjvp(solve_pushed)
-solve_transposed.defvjp(transposed_forward, transposed_backward)
-solve_transposed.defjvp(transposed_pushed)
+solve_by_factors = solver_by(
+    lambda factors, b, transposed: lu_solve(factors, b, trans=int(transposed), check_finite=False)
+)
+solve_by_inverse = solver_by(lambda inverse, b, transposed: (inverse.T if transposed else inverse) @ b)
 
 
 @custom_rule

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.scipy.integrate._held_inverse import solve_by_inverse
+from wengert.scipy.integrate._held_factors import solve_by_inverse
 from wengert.scipy.integrate._tableaux import Rows, Slope, combination, root_mean_square
 from wengert.transforms.forward import jvp
 from wengert.transforms.jacobian import jacfwd
