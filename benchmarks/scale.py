@@ -1,8 +1,7 @@
 """Sums over partitions: what a step costs beyond its computation, here and on Dask, and how it scales on two workers.
 
-`python -m benchmarks.scale [SUITE ...]` runs all, or some, and prints the medians of
-alternating calls, in milliseconds; what is not installed (Dask, scikit-learn) is left out. `--rows` says how many rows
-logistic regression has.
+`python -m benchmarks.scale [SUITE ...]` runs all, or some, and prints the medians of alternating calls in milliseconds;
+what is not installed (Dask, scikit-learn, PyTorch) is left out. `--rows` says how many rows logistic regression has.
 """
 
 from __future__ import annotations
@@ -11,14 +10,17 @@ import argparse
 import contextlib
 import importlib
 import importlib.util
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import wengert as wg
-from wengert import distributed
+from wengert import distributed, optim, random
+from wengert.native.lapack import ONE_THREAD
 
 __all__ = ["SUITES", "main"]
 
@@ -129,7 +131,7 @@ def regression(client: Any, rows: int) -> Iterator[tuple[str, Times]]:
 
 def scaling(client: Any, _rows: int) -> Iterator[tuple[str, Times]]:
     """Yield how long a loss takes that is bound by what it computes, on one thread and on two, and on two workers."""
-    data, w = distributed.partitions((16, Rows(20_000, FEATURES))), np.full(FEATURES, 0.1)
+    data, w = distributed.partitions((16, Rows(60_000, FEATURES))), np.full(FEATURES, 0.1)
     run = distributed.value_and_grad(heavy, data)
 
     def on(threads: int) -> Any:
@@ -140,7 +142,7 @@ def scaling(client: Any, _rows: int) -> Iterator[tuple[str, Times]]:
     if client is not None:
         there = distributed.value_and_grad(heavy, data, client=client)
         programs["Dask, two workers"] = lambda: there(w)
-    yield "a hundred operations a row, 320,000 rows", alternating(programs, 7)
+    yield "a hundred operations a row, 960,000 rows", alternating(programs, 7)
 
 
 def equations(_client: Any, _rows: int) -> Iterator[tuple[str, Times]]:
@@ -160,7 +162,93 @@ def equations(_client: Any, _rows: int) -> Iterator[tuple[str, Times]]:
     yield "normal equations, 320,000 rows", alternating({"by hand": by_hand, "here": lambda: run(w)}, 7)
 
 
-SUITES = {"step": step, "logistic": regression, "workers": scaling, "equations": equations}
+def files(_client: Any, rows: int) -> Iterator[tuple[str, Times]]:
+    """Yield how long a pass over `.npy` files of three times the budget takes, and to read their bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, "x.npy"), Path(folder, "y.npy")]
+        for path, array in zip(paths, Rows(rows, FEATURES)(0), strict=True):
+            np.save(path, array)
+        data = distributed.partitions(tuple([np.load(path, mmap_mode="r") for path in paths]))
+        size = sum(path.stat().st_size for path in paths)
+        run = distributed.value_and_grad(logistic, data, memory=size // 3)
+        buffer, w = bytearray(1 << 21), np.full(FEATURES, 0.01)
+
+        def read() -> None:
+            for path in paths:
+                with open(path, "rb", buffering=0) as file:
+                    while file.readinto(buffer):
+                        pass
+
+        programs: dict[str, Callable[[], Any]] = {"reading the bytes": read, "here": lambda: run(w)}
+        yield f"files of {size / 1e6:,.0f} MB, a third as budget", alternating(programs, 9)
+
+
+def network(p: Any, x: Array, y: Array) -> Array:
+    """Return the mean loss of a network of two layers for a batch."""
+    hidden = np.tanh(np.tanh(x @ p["a"] + p["b"]) @ p["c"] + p["d"])
+    z = hidden @ p["e"]
+    return np.mean(np.logaddexp(0.0, z) - y * z)
+
+
+def adam(_client: Any, _rows: int) -> Iterator[tuple[str, Times]]:
+    """Yield how long an epoch of minibatches from files takes, and PyTorch's, on one thread."""
+    rows, batch, width, rng = 196_608, 512, 64, np.random.default_rng(0)
+    shapes = {"a": (FEATURES, width), "b": (width,), "c": (width, width), "d": (width,), "e": (width,)}
+    start = {name: rng.normal(size=shape) / 8 for name, shape in shapes.items()}
+    init, update = optim.adam(1e-3)
+
+    def step(state: Any, x: Array, y: Array) -> Any:
+        parameters, memory = state
+        return update(wg.grad(network)(parameters, x, y), memory, parameters)
+
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, "x.npy"), Path(folder, "y.npy")]
+        for path, array in zip(paths, Rows(rows, FEATURES)(0), strict=True):
+            np.save(path, array)
+        maps = tuple([np.load(path, mmap_mode="r") for path in paths])
+        batches = distributed.partitions(maps).batches(batch, shuffle=random.key(0))
+        programs: dict[str, Callable[[], Any]] = {"here": lambda: optim.train(step, (start, init(start)), batches)}
+        if importlib.util.find_spec("torch") is not None:
+            programs["PyTorch"] = epoch_of_torch(maps, start, batch)
+        wg.set_num_threads(1)
+        with ONE_THREAD:
+            yield f"Adam, {rows:,} rows in batches of {batch}", alternating(programs, 3)
+
+
+def epoch_of_torch(maps: Any, start: Any, batch: int) -> Callable[[], Any]:
+    """Return an epoch of the same network by PyTorch, whose loader gets the rows of a whole batch at once."""
+    torch = importlib.import_module("torch")
+    torch.set_num_threads(1)
+
+    class Data(torch.utils.data.Dataset):  # type: ignore[misc, name-defined]  # PyTorch is optional
+        def __len__(self) -> int:
+            return len(maps[0])
+
+        def __getitems__(self, rows: Any) -> Any:
+            return tuple(torch.from_numpy(array[rows]) for array in maps)
+
+    loader = torch.utils.data.DataLoader(Data(), batch_size=batch, shuffle=True, collate_fn=lambda found: found)
+
+    def epoch() -> None:
+        p = {name: torch.tensor(array, requires_grad=True) for name, array in start.items()}
+        rule = torch.optim.Adam(list(p.values()), lr=1e-3)
+        for x, y in loader:
+            rule.zero_grad()
+            z = torch.tanh(torch.tanh(x @ p["a"] + p["b"]) @ p["c"] + p["d"]) @ p["e"]
+            (torch.logaddexp(torch.zeros(()), z) - y * z).mean().backward()
+            rule.step()
+
+    return epoch
+
+
+SUITES = {
+    "step": step,
+    "logistic": regression,
+    "workers": scaling,
+    "equations": equations,
+    "files": files,
+    "adam": adam,
+}
 
 
 @contextlib.contextmanager

@@ -329,6 +329,14 @@ def test_profile(capsys, tmp_path):
     assert main(["profile", function, "--shapes", "100,3", "int64[3]", "--calls", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["time", "kernel", "between", "all"]
+    (tmp_path / "summed.py").write_text(
+        "import numpy as np\nfrom wengert import distributed\n"
+        "run = distributed.total(lambda w, x: np.sum(w * x), [np.ones(3), np.ones(4)])\n"
+    )
+    capsys.readouterr()
+    assert main(["profile", f"{tmp_path / 'summed.py'}:run", "--shapes", "float64[]", "--calls", "2"]) == 0
+    title, *threads = [line.split()[-1] for line in capsys.readouterr().out.splitlines()]
+    assert (title, {*threads}) == ("waiting", {"ms"})
     assert main(["profile", function, "--shapes", "100,3"]) == 2
     assert capsys.readouterr().err.startswith("wengert profile: 1 --shapes for ")
 

@@ -1,9 +1,12 @@
 """Sums over partitions and derivatives of them, in this process: data, bits, budgets and faults."""
 
+import io
 import itertools
 import os
 import signal
+import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -416,3 +419,37 @@ def test_losses_that_write_to_rows_leave_the_data_as_it_is(rows, jit):
     np.testing.assert_array_equal(x, before)
     x.flags.writeable = False
     np.testing.assert_allclose(distributed.grad(loss, partitions((x, y), count=2), jit=jit)(w), 2.0 * wide.T @ r)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_passes_tell_how_far_they_are_and_what_they_took(monkeypatch):
+    monkeypatch.setattr("sys.stderr", Terminal())
+    monkeypatch.setattr("wengert.distributed.profiles.SILENT", 0.0)
+    monkeypatch.setattr("wengert.distributed.profiles.REFRESH", 0.0)
+    run = value_and_grad(loss, partitions((X, Y), count=4), jit=False)
+    run(W)
+    lines = sys.stderr.getvalue().split("\r\x1b[K")
+    assert [line.rpartition(",")[0] for line in lines[1:-1]] == [
+        f"distributed.value_and_grad: {i} of 4 partitions" for i in range(1, 5)
+    ]
+    assert lines[-1] == ""
+    monkeypatch.setattr("wengert.distributed.profiles.SILENT", 60.0)
+
+    def read(i):
+        time.sleep(0.02)
+        return X[i::2], Y[i::2]
+
+    told = value_and_grad(loss, partitions((2, read)), jit=False, memory="1kB")
+    told(W)
+    told(W)
+    seconds, workers = told.profile
+    assert sum(worker.reading for worker in workers) > 0.03
+    for _, *times in workers:
+        assert all(x >= 0.0 for x in times)
+        assert sum(times) == pytest.approx(seconds)
+    assert repr(told.profile).split("\n")[0].endswith("reading  computing  waiting")
+    assert sys.stderr.getvalue().count("\r") == len(lines) - 1

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def cluster():
     from distributed import Client, LocalCluster
     from distributed.utils import get_mp_context
 
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     settings = {"distributed.worker.multiprocessing-method": "forkserver"}  # processes share what is imported
     with dask.config.set(settings):
         get_mp_context().set_forkserver_preload(["distributed", "numpy", "wengert.distributed", "wengert.transforms"])
@@ -60,6 +61,20 @@ def same(run, data, **options):
     found = run(W)
     assert value == found[0]
     np.testing.assert_array_equal(gradient, found[1])
+
+
+def case_of_a_worker_that_joins(client, cluster):
+    run = value_and_grad(LOSS, partitions((8, READ)), client=client, jit=False)
+    same(run, partitions((8, READ)), jit=False)
+    assert len(run.profile.workers) == 1
+    cluster.scale(2)
+    client.wait_for_workers(2, timeout=60)
+    end = time.monotonic() + 30
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wengert.distributed.on_dask.LOOK", 0.05)
+        while len(run.profile.workers) < 2:  # as soon as its shards are there
+            assert time.monotonic() < end
+            same(run, partitions((8, READ)), jit=False)
 
 
 def case_of_data(client, _cluster):
@@ -197,6 +212,7 @@ def case_of_an_interrupt(client, _cluster):
 CASES = {
     function.__name__: function
     for function in (
+        case_of_a_worker_that_joins,
         case_of_data,
         case_of_an_optimiser,
         case_of_bad_input,

@@ -60,7 +60,8 @@ compiled once. WENGERT_CACHE=folder keeps it elsewhere, WENGERT_CACHE=off keeps 
 """
 
 PROFILE = """Run a function of a module, compiled, and tell how long each of its kernels takes, how fast that is, and
-which operations NumPy computes between them. Arguments are random numbers between 0.5 and 1.5; --shapes is as for
+which operations NumPy computes between them; of a sum over partitions (wengert.distributed), what each worker spends on
+reading, computing and waiting. Arguments are random numbers between 0.5 and 1.5; --shapes is as for
 `wengert graph`.
 """
 

@@ -29,6 +29,7 @@ from wengert.transforms.tracing import trace
 
 if TYPE_CHECKING:
     from wengert.compile.profiling import Profile
+    from wengert.distributed.profiles import PassProfile
 
 SHAPE = re.compile(r"\s*([a-z]+[0-9]*)?\s*[\[(]?([\d,\s]*)[\])]?\s*")
 FAILURES = (
@@ -54,12 +55,21 @@ def graph_of(name: str, shapes: Sequence[str], gradient: bool) -> Graph:
         return trace(function)(*examples)
 
 
-def profile_of(name: str, shapes: Sequence[str], gradient: bool, calls: int) -> Profile:
-    """Return how long the parts of a function take on random numbers; the arguments are those of `graph_of`."""
+def profile_of(name: str, shapes: Sequence[str], gradient: bool, calls: int) -> Profile | PassProfile:
+    """Return how long the parts of a function take on random numbers; the arguments are those of `graph_of`.
+
+    Of a sum over partitions, what workers spend on a pass.
+    """
+    from wengert.distributed.totals import Total  # graphs need none of it
+
     function, examples = function_and_examples(name, shapes, gradient)
     generator = np.random.default_rng(0)
     arguments = map_leaves(lambda x: random_like(x, generator), examples)
     with report_failures(name):
+        if isinstance(function, Total):
+            for _ in range(calls):
+                function(*arguments)
+            return function.profile
         lowered = jit(function).lower(*arguments)
     return lowered.profile(calls)
 

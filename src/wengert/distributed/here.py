@@ -9,6 +9,7 @@ from typing import Any
 from wengert.distributed.blocks import BlockRunner, CapturedState, Summand
 from wengert.distributed.partitions import Partitions
 from wengert.distributed.passes import RowCache, first_nan, plan_by, sum_partitions
+from wengert.distributed.profiles import PassProfile, ProgressLine, Stint, profile_of_pass
 from wengert.distributed.sums import Leaves, SumTree
 from wengert.native.elementwise import SHARING
 
@@ -26,6 +27,7 @@ class HereRunner:
         self.summand, self.data, self.rows = summand, data, RowCache(data, summand.budget)
         self.runner: BlockRunner | None = None
         self.captured = CapturedState(summand)  # after the last pass
+        self.spent: tuple[float, list[Stint]] = (0.0, [])  # on the last pass
         self.work = WORTHWHILE  # seconds of the last pass, of all threads together
 
     def __call__(self, args: Sequence[Any]) -> tuple[Leaves, Any]:
@@ -36,12 +38,23 @@ class HereRunner:
         count, start = self.data.count, time.perf_counter()
         tree = SumTree(count)
         threads = min(SHARING.threads, count) if self.work >= WORTHWHILE else 1
-        sum_partitions(self.runner, args, self.rows, range(count), tree, threads)
-        self.work = threads * (time.perf_counter() - start)
+        line = ProgressLine(self.summand.name, count) if count > 1 else None
+        try:
+            stints = sum_partitions(self.runner, args, self.rows, range(count), tree, threads, line)
+        finally:
+            if line is not None:
+                line.end()
+        seconds = time.perf_counter() - start
+        self.work, self.spent = threads * seconds, (seconds, stints)
         if self.runner.has_called:  # which the function may have counted, say
             self.runner.has_called = False
             self.captured.note()
         return tree.root, self.runner.structure
+
+    def profile(self) -> PassProfile:
+        """Return what threads spent on the last pass."""
+        seconds, stints = self.spent
+        return profile_of_pass(seconds, [(f"thread {i}", stint) for i, stint in enumerate(stints)])
 
     def find_nan(self, args: Sequence[Any]) -> tuple[int, int] | None:
         """Return the numbers of the first partition and row that give NaN; None if none does by itself."""

@@ -17,6 +17,7 @@ from typing import Any
 from wengert.distributed.blocks import UNLIMITED, BlockPlan, CapturedState, Summand
 from wengert.distributed.dask_data import DaskSource, is_future
 from wengert.distributed.partitions import Partitions
+from wengert.distributed.profiles import PassProfile, Stint, profile_of_pass
 from wengert.distributed.shards import Parcel, Shard, WorkShare, align, find_nan, parcel_of, plan_shard, sum_shard
 from wengert.distributed.sources import byte_size
 from wengert.distributed.sums import Leaves, SumTree
@@ -89,6 +90,7 @@ class DaskRunner:
         self.attempts = 0
         self.looked = -LOOK
         self.slowest: float | None = None
+        self.spent: tuple[float, list[tuple[str, Stint]]] = (0.0, [])  # on the last pass
 
     # Workers and shards
 
@@ -200,13 +202,19 @@ class DaskRunner:
             self.parcel = parcel_of(self.summand, self.plan(args))
             self.captured.note()
         tree, structure, machines = SumTree(self.data.count), None, {}
-        for share in self.shares(args):
+        begin, shares = time.perf_counter(), self.shares(args)
+        self.spent = time.perf_counter() - begin, [(share.worker, x) for share in shares for x in share.stints]
+        for share in shares:
             tree.add(*[node._replace(is_own=False) for node in share.nodes])
             structure = share.structure
             machines[share.machine] = share.worker
         if len(machines) > 1:
             self.refuse_machines(machines)
         return list(map(align, tree.root)), structure
+
+    def profile(self) -> PassProfile:
+        """Return what workers spent on the last pass."""
+        return profile_of_pass(*self.spent)
 
     def refuse_machines(self, machines: dict[str, str]) -> None:
         """Raise a UsageError about workers that compute other bits than others."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any
 from wengert.distributed.blocks import BlockPlan, BlockRunner, Summand, kind_of_arguments
 from wengert.distributed.faults import add_place, find_nan_rows
 from wengert.distributed.partitions import Partitions
+from wengert.distributed.profiles import ProgressLine, Stint
 from wengert.distributed.read_ahead import ReadAhead
 from wengert.distributed.sources import Rows, byte_size
 from wengert.distributed.sums import SumTree, TreeNode
@@ -82,28 +84,31 @@ def machine_memory() -> int:
 
 
 def sum_partitions(
-    runner: BlockRunner, args: Sequence[Any], rows: RowCache, numbers: Sequence[int], tree: SumTree, threads: int
-) -> None:
-    """Add to a tree what a function gives for some partitions, on so many threads."""
+    runner: BlockRunner,
+    args: Sequence[Any],
+    rows: RowCache,
+    numbers: Sequence[int],
+    tree: SumTree,
+    threads: int,
+    line: ProgressLine | None = None,
+) -> list[Stint]:
+    """Add to a tree what a function gives for some partitions, on so many threads; return what each of them spent."""
     name, are_here = rows.data.name, rows.are_here(numbers)
     if threads == 1 and are_here:
-        sum_up(runner, args, [(i, partial(rows, i)) for i in numbers], tree, name)
-        return
+        return [sum_up(runner, args, [(i, partial(rows, i)) for i in numbers], tree, name, line)]
     # each of several threads reads what it computes with, which its processor's cache holds then
     ahead = ReadAhead(rows, numbers, None if are_here or threads > 1 else rows.pools("wengert-read", 1))
     try:
         if threads == 1:
-            sum_up(runner, args, ahead, tree, name)
-            return
-        pool, work = rows.pools("wengert-sum", threads), partial(sum_up, runner, args, ahead, tree, name)
+            return [sum_up(runner, args, ahead, tree, name, line)]
+        pool, work = rows.pools("wengert-sum", threads), partial(sum_up, runner, args, ahead, tree, name, line)
         jobs = [pool.submit(contextvars.copy_context().run, work) for _ in range(threads)]
         try:
             wait(jobs, return_when="FIRST_EXCEPTION")  # this thread waits, so that signals are answered at once
         finally:
             ahead.stop()
             wait(jobs)
-        for job in jobs:
-            job.result()
+        return [job.result() for job in jobs]
     finally:
         ahead.stop()
 
@@ -114,15 +119,24 @@ def sum_up(
     parts: Iterable[tuple[int, Callable[[], Rows]]],
     tree: SumTree,
     name: Callable[[int], str],
-) -> None:
-    """Add up partitions until there are no more."""
-    kind = kind_of_arguments(args)
+    line: ProgressLine | None,
+) -> Stint:
+    """Add up partitions until there are no more; return what that took."""
+    kind, reading, computing = kind_of_arguments(args), 0.0, 0.0
     for number, rows in parts:
         try:
-            tree.add(TreeNode(0, number, runner(args, kind, rows()), runner.summand.compiled))
+            begin = time.perf_counter()
+            block = rows()
+            middle = time.perf_counter()
+            leaves = runner(args, kind, block)
+            reading, computing = reading + middle - begin, computing + time.perf_counter() - middle
+            tree.add(TreeNode(0, number, leaves, runner.summand.compiled))
         except Exception as error:
             add_place(error, name(number))
             raise
+        if line is not None:
+            line.step()
+    return Stint(reading, computing)
 
 
 def plan_by(summand: Summand, args: Sequence[Any], rows: RowCache, number: int) -> BlockPlan:

@@ -20,6 +20,7 @@ from wengert.distributed.blocks import BlockPlan, BlockRunner, Summand
 from wengert.distributed.dask_data import DaskSource
 from wengert.distributed.partitions import Partitions
 from wengert.distributed.passes import RowCache, first_nan, plan_by, sum_partitions
+from wengert.distributed.profiles import Stint
 from wengert.distributed.sources import PartitionSource
 from wengert.distributed.sums import SumTree, TreeNode
 from wengert.native.elementwise import SHARING
@@ -48,6 +49,7 @@ class WorkShare(NamedTuple):
         seconds: how long it took, with reading.
         machine: what has to be the same on all workers.
         worker: the address of the worker.
+        stints: what its thread spent on it.
     """
 
     nodes: list[TreeNode]
@@ -55,6 +57,7 @@ class WorkShare(NamedTuple):
     seconds: float
     machine: str
     worker: str
+    stints: list[Stint]
 
 
 class Shard:
@@ -154,9 +157,9 @@ def sum_shard(shard: Shard, start: int, stop: int, args: Sequence[Any], parcel: 
     runner, tree = runner_of(parcel), SumTree(shard.data.count)
     with ONE_THREAD:
         rows = shard.cache(runner.summand.budget)
-        sum_partitions(runner, map_leaves(align, args), rows, range(start, stop), tree, 1)
-    seconds = time.perf_counter() - began
-    return WorkShare(list(tree.open.values()), runner.structure, seconds, machine(), str(get_worker().address))
+        stints = sum_partitions(runner, map_leaves(align, args), rows, range(start, stop), tree, 1)
+    seconds, where = time.perf_counter() - began, str(get_worker().address)
+    return WorkShare(list(tree.open.values()), runner.structure, seconds, machine(), where, stints)
 
 
 def plan_shard(shard: Shard, args: Sequence[Any], parcel: Parcel) -> BlockPlan:

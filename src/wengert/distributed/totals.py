@@ -15,6 +15,7 @@ from wengert.distributed.faults import has_nan
 from wengert.distributed.here import HereRunner
 from wengert.distributed.on_dask import DaskRunner, require_client
 from wengert.distributed.partitions import Partitions, partitions
+from wengert.distributed.profiles import PassProfile
 from wengert.distributed.sums import COUNTS, Leaves
 from wengert.errors import GraphError, NumericalError
 from wengert.native.lapack import ONE_THREAD
@@ -46,6 +47,8 @@ class Total:
     Attributes:
         rows: how many rows the last call summed up.
         skipped: how many it left out because they gave NaN, with `nan="skip"`.
+        profile: what each worker, or thread here, spent on the last pass: reading, computing, waiting; prints as a
+            table.
     """
 
     def __init__(
@@ -101,6 +104,11 @@ class Total:
         if example is not None:
             found = [as_given(x, example) for x in found]
         return unflatten(structure, found)
+
+    @property
+    def profile(self) -> PassProfile:
+        """What each worker spent on the last pass."""
+        return self.run.profile()
 
     def refuse_nan(self, args: Sequence[Any]) -> None:
         """Raise a NumericalError about the first rows that give NaN by themselves."""
