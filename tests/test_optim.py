@@ -942,3 +942,45 @@ def test_exceptions_of_functions_come_through_while_solvers_are_traced() -> None
     with pytest.raises(ValueError, match="no more"):
         optim.root(once, np.ones(2), method="newton")
     assert len(calls) == 2
+
+
+WEIGHTS = np.array([[0.3, -0.2], [0.1, 0.2]])
+STEPS: dict[str, Any] = {
+    "fixed point": lambda a, **way: optim.fixed_point(lambda x: np.tanh(WEIGHTS @ x) + a, np.zeros(2), **way).x,
+    "anderson": lambda a, **way: optim.anderson(lambda x: np.tanh(WEIGHTS @ x) + a, np.zeros(2), **way).x,
+    "newton": lambda a, **way: optim.root(lambda x: x + x**3 - a, np.zeros(2), method="newton", **way).x,
+    "scalar": lambda a, **way: optim.root_scalar(lambda x: x + x**3 - np.sum(a), x0=1.0, **way).root,
+    "secant": lambda a, **way: optim.root_scalar(lambda x: x + x**3 - np.sum(a), x0=1.0, x1=2.0, **way).root,
+}
+
+
+@together("name", STEPS)
+def test_derivatives_of_all_steps_are_those_of_the_solution(name: str) -> None:
+    solve, at = functools.partial(STEPS[name], tol=1e-12), np.array([0.2, 0.7])
+    first = wg.jacobian(solve)(at)
+    unrolled = functools.partial(solve, differentiate="unroll")
+    for slope in (wg.jacobian(unrolled), wg.jacfwd(unrolled), wg.jit(wg.jacobian(unrolled), native=True)):
+        np.testing.assert_allclose(slope(at), first, rtol=1e-9, atol=1e-11)
+    several = np.stack([at, 2 * at])
+    np.testing.assert_allclose(wg.vmap(wg.jacobian(unrolled))(several)[0], first, rtol=1e-9, atol=1e-11)
+    second = wg.jacobian(wg.jacobian(solve))(at)
+    np.testing.assert_allclose(wg.jacobian(wg.jacfwd(unrolled))(at), second, rtol=1e-8, atol=1e-10)
+
+
+def test_derivatives_of_one_step_are_those_of_the_step_alone() -> None:
+    at = np.array([0.2, 0.7])
+    for name, solve in STEPS.items():
+        one = functools.partial(solve, tol=1e-12, differentiate="one_step")
+        expected = np.eye(2) if name in ("fixed point", "anderson") else wg.jacobian(solve)(at)
+        for slope in (wg.jacobian(one), wg.jit(wg.jacfwd(one), native=True)):
+            np.testing.assert_allclose(slope(at), expected, rtol=1e-7, atol=1e-9, err_msg=name)
+
+
+def test_ways_to_differentiate_are_those_of_the_method() -> None:
+    cubic = lambda x: x**3 - 2.0
+    with pytest.raises(UsageError, match="differentiate='steps'"):
+        optim.fixed_point(np.cos, 1.0, differentiate="steps")
+    with pytest.raises(UsageError, match=r"differentiate='unroll'.*method='newton'"):
+        optim.root(cubic, 1.0, differentiate="unroll")
+    with pytest.raises(UsageError, match="differentiate='unroll'"):
+        optim.root_scalar(cubic, bracket=(0.0, 2.0), differentiate="unroll")

@@ -65,7 +65,7 @@ PROGRAM = [fixed(np.ones(shape)) for shape in ((1, 1), 1, (1, 1), 1, (1, 1), 1)]
 SAMPLES = [
     sample("linear_solution", solved, regular(3), normal(3, 2), transposed=False),
     sample("linear_solution", solved, regular(3), normal(3, 1), transposed=True),
-    sample("regular_solution", solved_if_regular, *REGULAR_SYSTEM),
+    sample("regular_solution", solved_if_regular, regular(2), normal(2, 2)),
     sample("factored_solution", solved_by_factors, regular(3), normal(3, 2), transposed=False),
     sample("factored_solution", solved_by_factors, regular(3), normal(3, 1), transposed=True),
     sample("substituted_factors", substituted_factors, *REGULAR_SYSTEM, transposed=True),

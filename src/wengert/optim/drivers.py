@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import require_callable, require_flag
+from wengert.core.diagnostics.argument_checks import require_callable, require_choice, require_flag
 from wengert.core.values.aval import aval_of
 from wengert.errors import ShapeError, UsageError
-from wengert.optim.equations import NEWTON
+from wengert.optim.equations import IMPLICIT, NEWTON
 from wengert.optim.equations import solve as solve_equations
 from wengert.scipy import optimize as differentiable
 from wengert.scipy.optimize._least_squares import parameter_count
@@ -182,6 +182,7 @@ def root(
     tol: float | None = None,
     options: dict[str, Any] | None = None,
     jit: bool = True,
+    differentiate: str = IMPLICIT,
 ) -> Any:
     """Find where a function of containers is zero, by SciPy's methods with the Jacobian; see `scipy.optimize.root`.
 
@@ -195,11 +196,14 @@ def root(
         tol: as in SciPy; of "newton", the size of a step that is small beside `x`, whose error is about its square.
         options: as in SciPy; of "newton", `maxiter`.
         jit: whether functions are traced once and compiled, those of small problems after some calls.
+        differentiate: "implicit", from the equations at the solution; of "newton" also "unroll", through all steps, or
+            "one_step", through one more step with a matrix that is held: exact to first order alone.
 
     Returns:
         SciPy's result, with `x` in the containers of `x0`, and its derivatives.
 
     Raises:
+        UsageError: `differentiate` is none of these, or not of the method.
         DtypeError: `fun` cannot be called, or `x0` has leaves that are no real numbers.
         ShapeError: there are not as many equations as unknowns.
 
@@ -208,7 +212,10 @@ def root(
     (1.0, 2.0)
     """
     if method == "newton":
-        return solve_equations("optim.root", NEWTON, fun, x0, args, tol, (options or {}).get("maxiter"), jit)
+        return solve_equations(
+            "optim.root", NEWTON, fun, x0, args, tol, (options or {}).get("maxiter"), jit, differentiate
+        )
+    require_choice("optim.root", "differentiate", differentiate, (IMPLICIT,), action="Use method='newton' for others")
     from scipy import optimize
 
     problem = VectorProblem("optim.root", fun, x0, args, jit)

@@ -8,7 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, structure_text
-from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_one_number
+from wengert.core.diagnostics.argument_checks import (
+    as_whole,
+    require_callable,
+    require_choice,
+    require_one_number,
+)
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
@@ -18,6 +23,8 @@ from wengert.optim import iterations
 from wengert.optim.iterations import Limits, Solution
 from wengert.scipy.optimize._vector_problem import FlatProblem, as_example
 from wengert.support.hints import hint_parameters
+from wengert.transforms.jacobian import jacfwd
+from wengert.transforms.reverse import stop_gradient
 
 Function = Callable[..., Any]
 Iteration = Callable[[Callable[[Any], Any], Any, Limits], Solution]
@@ -26,6 +33,10 @@ STOPPED = (
     "The iterations ended before they converged: after maxiter steps, where none brings them nearer, or where the "
     "Jacobian is singular."
 )
+
+
+IMPLICIT, UNROLL, ONE_STEP = WAYS = ("implicit", "unroll", "one_step")
+"""Where derivatives come from: the equations, all steps that were taken, or one more step from the solution."""
 
 
 class IterationMethod(NamedTuple):
@@ -49,15 +60,26 @@ ITERATION = IterationMethod("iteration", iterations.iterate, True, 10_000)
 
 
 def solve(
-    name: str, method: IterationMethod, function: Function, x0: Any, args: Any, tol: Any, maxiter: Any, compiled: bool
+    name: str,
+    method: IterationMethod,
+    function: Function,
+    x0: Any,
+    args: Any,
+    tol: Any,
+    maxiter: Any,
+    compiled: bool,
+    differentiate: str = IMPLICIT,
 ) -> Any:
-    """Return SciPy's result of a method, whose `x` has the derivatives that the equations give it."""
+    """Return SciPy's result of a method, whose `x` has derivatives."""
+    require_choice(name, "differentiate", differentiate, WAYS)
     limits = limits_of(name, x0, tol, method.most if maxiter is None else maxiter)
-    problem = FlatProblem(name, function, x0, args, compiled, (method.name, limits))
-    return solution_of(problem, method, limits, problem.vector)
+    problem = FlatProblem(name, function, x0, args, compiled, (method.name, limits, differentiate))
+    return solution_of(problem, method, limits, problem.vector, differentiate)
 
 
-def solution_of(problem: FlatProblem, method: IterationMethod, limits: Limits, start: Any) -> Any:
+def solution_of(
+    problem: FlatProblem, method: IterationMethod, limits: Limits, start: Any, differentiate: str = IMPLICIT
+) -> Any:
     """Return SciPy's result of a method.
 
     `start` is where the method starts, the problem's own vector or, for methods that need several, several of them.
@@ -78,8 +100,14 @@ def solution_of(problem: FlatProblem, method: IterationMethod, limits: Limits, s
 
     def solution(start: Any, *args: Any) -> tuple[Any, ...]:
         residual(np.ravel(start)[:size], *args)
+        if differentiate == UNROLL:
+            found = iterate(start, *args)
+            return found.x, residual(found.x, *args), found.converged, found.steps
         found = solve_without_derivatives(iterate, (start, *args), {}, None)
-        x = implicit_solution(residual, found.x, args, name=name, success=found.converged, own_tol=limits.tol)
+        if differentiate == ONE_STEP:
+            x = last_step(residual, stop_gradient(found.x), args, method.repeats)
+        else:
+            x = implicit_solution(residual, found.x, args, name=name, success=found.converged, own_tol=limits.tol)
         return x, residual(x, *args), found.converged, found.steps
 
     x, value, converged, steps = problem.run("solution", lambda: solution)(start, *problem.args)
@@ -88,6 +116,19 @@ def solution_of(problem: FlatProblem, method: IterationMethod, limits: Limits, s
         converged, steps = bool(raw(converged)), int(raw(steps))
         message = CONVERGED if converged else STOPPED
     return OptimizeResult(x=problem.back(x), fun=value, success=converged, nit=steps, message=message)
+
+
+def last_step(residual: Function, x: Any, args: Any, repeats: bool) -> Any:
+    """Return what one more step makes of a solution, of which alone derivatives are taken.
+
+    J. Bolte, E. Pauwels and S. Vaiter, *One-step differentiation of iterative algorithms*, NeurIPS 2023. Of iterations
+    of a function it is the next value, of all others a step of Newton's method, whose matrix is held.
+    """
+    missed = residual(x, *args)
+    if repeats:
+        return x + missed
+    slope = stop_gradient(jacfwd(lambda v: residual(v, *args))(x))
+    return x - iterations.solve_system(slope, missed)
 
 
 def limits_of(name: str, x0: Any, tol: Any, most: Any) -> Limits:
@@ -125,6 +166,7 @@ def fixed_point(
     tol: float | None = None,
     maxiter: int = 10_000,
     jit: bool = True,
+    differentiate: str = IMPLICIT,
 ) -> Any:
     """Find a fixed point of a function of containers by applying it again and again.
 
@@ -139,6 +181,9 @@ def fixed_point(
             precision of numbers.
         maxiter: the most steps.
         jit: whether the function is traced and compiled; with False it is called as it is.
+        differentiate: "implicit"; "unroll" for the derivatives of all steps, which depend on where it began and on how
+            many there were; "one_step" for those of one more step from the solution: df/da alone, without a linear
+            system, right to the part by which a step contracts.
 
     Returns:
         SciPy's result: `x` in the containers of `x0`; `fun`, by how much the function changes it; `success`, `nit` and
@@ -157,7 +202,8 @@ def fixed_point(
     """
     name = "optim.fixed_point"
     require_callable(name, fun)
-    return solve(name, ITERATION, with_containers_of(name, fun, x0), x0, args, tol, maxiter, jit)
+    step = with_containers_of(name, fun, x0)
+    return solve(name, ITERATION, step, x0, args, tol, maxiter, jit, differentiate)
 
 
 @hint_parameters("drivers")
@@ -171,6 +217,7 @@ def anderson(
     tol: float | None = None,
     maxiter: int = 1000,
     jit: bool = True,
+    differentiate: str = IMPLICIT,
 ) -> Any:
     """Find a fixed point of a function of containers by Anderson's acceleration.
 
@@ -187,6 +234,7 @@ def anderson(
             precision of numbers.
         maxiter: the most steps.
         jit: whether the function is traced and compiled; with False it is called as it is.
+        differentiate: as for `fixed_point`.
 
     Returns:
         SciPy's result, as `fixed_point` gives it.
@@ -208,4 +256,4 @@ def anderson(
         return iterations.accelerate(function, start, limits, count, float(mixing))
 
     method = IterationMethod(("anderson", count, float(mixing)), iteration, True, 1000)
-    return solve(name, method, with_containers_of(name, fun, x0), x0, args, tol, maxiter, jit)
+    return solve(name, method, with_containers_of(name, fun, x0), x0, args, tol, maxiter, jit, differentiate)

@@ -1,21 +1,23 @@
 """Iterations that solve equations, as loops that can be traced, compiled and run in lanes.
 
-Each takes a function of one vector and where to start, and gives a `Solution`. Nothing here is differentiated: a
-solution has the derivatives that its equations give it, whichever way it was found.
+Each takes a function of one vector and where to start, and gives a `Solution`, which has the derivatives that its
+equations give it, unless those of the steps are asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wengert.control.while_loop import while_loop
 from wengert.core.forms.routine import Routine
-from wengert.core.primitives.declare import constant
+from wengert.core.primitives.cotangent import unbroadcast
+from wengert.core.primitives.declare import opaque
+from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
-from wengert.primitives.linear_algebra.matrices import over_stacks, plain_routine
+from wengert.primitives.linear_algebra.matrices import over_stacks, plain_routine, total
 from wengert.transforms.forward import jvp
 from wengert.transforms.jacobian import jacfwd
 
@@ -65,9 +67,23 @@ def evaluate_regular_solution(matrix: Any, right: Any) -> Any:
         return over_stacks(one, (2, 2), matrix, right)
 
 
-regular_solution = constant(
+def vjp_regular_solution(ct: Any, out: Any, matrix: Any, right: Any) -> tuple[Any, Any]:
+    """Solve with the transpose: for A X = B, ct_B = A^-T ct and ct_A = -ct_B X^T."""
+    ct_right = apply(regular_solution, matrix.mT, ct)
+    return unbroadcast(-(ct_right @ out.mT), matrix.shape), unbroadcast(ct_right, right.shape)
+
+
+def jvp_regular_solution(tangents: Sequence[Any], out: Any, matrix: Any, _right: Any) -> Any:
+    """Solve with the same matrix: A dX = dB - dA X."""
+    moved, change = tangents
+    return apply(regular_solution, matrix, total(change, None if moved is None else -(moved @ out)))
+
+
+regular_solution: Primitive = opaque(
     "regular_solution",
     evaluate_regular_solution,
+    vjp=vjp_regular_solution,
+    jvp=jvp_regular_solution,
     form=Routine("(n,n),(n,m)->(n,m)"),
     routine=plain_routine("solve"),
 )
@@ -145,8 +161,8 @@ def accelerate(function: Function, start: Any, limits: Limits, memory: int, mixi
 
     def advance(state: Any) -> Any:
         x, residual, changes, moves, count = state
-        norms = np.sqrt(np.sum(changes * changes, axis=1))
-        scale = 1.0 / np.where(norms > 0.0, norms, 1.0)
+        squares = np.sum(changes * changes, axis=1)
+        scale = 1.0 / np.sqrt(np.where(squares > 0.0, squares, 1.0))  # a root of zero has no slope
         unit = changes * scale[:, None]
         weights = np.linalg.solve(unit @ unit.T + almost, unit @ residual) * scale
         other = x + kind(mixing) * residual - weights @ (moves + kind(mixing) * changes)

@@ -11,6 +11,7 @@ from wengert.core.diagnostics.argument_checks import (
     as_items,
     elements,
     require_callable,
+    require_choice,
     require_finite,
     require_one_number,
     shown,
@@ -18,7 +19,16 @@ from wengert.core.diagnostics.argument_checks import (
 from wengert.core.values.aval import aval_of
 from wengert.errors import UsageError
 from wengert.optim import iterations
-from wengert.optim.equations import CONVERGED, STOPPED, IterationMethod, limits_of, solution_of
+from wengert.optim.equations import (
+    CONVERGED,
+    IMPLICIT,
+    ONE_STEP,
+    STOPPED,
+    WAYS,
+    IterationMethod,
+    limits_of,
+    solution_of,
+)
 from wengert.optim.iterations import Limits, Solution
 from wengert.scipy.optimize._vector_problem import FlatProblem
 from wengert.support.hints import hint_parameters
@@ -40,6 +50,7 @@ def root_scalar(
     tol: float | None = None,
     maxiter: int = 100,
     jit: bool = True,
+    differentiate: str = IMPLICIT,
 ) -> Any:
     """Find where a function of one number is zero.
 
@@ -59,6 +70,8 @@ def root_scalar(
             precision for the others.
         maxiter: the most steps.
         jit: whether the function is traced and compiled; with False it is called as it is.
+        differentiate: "implicit"; "unroll" for derivatives of all steps, of "newton" and "secant" alone; or "one_step"
+            for those of one more step of Newton's method, exact to first order alone.
 
     Returns:
         SciPy's result: `root`, `converged`, `iterations`, `method` and `flag`, which is None where they are not known.
@@ -102,8 +115,10 @@ def root_scalar(
     if chosen in OF_BRACKETS:
         require_finite(name, "the ends of bracket", start)
     limits = limits_of(name, start, tol, maxiter)
-    problem = FlatProblem(name, f, start[0], args, jit, (chosen, limits))
-    found = solution_of(problem, IterationMethod(chosen, iteration, False, 100), limits, start)
+    ways = (IMPLICIT, ONE_STEP) if chosen in OF_BRACKETS else WAYS
+    require_choice(name, "differentiate", differentiate, ways, action="Leave it out, or use method='newton'")
+    problem = FlatProblem(name, f, start[0], args, jit, (chosen, limits, differentiate))
+    found = solution_of(problem, IterationMethod(chosen, iteration, False, 100), limits, start, differentiate)
     if chosen in OF_BRACKETS and found.message == STOPPED:
         require_change_of_sign(name, f, start, args)
     flag = None if found.message is None else "converged" if found.message == CONVERGED else "convergence error"
