@@ -422,3 +422,117 @@ def test_programs_are_of_one_order_in_memory(plan):
     for x in (rows, np.asfortranarray(rows), rows.reshape(3, 2)[::-1].T):
         np.testing.assert_allclose(jacobian(x).toarray(), wg.jacobian(weighted)(x).reshape(6, 6))
         np.testing.assert_allclose(hessian(x).toarray(), wg.hessian(total)(x).reshape(6, 6))
+
+
+EDGES = np.array([[0, 3, 1], [2, 1, 4], [4, 4, 0], [0, 2, 2]])
+
+
+def springs(x, scale=2.0):
+    ends = x.reshape(5, 2)[EDGES]
+    lengths = np.sqrt(np.sum((ends[:, 1] - ends[:, 0]) ** 2, axis=1) + 0.5)
+    return scale * np.sum(lengths**3 * np.cos(ends[:, 2, 0]))
+
+
+def observations(p, k):
+    near, far = p["a"][EDGES[:, 0] % 3], np.concatenate([p["b"], p["b"] ** 2])[EDGES[:, 1] % 4]
+    known = np.where(k > 1, p["a"][:, 1][k % 3], 0.0)
+    return {"seen": near / (1.0 + far * far)[:, None], "rest": known * far, "same": p["b"]}
+
+
+def grown(x):
+    def body(_, y):
+        return y * np.roll(y, 1, axis=1) + x[EDGES % 4]
+
+    return wg.fori_loop(0, 3, body, x[EDGES % 5])[:, 1:]
+
+
+@wg.custom_rule
+def bent(x):
+    return np.abs(x)
+
+
+bent.defjvp(lambda primals, tangents: (np.abs(primals[0]), 3.0 * tangents[0]))
+
+BY_ELEMENTS = [
+    (observations, (TREE, np.arange(4)), 0),
+    (grown, (POINT,), 0),
+    (lambda x, scale: bent(x[EDGES] * scale) + wg.stop_gradient(x)[EDGES], (POINT, 0.5), (1, 0)),
+    (lambda x: np.where(EDGES > 2, x[EDGES], x[EDGES] ** 2), (POINT.astype(np.float32),), 0),
+    (lambda x: (x[EDGES], np.sum(x[EDGES] ** 2)), (POINT,), 0),
+]
+
+
+@together("case", BY_ELEMENTS)
+def test_jacobians_by_elements_are_the_dense_ones(case):
+    fun, args, argnums = case
+    made = sparse.value_and_jacobian(fun, argnums, plan="elements", format="flat")
+    assert made.plan(*args).method == "elements"
+    dense = sparse.jacobian(fun, argnums, plan="dense", format="flat")(*args)
+    chosen = [args[i] for i in np.atleast_1d(argnums)]
+    leaves = flatten(chosen)[0]
+    blocks = flatten(wg.jacobian(fun, argnums)(*args))[0]
+    expected = [np.reshape(x, (-1, np.size(leaf))) for x, leaf in zip(blocks, leaves * 9, strict=False)]
+    rows = [np.hstack(expected[i : i + len(leaves)]) for i in range(0, len(expected), len(leaves))]
+    value, found = made(*args)
+    bound = 1e-6 if found.dtype == np.float32 else 1e-12
+    for matrix in (found.toarray(), dense.toarray()):
+        np.testing.assert_allclose(matrix, np.vstack(rows), rtol=bound, atol=bound)
+    for leaf, other in zip(flatten(value)[0], flatten(fun(*args))[0], strict=True):
+        np.testing.assert_allclose(leaf, other)
+
+
+def test_hessians_by_elements_are_differentiated_batched_and_kept_in_files(tmp_path):
+    x = np.linspace(-1.0, 1.5, 10)
+    made = sparse.hessian(springs, plan="elements")
+    dense = wg.hessian(springs)
+    plan = made.plan(x)
+    assert (plan.method, plan.coloring.sparsity.shape) == ("elements", (20, 20))
+    assert "colours of columns behind gathers" in str(plan)
+    plan.save(tmp_path / "plan")
+    again = sparse.hessian(springs, plan=sparse.load_plan(tmp_path / "plan"))
+    assert str(again.plan(x)) == str(plan)
+    for one in (made, again, sparse.hessian(springs, plan="elements", lower=True)):
+        full = dense(x)
+        expected = np.tril(full) if one.request.lower else full
+        np.testing.assert_allclose(one(x).toarray(), expected, rtol=1e-12, atol=1e-12)
+    lanes = np.stack([x, x + 0.2])
+    batch = wg.vmap(lambda y: made(y) @ np.ones(10))(lanes)
+    np.testing.assert_allclose(batch, np.stack([dense(y).sum(axis=1) for y in lanes]), rtol=1e-12, atol=1e-12)
+    slope = wg.grad(wg.jit(lambda y: np.sum(np.sin(made(y) @ y))))(x)
+    np.testing.assert_allclose(slope, wg.grad(lambda y: np.sum(np.sin(dense(y) @ y)))(x), rtol=1e-10, atol=1e-12)
+
+
+def test_plans_by_elements_are_taken_where_arguments_are_shared():
+    generator = np.random.default_rng(0)
+    tets = generator.integers(0, 900, (3000, 4))
+
+    def energy(x):
+        ends = x.reshape(-1, 3)[tets]
+        edges = ends[:, 1:] - ends[:, :1]
+        return np.sum(np.log(1.0 + np.sum(edges * edges, axis=(1, 2)) ** 2) * np.sum(edges[:, 0], axis=1))
+
+    x = generator.standard_normal(2700)
+    made = sparse.hessian(energy)
+    plan = made.plan(x)
+    assert (plan.method, plan.coloring.count) == ("elements", 12)
+    direction = generator.standard_normal(2700)
+    product = wg.jvp(wg.grad(energy), (x,), (direction,))[1]
+    np.testing.assert_allclose(made(x) @ direction, product, rtol=1e-9, atol=1e-9 * np.abs(product).max())
+    with pytest.raises(UsageError, match="gathers nothing"):
+        sparse.jacobian(lambda x: x**2, plan="elements")(np.ones(3))
+    with pytest.raises(UsageError, match="beside plan='elements'"):
+        sparse.jacobian(lambda x: x[1:], pattern=np.eye(2, 3), plan="elements")(np.ones(3))
+
+
+def test_memory_of_matrices_is_shared_within_one_thread():
+    import threading
+
+    made = sparse.jacobian(differences, reuse=True)
+    first = made(POINT)
+    others = []
+    thread = threading.Thread(target=lambda: others.extend([made(2.0 * POINT), made(POINT)]))
+    thread.start()
+    thread.join()
+    assert np.shares_memory(first.data, made(POINT).data)
+    assert np.shares_memory(others[0].data, others[1].data)
+    assert not np.shares_memory(first.data, others[0].data)

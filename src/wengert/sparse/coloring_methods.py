@@ -116,6 +116,14 @@ def transpose(pattern: Pattern) -> tuple[Pattern, Array]:
     return Pattern((pattern.shape[1], pattern.shape[0]), found.indptr, found.indices), found.data
 
 
+def with_transpose(pattern: Pattern) -> Pattern:
+    """Return the pattern of a matrix and its transpose together."""
+    other = transpose(pattern)[0]
+    if np.array_equal(other.indptr, pattern.indptr) and np.array_equal(other.indices, pattern.indices):
+        return pattern
+    return Pattern.of_scipy(pattern.to_scipy() + other.to_scipy())
+
+
 def require_symmetric(pattern: Pattern) -> None:
     """Raise a ShapeError unless a pattern equals its transpose."""
     m, n = pattern.shape

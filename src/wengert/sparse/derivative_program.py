@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,8 +13,10 @@ from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.memory.memory_layout import order_of_argument
 from wengert.core.values.aval import Aval, aval_of
 from wengert.errors import ShapeError
+from wengert.passes.dead_code import narrow_graph
 from wengert.sparse.block_layout import BlockLayout
 from wengert.sparse.derivative_arguments import DerivativeCall, Positional, describe_inputs
+from wengert.sparse.element_plan import ElementPlan
 from wengert.sparse.lanes import lane_elements
 from wengert.sparse.map_plan import MapPlan
 from wengert.sparse.pattern_check import require_every_element
@@ -41,7 +44,7 @@ class DerivativeProgram(NamedTuple):
         layout: the matrices that elements are put into.
         outer: the containers of the results by which matrices come.
         inner: the containers of the arguments.
-        memory: where elements are written to again, once there are some.
+        memory: where elements are written to again, once there are some: for each thread its own.
     """
 
     plan: Plan
@@ -49,15 +52,16 @@ class DerivativeProgram(NamedTuple):
     layout: BlockLayout
     outer: Any
     inner: Any
-    memory: list[Array]
+    memory: threading.local
 
     def in_memory(self, data: Array) -> Array:
         """Return elements in the memory of those before."""
-        if not self.memory:
-            self.memory.append(data)
-        if self.memory[0] is not data:
-            np.copyto(self.memory[0], data)
-        return self.memory[0]
+        own: Array | None = getattr(self.memory, "elements", None)
+        if own is None:
+            self.memory.elements = own = data
+        if own is not data:
+            np.copyto(own, data)
+        return own
 
 
 def make_program(fun: Function, request: Request, call: DerivativeCall) -> DerivativeProgram:
@@ -70,16 +74,18 @@ def make_program(fun: Function, request: Request, call: DerivativeCall) -> Deriv
     outputs, structure = output_of(request, traced)
     rows = inputs if request.second else outputs
     positional = Positional(function_to_differentiate(form, request, call), call)
-    wanted = Wanted(name, describe_inputs(call), request.second, (count(rows), count(inputs)), traced.graph)
-    plan, maps = choose_plan(wanted, positional, request)
-    if request.check and plan.coloring is not None:
-        require_every_element(name, positional, plan.coloring, traced.graph)
+    graph = traced.graph
+    value = narrow_graph(graph, [True] * len(graph.inputs), [i < len(outputs) for i in range(len(graph.outputs))])
+    wanted = Wanted(name, describe_inputs(call), request.second, (count(rows), count(inputs)), graph, value)
+    plan, means = choose_plan(wanted, positional, request)
+    if request.check and plan.coloring is not None and means is None:
+        require_every_element(name, positional, plan.coloring, graph)
     is_flat = request.format == "flat"
     heights, widths = ([count(avals)] if is_flat else [count([x]) for x in avals] for avals in (rows, inputs))
     layout = BlockLayout(plan.sparsity, heights, widths, "csr" if is_flat else request.format, request.lower)
     outer = flatten(request.options.in_form(call.selection))[1] if request.second else structure
-    run = jitted_elements(form, request, call, elements_of(form, request, call, plan, maps), layout)
-    return DerivativeProgram(plan, run, layout, outer, flatten(call.selection)[1], [])
+    run = jitted_elements(form, request, call, elements_of(form, request, call, plan, means), layout)
+    return DerivativeProgram(plan, run, layout, outer, flatten(call.selection)[1], threading.local())
 
 
 def count(avals: Sequence[Aval]) -> int:
@@ -137,7 +143,9 @@ def function_to_differentiate(form: Function, request: Request, call: Derivative
     return make_derivative(gradient_at, main, DerivativeOptions(options.name, call.chosen)) if request.second else main
 
 
-def elements_of(form: Function, request: Request, call: DerivativeCall, plan: Plan, maps: MapPlan | None) -> Function:
+def elements_of(
+    form: Function, request: Request, call: DerivativeCall, plan: Plan, means: MapPlan | ElementPlan | None
+) -> Function:
     """Return the function of all arguments that gives the elements of a Jacobian in the order of its pattern.
 
     Args:
@@ -145,11 +153,11 @@ def elements_of(form: Function, request: Request, call: DerivativeCall, plan: Pl
         request: what is asked for.
         call: the arguments.
         plan: what is done.
-        maps: what carries a plan by maps out.
+        means: what carries a plan by maps or elements out.
     """
-    if maps is not None:
-        by_maps, positional = maps, Positional(form, call)
-        return lambda args, kwargs, order: in_order(by_maps.elements(*positional.traced_arguments(args, kwargs)), order)
+    if means is not None:
+        taken, positional = means, Positional(form, call)
+        return lambda args, kwargs, order: in_order(taken.elements(*positional.traced_arguments(args, kwargs)), order)
     coloring = plan.coloring
     assert coloring is not None
     places, fun, name = coloring.lane_places, function_to_differentiate(form, request, call), request.options.name

@@ -28,8 +28,8 @@ from wengert.transforms.outer_values import OuterValues
 
 Function = Callable[..., Any]
 
-MOST_KINDS = 64
-"""Kinds of arguments whose plans a function remembers."""
+MOST_KINDS = 128
+"""By how many keys a function remembers plans for kinds of arguments, of which most have two: see `kind_of_arrays`."""
 OFTEN = 16
 """How often a plan is made anew, as what the function captures has changed, before that is told."""
 MOST_STATES = 4
@@ -49,7 +49,7 @@ class SparseDerivative(LikeFunction):
         resemble(self, fun)
         self.fun: Function = fun
         self.request = request
-        self.programs: Recent[Hashable, dict[Any, DerivativeProgram]] = Recent(MOST_STATES)
+        self.programs: Recent[Hashable, Recent[Any, DerivativeProgram]] = Recent(MOST_STATES)
         self.prepared: Any = None
         self.is_fixed = False
         self.again = 0
@@ -61,7 +61,7 @@ class SparseDerivative(LikeFunction):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the derivative at arguments, planned first if they are of a new kind."""
         state = self.state()
-        kind, programs = None if kwargs else kind_of_arrays(args), self.programs.get(state, {})
+        kind, programs = None if kwargs else kind_of_arrays(args), self.programs.get(state, Recent(MOST_KINDS))
         program = programs.get(kind)
         if program is None:
             call = self.take_apart(args, kwargs)
@@ -121,7 +121,7 @@ class SparseDerivative(LikeFunction):
         action = "Call prepare with such arguments, or make another function for them"
         return ShapeError(name, f"arguments {now}", f"{was} is needed, as it was prepared for", action)
 
-    def make(self, call: DerivativeCall, state: Hashable) -> tuple[DerivativeProgram, dict[Any, DerivativeProgram]]:
+    def make(self, call: DerivativeCall, state: Hashable) -> tuple[DerivativeProgram, Recent[Any, DerivativeProgram]]:
         """Plan the derivative for arguments of a kind, and remember the program; return those of the same state, too.
 
         A function that counts its calls, say, has changed its state itself, which has no other programs.
@@ -132,12 +132,15 @@ class SparseDerivative(LikeFunction):
             warnings.warn(f"{text}. Pass it as an argument.", stacklevel=user_stacklevel())
         program = make_program(self.fun, self.request, call)
         warn_of_many(self.request.options.name, program.plan)
-        programs = self.programs.pop(state, {})
-        if len(programs) >= MOST_KINDS:
-            programs.pop(next(iter(programs)))
+        programs = self.programs.pop(state, Recent(MOST_KINDS))
         programs[call.key] = program
         self.programs[None if self.is_fixed else self.outer_values().lasting_key] = programs
         return program, programs
+
+    def keep_fixed(self, call: DerivativeCall, program: DerivativeProgram) -> None:
+        """Remember a program, whatever the function that is differentiated captures from now on."""
+        self.is_fixed, self.programs[None] = True, Recent(MOST_KINDS)
+        self.programs[None][call.key] = program
 
     def finish(self, program: DerivativeProgram, data: Any, *more: Any) -> Any:
         """Return matrices of elements, in the containers of results and arguments, beside what else is returned."""

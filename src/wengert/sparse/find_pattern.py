@@ -33,9 +33,17 @@ def find_pattern(
     return pattern_with_causes(TangentProgram(name, fun, args, argnums), local)[0]
 
 
-def pattern_with_causes(program: TangentProgram, local: bool) -> tuple[Pattern, list[Equation]]:
-    """Return the pattern of a program, and the equations whose results depend on all elements of an operand."""
-    walk = Walk(program.columns, InnerGraphs)
+def pattern_with_causes(
+    program: TangentProgram, local: bool, kind: type[Walk] = Walk
+) -> tuple[Pattern, list[Equation]]:
+    """Return the pattern of a program, and the equations whose results depend on all elements of an operand.
+
+    Args:
+        program: from tangents to tangents.
+        local: whether the pattern may hold for the arguments of the program alone.
+        kind: of the walk that finds it.
+    """
+    walk = kind(program.columns, InnerGraphs)
     tangents = program.tangents
     maps = dict(zip(tangents, column_maps([v.shape for v in tangents]), strict=True))
     known = dict(zip(program.graph.inputs, program.leaves, strict=False)) if local else {}

@@ -42,5 +42,5 @@ def if_low_fill(derivative: SparseDerivative, *args: Any) -> Callable[..., Any] 
     m, n = program.plan.shape
     if program.plan.nnz > LOW_FILL * m * n or program.plan.cost > LOW_COST:
         return None
-    derivative.is_fixed, derivative.programs[None] = True, {call.key: program}
+    derivative.keep_fixed(call, program)
     return derivative

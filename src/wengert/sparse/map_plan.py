@@ -187,7 +187,7 @@ def contribution(one: BoxMap, shape: tuple[int, ...], columns: int, start: int) 
 
 def join(arrays: Sequence[Array]) -> Array:
     """Return arrays one after the other, of whole numbers if there are none."""
-    return np.concatenate([np.empty(0, np.int64), *arrays])
+    return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
 
 
 def plan_by_maps(program: TangentProgram, args: Sequence[Any]) -> MapPlan | None:

@@ -1,4 +1,4 @@
-"""Which plan a sparse derivative gets: the one that was given, or by maps or colours, whichever take less time."""
+"""Which plan a sparse derivative gets: the one that was given, or of those that there are the one that takes least."""
 
 from __future__ import annotations
 
@@ -13,8 +13,15 @@ from wengert.core.graph.graph import Graph
 from wengert.core.graph.identity import digest, identity
 from wengert.errors import ShapeError, UsageError
 from wengert.sparse.coloring import Coloring
-from wengert.sparse.coloring_methods import as_pattern, color_general, color_symmetric, require_symmetric, transpose
+from wengert.sparse.coloring_methods import (
+    as_pattern,
+    color_general,
+    color_symmetric,
+    require_symmetric,
+    with_transpose,
+)
 from wengert.sparse.derivative_arguments import Positional
+from wengert.sparse.element_plan import ElementPlan, plan_by_elements
 from wengert.sparse.find_pattern import pattern_with_causes
 from wengert.sparse.map_plan import MapPlan, plan_by_maps
 from wengert.sparse.pattern import Pattern
@@ -23,7 +30,7 @@ from wengert.sparse.plans import VERSION, Identity, Plan
 from wengert.sparse.tangent_program import TangentProgram
 from wengert.transforms.transformed_function import DerivativeOptions
 
-METHODS = ("auto", "maps", "colors", "dense")
+METHODS = ("auto", "maps", "elements", "colors", "dense")
 FEW_LINES = 20
 """Rows or columns up to which nobody is told that they are computed one by one."""
 MANY = 0.5
@@ -67,6 +74,7 @@ class Wanted(NamedTuple):
         second: whether it is a Hessian.
         shape: the numbers of rows and columns.
         graph: of the function.
+        value: of the function without its auxiliary result.
     """
 
     name: str
@@ -74,6 +82,7 @@ class Wanted(NamedTuple):
     second: bool
     shape: tuple[int, int]
     graph: Graph
+    value: Graph
 
     def identity(self) -> Identity:
         """Return what tells the plan from those for other functions, arguments and versions."""
@@ -81,34 +90,54 @@ class Wanted(NamedTuple):
         return Identity("hessian" if self.second else "jacobian", self.inputs, "" if own is None else own.hex())
 
 
-def choose_plan(wanted: Wanted, of: Positional, request: Request) -> tuple[Plan, MapPlan | None]:
+def choose_plan(wanted: Wanted, of: Positional, request: Request) -> tuple[Plan, MapPlan | ElementPlan | None]:
     """Return the plan that was given, if it is of this function and these arguments, or the one that takes least.
 
-    With a plan by maps comes what carries it out.
+    With a plan by maps or elements comes what carries it out.
     """
     own = wanted.identity()
     if isinstance(request.plan, Plan):
         require_same(wanted.name, request.plan.identity, own)
         given = request.plan
+        if given.method == "elements":
+            return given, require_elements(wanted, of, given.coloring)
         return given, require_maps(wanted, of) if given.method == "maps" else None
     if request.pattern is not None:
         pattern = given_pattern(wanted, request.pattern)
-        if request.plan == "maps":
-            given_both = "a pattern beside plan='maps'"
-            raise UsageError(wanted.name, given_both, "one of them is needed", "Leave pattern out: maps find their own")
+        if request.plan in ("maps", "elements"):
+            given_both = f"a pattern beside plan={request.plan!r}"
+            action = f"Leave pattern out: {request.plan} find their own"
+            raise UsageError(wanted.name, given_both, "one of them is needed", action)
         return plan_for_pattern(wanted, own, pattern, request.plan, []), None
     if request.plan == "maps":
         maps = require_maps(wanted, of)
         return Plan(own, "maps", maps.pattern, None, maps.count), maps
+    if request.plan == "elements":
+        elements = require_elements(wanted, of, None)
+        return Plan(own, "elements", elements.pattern, elements.coloring), elements
     program = TangentProgram(wanted.name, of, of.values, of.argnums)
-    found = plan_by_maps(program, of.values) if request.plan == "auto" else None
-    if found is not None:
-        return maps_or_colors(wanted, own, program, found)
+    if request.plan == "auto":
+        by_elements = plan_by_elements(wanted.name, wanted.value, of, wanted.second)
+        is_shared = by_elements is not None and len(by_elements.cut.columns) > program.columns
+        found = None if is_shared else plan_by_maps(program, of.values)
+        if by_elements is not None and takes_least(by_elements, program, found):
+            return Plan(own, "elements", by_elements.pattern, by_elements.coloring), by_elements
+        if found is not None:
+            return maps_or_colors(wanted, own, program, found)
     pattern, dense = pattern_with_causes(program, False)
     reasons = [f"{e.primitive.name} makes it dense, {e.position or 'of the library'}" for e in dense[:NAMED]]
     if wanted.second:
         pattern = with_transpose(pattern)
     return plan_for_pattern(wanted, own, pattern, request.plan, reasons), None
+
+
+def takes_least(elements: ElementPlan, program: TangentProgram, maps: MapPlan | None) -> bool:
+    """Tell whether a plan by elements takes less time than one by maps, and than one by as few colours as may be."""
+    if maps is not None and maps.time <= NEAR * elements.time:
+        return False
+    pattern = elements.pattern
+    least = fewest_colors(pattern.shape, pattern.count, elements.second)
+    return elements.time <= time_by_colors(work_of(program.graph, program.tangents), least, pattern.count)
 
 
 def maps_or_colors(
@@ -138,6 +167,16 @@ def require_maps(wanted: Wanted, of: Positional) -> MapPlan:
     return maps
 
 
+def require_elements(wanted: Wanted, of: Positional, coloring: Coloring | None) -> ElementPlan:
+    """Return the plan by elements, with colours if they are known; raise a UsageError if there is none."""
+    elements = plan_by_elements(wanted.name, wanted.value, of, wanted.second, coloring, True)
+    if elements is None:
+        given = "plan='elements' of a function that gathers nothing from its arguments"
+        needed = "parts of arguments at known places are needed"
+        raise UsageError(wanted.name, given, needed, "Leave plan out")
+    return elements
+
+
 def plan_for_pattern(wanted: Wanted, own: Identity, pattern: Pattern, method: str, reasons: Sequence[str]) -> Plan:
     """Return the plan by colours of a pattern, or the dense one if that is asked for."""
     if method == "dense":
@@ -157,14 +196,6 @@ def require_same(name: str, plan: Identity, own: Identity) -> None:
     else:
         given = "a plan of another function, or of another version of this one or of Wengert"
     raise UsageError(name, given, "one of this function is needed", "Leave plan out, and save the new one")
-
-
-def with_transpose(pattern: Pattern) -> Pattern:
-    """Return the pattern of a matrix and its transpose together."""
-    other = transpose(pattern)[0]
-    if np.array_equal(other.indptr, pattern.indptr) and np.array_equal(other.indices, pattern.indices):
-        return pattern
-    return Pattern.of_scipy(pattern.to_scipy() + other.to_scipy())
 
 
 def given_pattern(wanted: Wanted, given: Any) -> Pattern:

@@ -17,7 +17,7 @@ from wengert.support.array_archives import DAMAGED, ChangedError, read_arrays, w
 
 Array = np.ndarray[Any, Any]
 
-VERSION = 2
+VERSION = 3
 """Of the layout of files; of another version nothing is loaded."""
 PICTURE_ROWS, PICTURE_COLUMNS = 12, 24
 SHADES = " .:+#"
@@ -48,10 +48,11 @@ class Plan:
 
     Attributes:
         identity: what it is for.
-        method: "maps" if elements are computed one by one, "colors" if by sums of columns and rows, or "dense" if each
+        method: "maps" if elements are computed one by one, "elements" if by sums of columns and rows of the derivative
+            by what is gathered from the arguments, "colors" if by those of the derivative itself, or "dense" if each
             column or row is computed by itself.
         pattern: which elements may be other than zero.
-        coloring: the colours of rows and columns; None for a plan by maps.
+        coloring: the colours of rows and columns, in a plan by elements behind its gathers; None for a plan by maps.
         maps: of how many maps between elements the derivative is the sum, in a plan by maps.
         reasons: what else is to be said: what the dense parts of the pattern come from.
 
@@ -121,7 +122,8 @@ class Plan:
         parts = [f"{count} of {what}" for count, what in sides if count]
         if self.method == "dense":
             return f"all of {' and '.join(what for count, what in sides if count)}"
-        return " and ".join(parts).replace(" of ", " colours of ", 1) or "nothing"
+        found = " and ".join(parts).replace(" of ", " colours of ", 1) or "nothing"
+        return f"elements: {found} behind gathers" if self.method == "elements" else found
 
     def __repr__(self) -> str:
         return f"<plan: {str(self).partition(chr(10))[0]}>"
@@ -149,6 +151,7 @@ class Plan:
         if self.coloring is not None:
             head |= {"structure": self.coloring.structure}
             head |= {"counts": (self.coloring.column_count, self.coloring.row_count)}
+            head |= {"colored": self.coloring.sparsity.shape}
         arrays = {name: array for name, array in self.arrays().items() if array is not None}
         write_arrays(path, json.dumps({**head, "arrays": [*arrays]}), [*arrays.values()])
 
@@ -158,6 +161,8 @@ class Plan:
         found: dict[str, Array | None] = {"indptr": self.sparsity.indptr, "indices": self.sparsity.indices}
         if coloring is not None:
             found |= {name: getattr(coloring, name) for name in ARRAYS}
+            if coloring.sparsity is not self.sparsity:
+                found |= {"starts": coloring.sparsity.indptr, "others": coloring.sparsity.indices}
         return found
 
 
@@ -201,9 +206,10 @@ def load_plan(file: str | os.PathLike[str]) -> Plan:
     if head["version"] != VERSION:
         raise FileFormatError("sparse.load_plan", f"a plan of version {head['version']}", needed, action)
     pattern = Pattern(tuple(head["shape"]), entries["indptr"], entries["indices"])
-    coloring = coloring_in(pattern, head, entries) if "structure" in head else None
-    own = Identity(head["name"], head["inputs"], head["digest"])
-    return Plan(own, head["method"], pattern, coloring, head["maps"], head["reasons"])
+    own = Pattern(tuple(head["colored"]), entries["starts"], entries["others"]) if "starts" in entries else pattern
+    coloring = coloring_in(own, head, entries) if "structure" in head else None
+    identity = Identity(head["name"], head["inputs"], head["digest"])
+    return Plan(identity, head["method"], pattern, coloring, head["maps"], head["reasons"])
 
 
 def coloring_in(pattern: Pattern, head: dict[str, Any], entries: dict[str, Array]) -> Coloring:

@@ -50,7 +50,8 @@ def jacobian(
 
     Which these are is found in the program, for all inputs of the same shapes. Where the program is made of gathers,
     sums, products and functions of each element, each element is computed by itself (a plan by maps). Else columns (or
-    rows, or both) get colours, and those of one colour are computed together.
+    rows, or both) get colours, and those of one colour are computed together. Where arguments are gathered first, as by
+    elements of a mesh, it may be faster to do this by what is gathered (a plan by elements).
 
     Args:
         fun: a function of real arrays, in any containers, returning real arrays in any containers. It is traced, as
@@ -61,10 +62,11 @@ def jacobian(
         pattern: which elements may not be zero, if you know better: a matrix, dense or of `scipy.sparse`, with a row
             for each element of the result and a column for each element of the arguments, in the order of
             `wengert.tree.ravel`.
-        plan: "auto"; "maps" for elements one by one; "colors" for sums of columns or rows; "dense" for one column or
-            row after the other; or a plan from `load_plan`.
+        plan: "auto"; "maps" for elements one by one; "elements" for the derivative by what is gathered from arguments;
+            "colors" for sums of columns or rows; "dense" for one column or row after the other; or a plan from
+            `load_plan`.
         format: of the matrices, "csr" or "csc"; "flat" gives one matrix in csr for all results and arguments.
-        reuse: whether later calls write into the memory of the matrices that the first one returns.
+        reuse: whether later calls write into the memory of the matrices that the first one of their thread returns.
         has_aux: whether `fun` returns a pair (output, auxiliary result).
         check: whether the pattern is compared, when the plan is made, with products of the Jacobian with two random
             vectors.
@@ -111,7 +113,7 @@ def value_and_jacobian(
         fun: a function of real arrays.
         argnums: the positions of the arguments to differentiate.
         pattern: which elements may not be zero, if you know better.
-        plan: "auto", "maps", "colors", "dense" or a plan.
+        plan: "auto", "maps", "elements", "colors", "dense" or a plan.
         format: of the matrices, "csr", "csc" or "flat".
         reuse: whether calls write into the same memory.
         has_aux: whether `fun` returns a pair (output, auxiliary result).
@@ -153,7 +155,7 @@ def hessian(
         fun: a function of real arrays, in any containers, that returns one real number.
         argnums: the positions of the arguments to differentiate.
         pattern: which elements may not be zero, a symmetric matrix, if you know better.
-        plan: "auto", "maps", "colors", "dense" or a plan; see `wengert.sparse.jacobian`.
+        plan: "auto", "maps", "elements", "colors", "dense" or a plan; see `wengert.sparse.jacobian`.
         format: of the matrices, "csr", "csc" or "flat".
         reuse: whether calls write into the same memory.
         has_aux: whether `fun` returns a pair (output, auxiliary result).
@@ -199,7 +201,7 @@ def value_and_hessian(
         fun: a function of real arrays that returns one real number.
         argnums: the positions of the arguments to differentiate.
         pattern: which elements may not be zero, a symmetric matrix, if you know better.
-        plan: "auto", "maps", "colors", "dense" or a plan.
+        plan: "auto", "maps", "elements", "colors", "dense" or a plan.
         format: of the matrices, "csr", "csc" or "flat".
         reuse: whether calls write into the same memory.
         has_aux: whether `fun` returns a pair (output, auxiliary result).
@@ -242,7 +244,7 @@ def lagrangian_hessian(
         objective: a function of x that returns one real number.
         constraints: a function of x that returns real arrays, in any containers.
         pattern: which elements may not be zero, a symmetric matrix, if you know better.
-        plan: "auto", "maps", "colors", "dense" or a plan; see `wengert.sparse.jacobian`.
+        plan: "auto", "maps", "elements", "colors", "dense" or a plan; see `wengert.sparse.jacobian`.
         format: of the matrix, "csr", "csc" or "flat".
         reuse: whether calls write into the same memory.
         lower: whether the elements above the diagonal are left out.
