@@ -325,8 +325,13 @@ def missing(t, y):
         (ShapeError, "atol of shape (3,)", {"atol": np.ones(3)}),
         (DtypeError, "fun returned dtype complex128", {"fun": lambda t, y: 1j * y}),
         (DtypeError, "something that can be called", {"fun": 3.0}),
-        (UsageError, "one of RK23, RK45", {"method": "Euler"}),
-        (UsageError, "'BDF' for method; one of RK23, RK45, DOP853, Tsit5, Radau, Rodas5P is needed", {"method": "BDF"}),
+        (UsageError, "one of RK23, RK45", {"method": "euler"}),
+        (UsageError, "RK4, Verlet is needed. Pass method='BDF' for large systems", {"method": "LSODA"}),
+        (UsageError, "step=None for method 'Euler'; the size of its steps is needed", {"method": "Euler"}),
+        (UsageError, "step=0.1 for method 'RK45'; a method of steps of one size", {"step": 0.1}),
+        (UsageError, "-1 for step; more than 0", {"method": "RK4", "step": -1}),
+        (UsageError, "max_step beside step", {"method": "RK4", "step": 0.1, "max_step": 1.0}),
+        (ShapeError, "a state of 1 numbers for method 'Verlet'", {"method": "Verlet", "step": 0.1, "y0": [1.0]}),
         (UsageError, "1.5 among t_eval; times between t0 = 0 and t1 = 1", {"t_eval": [0.5, 1.5]}),
         (UsageError, "do not follow each other", {"t_eval": [0.5, 0.5]}),
         (UsageError, "NaN or infinity among y0", {"y0": [1.0, np.nan]}),
@@ -395,26 +400,60 @@ def rates(t, y, p):
     ],
 )
 def test_steps_of_implicit_methods_are_those_of_scipy(slope, jac, span, start, args, options):
-    options = {"method": "Radau", "jac": jac, "args": args, **options}
-    want, found = (solve(slope, span, start, **options) for solve in (scipy.integrate.solve_ivp, solve_ivp))
-    np.testing.assert_allclose(found.t, want.t, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(found.y, want.y, rtol=1e-7, atol=1e-10)
-    same = ["nfev", "njev", "nlu", "status", "message"]
-    assert [found[x] for x in same] == [want[x] for x in same]
-    if want.sol is not None:
-        np.testing.assert_allclose(found.sol(1.7), want.sol(1.7), rtol=1e-7)
+    for method in ("Radau", "BDF"):
+        options = {"jac": jac, "args": args, **options, "method": method}
+        want, found = (solve(slope, span, start, **options) for solve in (scipy.integrate.solve_ivp, solve_ivp))
+        np.testing.assert_allclose(found.t, want.t, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(found.y, want.y, rtol=1e-6, atol=1e-10)
+        same = ["nfev", "njev", "nlu", "status", "message"]
+        assert [found[x] for x in same] == [want[x] for x in same]
+        if want.sol is not None:
+            np.testing.assert_allclose(found.sol(1.7), want.sol(1.7), rtol=1e-7)
 
 
-def test_derivatives_of_implicit_methods_are_those_of_the_solution():
+@pytest.mark.parametrize(("method", "tolerance"), [("Radau", 1e-6), ("BDF", 1e-5), ("Kvaerno5", 1e-4)])
+def test_derivatives_of_implicit_methods_are_those_of_the_solution(method, tolerance):
     """To the third order, though the stages are found by iterations; changes of the state by events restart them."""
     x, direction = np.array([0.7, 0.2]), np.array([1.0, -0.3])
-    found, want = functools.partial(logistic_by_radau, halved=False), logistic
-    for order in range(4):
-        if order != 2:
-            np.testing.assert_allclose(wg.jit(found)(x), want(x), rtol=1e-6)
+    found, want = functools.partial(stiff_logistic, method, halved=False), logistic
+    for order in range(4 if method == "Radau" else 3):
+        if order != 2 or method != "Radau":
+            np.testing.assert_allclose(wg.jit(found)(x), want(x), rtol=tolerance)
         found, want = along(found, direction), along(want, direction)
-    halved = functools.partial(logistic_by_radau, halved=True)
-    np.testing.assert_allclose(wg.jit(wg.grad(halved))(x), wg.grad(halved_logistic)(x), rtol=1e-6)
+    halved = functools.partial(stiff_logistic, method, halved=True)
+    np.testing.assert_allclose(wg.jit(wg.grad(halved))(x), wg.grad(halved_logistic)(x), rtol=tolerance)
+
+
+def test_ends_move_solutions_of_several_steps_as_the_equation_does():
+    options = {"method": "BDF", "rtol": 1e-7, "atol": 1e-7}
+    end = lambda t: solve_ivp(oscillator, (t[0], t[1]), START, args=(2.0,), t_eval=[t[1]], **options).y[:, -1]
+    times, matrix = np.array([0.2, 1.5]), np.array([[0.0, 1.0], [-2.0, 0.0]])
+    by_t0, by_t1 = wg.jit(wg.jacrev(end))(times).T
+    np.testing.assert_allclose(by_t1, oscillator(1.5, end(times), 2.0), rtol=1e-4)
+    np.testing.assert_allclose(by_t0, -scipy.linalg.expm(1.3 * matrix) @ oscillator(0.2, START, 2.0), rtol=1e-4)
+
+
+@pytest.mark.parametrize(("method", "order"), [("Euler", 1), ("Heun", 2), ("RK4", 4), ("Verlet", 2)])
+def test_steps_of_one_size_have_their_order(method, order):
+    def end(x, step):
+        swing = lambda t, y: np.stack([y[1], -x[0] * y[0]])
+        return solve_ivp(swing, (0.0, 2.0), x[1:], method, t_eval=[1.03, 2.0], step=step)
+
+    x, times = np.array([1.0, 1.0, 0.0]), np.array([1.03, 2.0])
+    found = end(x, 0.1)
+    evaluations = {"Euler": 1, "Heun": 2, "RK4": 4, "Verlet": 3}[method]
+    assert (found.nfev, found.status) == (1 + 20 * evaluations, 0)
+    want = -0.5 * np.sum(times * np.sin(times)), np.sum(np.cos(times)), np.sum(np.sin(times))
+    gradient = wg.jit(wg.grad(lambda x, step: np.sum(end(x, step).y[0])))
+    errors = [np.linalg.norm(gradient(x, step) - want) for step in (0.1, 0.05)]
+    np.testing.assert_allclose(np.log2(errors[0] / errors[1]), order, atol=0.1)
+
+
+def test_fixed_steps_end_where_states_do():
+    with np.errstate(all="ignore"):
+        blown_up = solve_ivp(lambda t, y: y**2, (0.0, 2.0), [1.0], "RK4", step=0.01)
+    assert blown_up.status == -1
+    assert blown_up.message.startswith("The state is infinite or not a number after the step at t = 1.0")
 
 
 def halved_logistic(x):
@@ -422,13 +461,13 @@ def halved_logistic(x):
     return odds / (1 + odds)
 
 
-def logistic_by_radau(x, halved):
+def stiff_logistic(method, x, halved):
     """Return the end of y' = k y (1 - y), whose state may be halved where it gets to a half."""
     event = lambda t, y: y[0] - 0.5
     event.direction = 1
     event.reset = lambda t, y: 0.5 * y
     slope = lambda t, y: x[0] * y * (1 - y)
-    options = {"t_eval": [2.0], "rtol": 1e-8, "atol": 1e-8, "method": "Radau"}
+    options = {"t_eval": [2.0], "rtol": 1e-8, "atol": 1e-8, "method": method}
     return solve_ivp(slope, (0.0, 2.0), x[1:], events=event if halved else None, **options).y[0, 0]
 
 

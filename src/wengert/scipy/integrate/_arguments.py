@@ -23,7 +23,7 @@ from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.tensor import Tensor
 from wengert.creation import asarray
 from wengert.errors import ShapeError, UsageError
-from wengert.scipy.integrate._methods import WITH_JACOBIAN
+from wengert.scipy.integrate._methods import FIXED, WITH_JACOBIAN
 from wengert.scipy.integrate._programs import NAME, jacobian_matrix
 
 LEAST_RTOL = 100 * float(np.finfo(float).eps)
@@ -111,6 +111,26 @@ def step_sizes(max_step: Any, first_step: Any, t0: Any, t1: Any) -> tuple[Any, A
         raise UsageError(NAME, given, "a step within the interval is needed", "Leave it out")
     found = [0.0 if x is None else float(x) if isinstance(x, int | float) else x for x in (max_step, first_step)]
     return found[0], found[1]
+
+
+def fixed_size(step: Any, method: str, size: int, max_step: Any, first_step: Any) -> Any:
+    """Return the size of all steps as a number, None for methods that choose it."""
+    if (step is None) is (method in FIXED):
+        given = f"step={shown(step)} for method {method!r}"
+        one = "the size of its steps" if step is None else f"a method of steps of one size, {' or '.join(FIXED)},"
+        remedy = "Pass step=0.01, say" if step is None else "Leave step out, or pass first_step and max_step"
+        raise UsageError(NAME, given, f"{one} is needed", remedy)
+    if step is None:
+        return None
+    if first_step is not None or not np.all(np.isinf(max_step)):
+        raise UsageError(NAME, "first_step or max_step beside step", "step alone is needed", "Leave them out")
+    require_one_number(NAME, "step", step)
+    require_finite(NAME, "step", step)
+    positive(NAME, "step", step, zero=False)
+    if method == "Verlet" and size % 2:
+        given = f"a state of {size} numbers for method 'Verlet'"
+        raise ShapeError(NAME, given, "positions, then as many velocities, are needed", "Pass np.concatenate([q, v])")
+    return float(step) if isinstance(step, int | float) else step
 
 
 def most_steps(max_steps: Any) -> int:

@@ -18,6 +18,7 @@ from wengert.control.while_loop import fori_loop
 from wengert.core.diagnostics.argument_checks import as_items, as_whole, require_callable, shown
 from wengert.creation import asarray
 from wengert.errors import ShapeError, UsageError
+from wengert.scipy.integrate._implicit import ImplicitMethod
 from wengert.scipy.integrate._steps import TOO_MANY, Method, Step, Walk, interpolated, least_size
 from wengert.scipy.integrate._tableaux import Slope
 from wengert.transforms.forward import jvp
@@ -196,7 +197,7 @@ class EventFunctions:
         failure = np.where(any_stops & (failure == 0) & (after.attempts >= most), TOO_MANY, failure)
         walk = after._replace(t=time, y=state, failure=np.where(ends, EVENT, failure))
         if any(self.settings.resets):
-            walk, values = self.restarted(slope, walk, values, any_stops & ~ends, first, direction)
+            walk, values = self.restarted(slope, method, walk, values, any_stops & ~ends, first, direction)
         now = happened[:, None] & (before.counts[:, None] == np.arange(self.settings.most))
         kept = [
             np.where(now, times[:, None], before.times),
@@ -214,7 +215,7 @@ class EventFunctions:
         return np.where(in_place, before.stuck + 1, np.where(good, 0, before.stuck))
 
     def restarted(
-        self, slope: Slope, walk: Walk, values: Any, stopped: Any, first: Any, direction: Any
+        self, slope: Slope, method: Method, walk: Walk, values: Any, stopped: Any, first: Any, direction: Any
     ) -> tuple[Walk, Any]:
         """Return where an integration goes on whose state an event changes, and values whose signs are those after."""
         state = walk.y
@@ -231,5 +232,7 @@ class EventFunctions:
         now, change = jvp(lambda t, y: self.values(t, y), held, (np.ones(()), rate))
         at_zero = np.arange(len(self)) == first  # there, the rate has the sign of what comes
         fresh = stop_gradient(np.where(at_zero, change * direction, now))
-        memory = walk.memory.restarted(stopped) if walk.memory else ()
-        return walk._replace(y=state, f=f, memory=memory), np.where(stopped, fresh, values)
+        walk = walk._replace(y=state, f=f)
+        if isinstance(method, ImplicitMethod):
+            walk = method.restart(slope, walk, direction, stopped)
+        return walk, np.where(stopped, fresh, values)

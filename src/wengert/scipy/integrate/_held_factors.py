@@ -71,3 +71,20 @@ def moving_with(value: Any, mover: Any) -> Any:
 
 moving_with.defvjp(lambda value, mover: (value, ()), lambda _, ct: (None, ct))
 moving_with.defjvp(lambda primals, tangents: (primals[0], tangents[1]))
+
+
+def moving_root(equations: Callable[[Any], tuple[Any, Any]], root: Any) -> Any:
+    """Return a root of equations with the derivatives that these give it, to the third order.
+
+    These are of two of Newton's steps with one set of factors, held constant, whose values are not used.
+
+    Args:
+        equations: gives the residual of shape (n,), and its Jacobian.
+        root: where the residual is 0, of shape (n,).
+    """
+    residual, matrix = equations(root)
+    factors = held_factors(matrix)
+    once = root - solve_by_factors(factors, matrix, residual - stop_gradient(residual))
+    residual, matrix = equations(moving_with(root, once))
+    twice = moving_with(root, once) - solve_by_factors(factors, matrix, residual - stop_gradient(residual))
+    return moving_with(root, twice)

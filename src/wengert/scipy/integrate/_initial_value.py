@@ -15,6 +15,7 @@ from wengert.scipy.integrate._arguments import (
     arguments,
     as_state,
     ends_of,
+    fixed_size,
     jacobian_of,
     mass_matrix,
     most_steps,
@@ -47,6 +48,7 @@ def solve_ivp(
     atol: Any = 1e-6,
     jac: Any = None,
     mass: Any = None,
+    step: Any = None,
     first_step: Any = None,
     max_step: Any = np.inf,
     max_steps: int = 1_000_000,
@@ -68,7 +70,9 @@ def solve_ivp(
         fun: `fun(t, y, *args)` gives the slope: an array or a list like `y`.
         t_span: (t0, t1), where to begin and to end.
         y0: the initial state, of shape (n,); integers as floats.
-        method: "RK23", "RK45", "DOP853" (SciPy's), "Tsit5"; for stiff equations "Radau" (SciPy's), "Rodas5P".
+        method: "RK23", "RK45", "DOP853" (SciPy's), "Tsit5"; for stiff equations "Radau", "BDF" (SciPy's), "Rodas5P",
+            "Kvaerno5"; with steps of one size "Euler", "Heun", "RK4", and "Verlet", for positions and as many
+            velocities, whose slopes depend on the other half alone.
         t_eval: times of output in order, of shape (m,). By default those of the steps, of which no one knows how many
             there are; so `jit` and `vmap` need it: `t_eval=[t1]` for the end alone.
         dense_output: whether `sol` is the solution as a function of time.
@@ -80,10 +84,12 @@ def solve_ivp(
         args: further arguments of `fun`, in any containers.
         rtol: the relative tolerance of errors of a step.
         atol: the absolute tolerance, a number or of shape (n,).
-        jac: for "Radau" the Jacobian of `fun` by y, of shape (n, n), or `jac(t, y, *args)` that gives it. By default it
-            is derived, and exact. Steps depend on it, results and derivatives by no more than their tolerance.
+        jac: for "Radau", "BDF" and "Kvaerno5" the Jacobian of `fun` by y, of shape (n, n), or `jac(t, y, *args)` that
+            gives it. By default it is derived, and exact. Steps depend on it, results and derivatives by no more than
+            their tolerance.
         mass: the matrix M of M y' = fun(t, y), of shape (n, n), for "Rodas5P"; a singular one makes equations
             without a slope of algebraic ones, which `y0` has to satisfy within ten tolerances.
+        step: the size of all steps for methods of one size, save the last, which ends at t1.
         first_step: the size of the first step; by default it is chosen.
         max_step: the largest size of a step.
         max_steps: how many steps may be tried.
@@ -125,15 +131,15 @@ def solve_ivp(
     require_flag(NAME, dense_output=dense_output, vectorized=vectorized)
     if not isinstance(method, str) or method not in METHODS:
         needed = f"one of {', '.join(METHODS)} is needed"
-        stiff = isinstance(method, str) and method in ("BDF", "LSODA")
-        remedy = "Pass method='Radau' or 'Rodas5P', which are for stiff equations" if stiff else "Pass its name"
+        action = "Pass method='BDF' for large systems, 'Rodas5P' for others, which both serve stiff equations"
+        remedy = action if isinstance(method, str) and method == "LSODA" else "Pass its name"
         raise UsageError(NAME, f"{shown(method)} for method", needed, remedy)
     t0, t1 = ends_of(t_span)
     state = as_state(y0)
     times = None if t_eval is None else output_times(t_eval, t0, t1)
-    control = Control(
-        *tolerances(rtol, atol, state.shape[0]), *step_sizes(max_step, first_step, t0, t1), most_steps(max_steps)
-    )
+    size = fixed_size(step, method, state.shape[0], max_step, first_step)
+    sizes = step_sizes(max_step, first_step, t0, t1) if size is None else (size, size)
+    control = Control(*tolerances(rtol, atol, state.shape[0]), *sizes, most_steps(max_steps))
     functions, resets, settings = settings_of(events)
     jacobian = jacobian_of(jac, method, state)
     masses = mass_matrix(mass, method, state.shape[0])
@@ -141,10 +147,11 @@ def solve_ivp(
     values = fun, arguments(args), (masses, algebraic), functions, resets, jacobian
     ends = t0, t1
     dense = bool(dense_output) or bool(functions and times is not None)
-    options = Options(method, first_step is not None, dense, bool(vectorized), memory_budget, settings)
+    chosen = first_step is not None or size is not None
+    options = Options(method, chosen, dense, bool(vectorized), memory_budget, settings)
 
     def look_beside(walk: Walk) -> None:
-        if masses is None:
+        if masses is None and size is None:
             warn_if_unseen(
                 walk,
                 lambda: [state, *OuterValues(values).leaves],

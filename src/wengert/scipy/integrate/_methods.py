@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+from wengert.scipy.integrate._bdf import BackwardDifferences
+from wengert.scipy.integrate._esdirk import Kvaerno
+from wengert.scipy.integrate._fixed_steps import FIXED, fixed_step_method
+from wengert.scipy.integrate._implicit import ImplicitMethod
 from wengert.scipy.integrate._radau import Radau
 from wengert.scipy.integrate._rosenbrock import Rosenbrock
 from wengert.scipy.integrate._steps import OneStepMethod
 from wengert.scipy.integrate._tableaux import tableau
 
+__all__ = ["FIXED", "METHODS", "WITH_JACOBIAN", "AnyMethod", "method_named"]
+
 EXPLICIT = ("RK23", "RK45", "DOP853", "Tsit5")
-WITH_JACOBIAN = ("Radau",)
+IMPLICIT = {"Radau": Radau, "BDF": BackwardDifferences, "Kvaerno5": Kvaerno}
+WITH_JACOBIAN = tuple(IMPLICIT)
 """Those that take the user's."""
-METHODS = (*EXPLICIT, *WITH_JACOBIAN, "Rodas5P")
+AnyMethod = OneStepMethod | ImplicitMethod
+METHODS = (*EXPLICIT, *WITH_JACOBIAN, "Rodas5P", *FIXED)
 
 
-def method_named(name: str, mass: Any = None, jacobian: Any = None) -> OneStepMethod | Radau:
+def method_named(name: str, mass: Any = None, jacobian: Any = None) -> AnyMethod:
     """Return a method; one for M y' = f(t, y), if a mass matrix is given; the Jacobian, if the user gives it."""
-    if name == "Radau":
-        return Radau(jacobian)
+    if name in WITH_JACOBIAN:
+        return IMPLICIT[name](jacobian)
+    if name in FIXED:
+        return fixed_step_method(name)
     return tableau(name) if name in EXPLICIT else Rosenbrock(mass)

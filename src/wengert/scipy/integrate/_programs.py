@@ -15,9 +15,9 @@ from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, WengertError
 from wengert.scipy.integrate._algebraic import checked_start
 from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings, Found, Watched
-from wengert.scipy.integrate._methods import method_named
-from wengert.scipy.integrate._radau import Radau
-from wengert.scipy.integrate._steps import Control, OneStepMethod, Step, Walk, begin, goes_on, interpolated, try_step
+from wengert.scipy.integrate._implicit import ImplicitMethod
+from wengert.scipy.integrate._methods import AnyMethod, method_named
+from wengert.scipy.integrate._steps import Control, Step, Walk, begin, goes_on, interpolated, try_step
 from wengert.transforms.jit import jit
 from wengert.transforms.outer_values import FunctionCache, OuterValues
 from wengert.transforms.reverse import stop_gradient
@@ -106,7 +106,7 @@ class Equation(NamedTuple):
     """
 
     slope: RightHandSide
-    method: OneStepMethod | Radau
+    method: AnyMethod
     events: EventFunctions
     options: Options
     algebraic: Any = None
@@ -117,8 +117,8 @@ class Equation(NamedTuple):
         walk = begin(self.slope, self.method, t0, t1, y0, control, chosen)
         if self.algebraic is not None:
             walk = checked_start(self.slope, walk, self.algebraic, control)
-        if isinstance(self.method, Radau):
-            walk = walk._replace(memory=self.method.first_memory(self.slope, walk, chosen))
+        if isinstance(self.method, ImplicitMethod):
+            walk = self.method.start(self.slope, walk, np.sign(stop_gradient(t1) - stop_gradient(t0)), chosen)
         return self.events.watch(walk) if len(self.events) else walk
 
     def advance(self, before: State, t1: Any, control: Control) -> Advance:
@@ -133,7 +133,7 @@ class Equation(NamedTuple):
 
     def attempt(self, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
         """Take a step, which is accepted or not."""
-        if isinstance(self.method, Radau):
+        if isinstance(self.method, ImplicitMethod):
             return self.method.try_step(self.slope, walk, t1, control)
         return try_step(self.slope, self.method, walk, t1, control)
 

@@ -11,6 +11,7 @@ of SciPy's class.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,8 @@ import numpy as np
 from wengert.control.cond import cond
 from wengert.control.while_loop import while_loop
 from wengert.scipy._linear_algebra import lu_factor, lu_solve
-from wengert.scipy.integrate._held_factors import held_factors, moving_with, solve_by_factors
+from wengert.scipy.integrate._held_factors import moving_root
+from wengert.scipy.integrate._implicit import ImplicitMethod, newton_progress, newton_tolerance
 from wengert.scipy.integrate._steps import TOO_MANY, TOO_SMALL, Control, Counts, Step, Walk, least_size
 from wengert.scipy.integrate._tableaux import Slope, combination, root_mean_square
 from wengert.transforms.jacobian import jacfwd
@@ -63,7 +65,6 @@ POWERS = np.array(
 """What stages weigh in the coefficients of the continuous extension."""
 MOST_ITERATIONS = 6
 LARGEST_FACTOR, SMALLEST_FACTOR = 10.0, 0.2
-EPS = float(np.finfo(float).eps)
 
 
 class Memory(NamedTuple):
@@ -97,16 +98,6 @@ class Memory(NamedTuple):
     missed: Any
     counts: Counts
 
-    def restarted(self, where: Any) -> Memory:
-        """Return what the first step after a change of the state knows."""
-        zeros = [np.where(where, 0.0, x) for x in (self.stages, self.length, self.size_before)]
-        known = self._replace(stages=zeros[0], length=zeros[1], size_before=zeros[2])
-        return known._replace(
-            current=self.current & np.logical_not(where),
-            to_renew=self.to_renew | where,
-            usable=self.usable & np.logical_not(where),
-        )
-
 
 class Iteration(NamedTuple):
     """Hold where Newton's method is: stages, these by eigenvectors, and how fast it converges."""
@@ -120,38 +111,36 @@ class Iteration(NamedTuple):
     over: Any
 
 
-class Radau(NamedTuple):
-    """Be the method.
-
-    Attributes:
-        jacobian: the user's function of time and state, or matrix; None if it is to be derived.
-    """
-
-    jacobian: Any = None
-    order: int = 3
-    more: Any = None
+@dataclass(frozen=True)
+class Radau(ImplicitMethod):
+    """Be the method."""
 
     @property
-    def is_constant(self) -> bool:
-        """Whether the Jacobian is a given matrix."""
-        return self.jacobian is not None and not callable(self.jacobian)
+    def order(self) -> int:
+        """The order by which the first size is chosen."""
+        return 3
 
-    def jacobian_at(self, slope: Slope, t: Any, y: Any) -> Any:
-        """Return the Jacobian of the slope by the state, held constant."""
-        if self.jacobian is None:
-            return stop_gradient(jacfwd(lambda state: slope(t, state))(y))
-        return stop_gradient(self.jacobian(t, y) if callable(self.jacobian) else self.jacobian)
-
-    def first_memory(self, slope: Slope, walk: Walk, chosen: bool) -> Memory:
-        """Return what the first step knows; `chosen` says that the user gave its size."""
-        t, y = stop_gradient((walk.t, walk.y))
-        n = y.shape[0]
+    def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool) -> Walk:
+        """Return where an integration begins, with what its first step knows."""
+        n = walk.y.shape[0]
         pivots = np.arange(n, dtype=np.int32)
         factors, pair = (np.eye(n), pivots), (np.eye(n, dtype=complex), pivots)
-        jacobian = self.jacobian_at(slope, t, y)
-        counts = Counts(1 if chosen else 2, 0 if self.is_constant else 1, 0)
+        jacobian = self.jacobian_at(slope, *stop_gradient((walk.t, walk.y)))
         nothing = (np.zeros((3, n)), 0.0, 0.0, 0.0, 0.0)
-        return Memory(jacobian, True, False, factors, pair, False, *nothing, False, counts)
+        counts = self.first_counts(chosen)
+        return walk._replace(memory=Memory(jacobian, True, False, factors, pair, False, *nothing, False, counts))
+
+    def restart(self, slope: Slope, walk: Walk, direction: Any, where: Any) -> Walk:
+        """Return where an integration goes on, with what the first step after a change of the state knows."""
+        memory = walk.memory
+        zeros = [np.where(where, 0.0, x) for x in (memory.stages, memory.length, memory.size_before)]
+        known = memory._replace(stages=zeros[0], length=zeros[1], size_before=zeros[2])
+        known = known._replace(
+            current=known.current & np.logical_not(where),
+            to_renew=known.to_renew | where,
+            usable=known.usable & np.logical_not(where),
+        )
+        return walk._replace(memory=known)
 
     def try_step(self, slope: Slope, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
         """Make one attempt at a step; see `wengert.scipy.integrate._steps.try_step`."""
@@ -267,7 +256,7 @@ def factors_for(h: Any, jacobian: Any) -> tuple[Any, Any]:
 
 def iterate(slope: Slope, memory: Memory, t: Any, y: Any, h: Any, scale: Any, rtol: Any) -> Iteration:
     """Find the stages of a step by Newton's method, from those that the last one extends to."""
-    tolerance = np.max(np.maximum(10 * EPS / rtol, np.minimum(0.03, np.sqrt(rtol))))
+    tolerance = newton_tolerance(rtol)
     places = np.array(PLACES)[:, None]
     ahead = 1.0 + h * places / np.where(memory.length == 0, 1.0, memory.length)
     powers = np.concatenate([ahead, ahead * ahead, ahead * ahead * ahead], axis=1)
@@ -283,13 +272,10 @@ def iterate(slope: Slope, memory: Memory, t: Any, y: Any, h: Any, scale: Any, rt
         second = lu_solve(memory.pair, both, check_finite=False)
         change = np.stack([first, second.real, second.imag])
         norm = root_mean_square((change / scale).reshape(-1))
-        known = now.rounds > 0
-        rate = np.where(known, norm / np.where(now.norm == 0, 1.0, now.norm), 0.0)
-        left = np.where(rate >= 1, np.inf, rate / np.where(rate >= 1, 1.0, 1.0 - rate) * norm)
-        hopeless = known & np.logical_not(rate ** (MOST_ITERATIONS - 1 - now.rounds) * left <= tolerance)
+        rate, hopeless, converged = newton_progress(norm, now.norm, now.rounds, MOST_ITERATIONS, tolerance)
         failed = hopeless | np.logical_not(np.all(np.isfinite(slopes)))
         parts = np.where(failed, now.parts, now.parts + change)
-        converged = np.logical_not(failed) & ((norm == 0) | (known & (left < tolerance)))
+        converged = converged & np.logical_not(failed)
         rounds = now.rounds + 1
         over = failed | converged | (rounds >= MOST_ITERATIONS)
         return Iteration(TO_STAGES @ parts, parts, norm, rate, rounds, converged, over)
@@ -338,10 +324,4 @@ def moving_stages(slope: Slope, t: Any, y: Any, h: Any, stages: Any) -> Any:
         blocks = STAGES[:, None, :, None] * np.swapaxes(jacobians, 0, 1)[None]
         return (z - h * (STAGES @ slopes)).reshape(-1), np.eye(3 * n) - h * blocks.reshape(3 * n, 3 * n)
 
-    start = stages.reshape(-1)
-    residual, matrix = equations(start)
-    factors = held_factors(matrix)
-    once = start - solve_by_factors(factors, matrix, residual - stop_gradient(residual))
-    residual, matrix = equations(moving_with(start, once))
-    twice = moving_with(start, once) - solve_by_factors(factors, matrix, residual - stop_gradient(residual))
-    return moving_with(start, twice).reshape(3, n)
+    return moving_root(equations, stages.reshape(-1)).reshape(3, n)

@@ -12,7 +12,7 @@ from wengert.scipy.integrate._dense_output import OdeSolution
 from wengert.scipy.integrate._events import ACCUMULATION, EVENT, Watched
 from wengert.scipy.integrate._methods import method_named
 from wengert.scipy.integrate._programs import Options, walk_of
-from wengert.scipy.integrate._steps import INCONSISTENT, TOO_MANY, TOO_SMALL, Counts, Walk
+from wengert.scipy.integrate._steps import INCONSISTENT, NOT_FINITE, TOO_MANY, TOO_SMALL, Counts, Walk
 
 MESSAGES = {
     0: "The solver successfully reached the end of the integration interval.",
@@ -21,6 +21,7 @@ MESSAGES = {
     EVENT: "A termination event occurred.",
     ACCUMULATION: "Events accumulate at t = {t:.16g}: the state was changed again and again without a step in time. "
     "End the interval before it, or end the integration by a further event.",
+    NOT_FINITE: "The state is infinite or not a number after the step at t = {t:.16g}; a smaller step may help.",
     TOO_MANY: "The solver took max_steps steps without reaching the end of the integration interval.",
 }
 

@@ -17,7 +17,9 @@ from wengert.scipy.integrate._tableaux import Slope, root_mean_square
 from wengert.transforms.reverse import stop_gradient
 
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0
-TOO_SMALL, TOO_MANY, INCONSISTENT = 1, 2, 5
+ROUNDING = 1e-9
+"""The part of steps of one size that is left out at the end, as that of rounding errors of times."""
+TOO_SMALL, TOO_MANY, INCONSISTENT, NOT_FINITE = 1, 2, 5, 6
 """What ended an integration before its end, or before it began."""
 
 
@@ -44,6 +46,10 @@ class Method(Protocol):
 
 class OneStepMethod(Method, Protocol):
     """Be a method whose steps know nothing of those before, and whose error estimate alone tells how they go on."""
+
+    @property
+    def error(self) -> Any:
+        """The weights of the error estimate, or whatever tells that there is one; None for steps of one size."""
 
     @property
     def evaluations(self) -> int:
@@ -154,17 +160,23 @@ def try_step(slope: Slope, method: OneStepMethod, walk: Walk, t1: Any, control: 
     size = np.where(walk.rejected, size, np.maximum(np.minimum(size, control.max_step), least))
     lost = ~(size >= least)  # of NaN, too
     end = now + size * direction
-    end = np.where(direction * (end - bound) >= 0, t1, end)
+    over = direction * (end - bound)
+    end = np.where((over >= 0) if method.error is not None else (over >= -ROUNDING * size), t1, end)
     h = end - walk.t
     slopes, state, last = method.stages(slope, walk.t, walk.y, walk.f, h)
     held = [stop_gradient(x) for x in slopes]
     scale = control.atol + np.maximum(np.abs(stop_gradient(walk.y)), np.abs(stop_gradient(state))) * control.rtol
     norm = method.error_norm(held, scale, stop_gradient(h))
     good = (norm < 1) & ~lost
-    size = np.abs(stop_gradient(h)) * change_of_size(norm, walk.rejected, method.order)
+    failure: Any = 0
+    if method.error is None:
+        good = np.logical_not(lost) & np.all(np.isfinite(stop_gradient(state)))
+        failure = np.where(good, 0, NOT_FINITE)
+    else:
+        size = np.abs(stop_gradient(h)) * change_of_size(norm, walk.rejected, method.order)
     t, y, f = (np.where(good, new, old) for new, old in ((end, walk.t), (state, walk.y), (last, walk.f)))
     attempts = walk.attempts + np.where(lost, 0, 1)
-    failure = np.where(lost, TOO_SMALL, np.where(attempts >= control.most, TOO_MANY, 0))
+    failure = np.where(lost, TOO_SMALL, np.where((failure == 0) & (attempts >= control.most), TOO_MANY, failure))
     done = good & (stop_gradient(end) == bound)
     step = Step(walk.t, walk.y, h, state, tuple(slopes))
     largest = np.where(good, np.maximum(walk.largest_error, norm), walk.largest_error)

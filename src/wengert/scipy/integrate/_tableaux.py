@@ -25,7 +25,8 @@ class Tableau(NamedTuple):
         c: where the stages are, as parts of the step.
         a: their weights, a row for each stage.
         b: the weights of the step.
-        error: weights of the error estimate, that of the slope at the end last; of two estimates, a pair.
+        error: weights of the error estimate, that of the slope at the end last; of two estimates, a pair; None for
+            steps of one size.
         order: of the error estimate.
         extension: weights of the powers 1, 2, ... of the part of the step, a row for each stage.
         more: rows and places of the further stages that the extension of DOP853 has.
@@ -60,6 +61,8 @@ class Tableau(NamedTuple):
 
     def error_norm(self, slopes: Sequence[Any], scale: Any, h: Any) -> Any:
         """Return the norm of the error estimate; below 1 the step is good."""
+        if self.error is None:
+            return 0.0
         if not isinstance(self.error, tuple):
             return root_mean_square(h * combination(self.error, slopes) / scale)
         third, fifth = (sum_of_squares(combination(weights, slopes) / scale) for weights in self.error)

@@ -1,0 +1,349 @@
+"""A method for stiff equations and large systems: backward differences of order 1 to 5, with the steps of SciPy's.
+
+A step solves one system of n numbers. It begins with differences of the states before, as if these were those of equal
+steps; where sizes change they are those of the same polynomial. Sizes, orders and times are held constant; differences
+move with what the slope reads, and so does the state, by the equation that it solves.
+
+Source: L. F. Shampine and M. W. Reichelt, The MATLAB ODE suite, SIAM J. Sci. Comput. 18, 1997; the choice of steps and
+orders is that of SciPy's class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.control.cond import cond
+from wengert.control.while_loop import while_loop
+from wengert.creation import asarray
+from wengert.scipy._linear_algebra import lu_factor, lu_solve
+from wengert.scipy.integrate._held_factors import moving_root
+from wengert.scipy.integrate._implicit import ImplicitMethod, at_held_time, newton_progress, newton_tolerance
+from wengert.scipy.integrate._steps import TOO_MANY, TOO_SMALL, Control, Counts, Step, Walk, least_size
+from wengert.scipy.integrate._tableaux import Slope, combination, root_mean_square
+from wengert.transforms.jacobian import jacfwd
+from wengert.transforms.reverse import stop_gradient
+
+HIGHEST, MOST_ITERATIONS = 5, 4
+LARGEST_FACTOR, SMALLEST_FACTOR = 10.0, 0.2
+KAPPA = np.array([0, -0.1850, -1 / 9, -0.0823, -0.0415, 0])
+GAMMA = np.array([0, *np.cumsum(1 / np.arange(1, HIGHEST + 1))])
+ALPHA = (1 - KAPPA) * GAMMA
+ERROR = KAPPA * GAMMA + 1 / np.arange(1, HIGHEST + 2)
+ROWS = np.arange(HIGHEST + 3)[:, None]
+"""The orders of differences."""
+KNOWN = (np.arange(HIGHEST + 1)[:, None] >= ROWS.T).astype(float)
+"""For each order of the method, which differences make up the predicted state."""
+WEIGHTS = np.pad(GAMMA / np.where(ALPHA == 0, 1.0, ALPHA)[:, None], ((0, 0), (0, 2))) * KNOWN
+"""What they weigh in the equation of a step."""
+
+
+def polynomials() -> list[list[float]]:
+    """Return what each difference weighs in the coefficients of the continuous extension, of x, x**2, ..."""
+    x = np.polynomial.Polynomial([0.0, 1.0])
+    found, product = [], x - 1.0
+    for j in range(1, HIGHEST + 1):
+        found.append(np.pad(product.coef[1:], (0, HIGHEST - j)).tolist())
+        product = product * (x - 1.0 + j) / (j + 1.0)
+    return found
+
+
+EXTENSION = polynomials()
+
+
+class Memory(NamedTuple):
+    """Hold what a step knows from those before; of it, differences alone are differentiated.
+
+    Attributes:
+        jacobian: of the slope by the state.
+        current: whether it is that at the state where the present step ends.
+        to_renew: whether it is to be made anew.
+        factors: of the matrix of Newton's method.
+        usable: whether these are those for the next attempt.
+        differences: of the states before, of shape (8, n), a row for each order.
+        length: the size of the steps that they are of.
+        order: of the method.
+        equal: how many steps of that size there were.
+        counts: of evaluations.
+    """
+
+    jacobian: Any
+    current: Any
+    to_renew: Any
+    factors: Any
+    usable: Any
+    differences: Any
+    length: Any
+    order: Any
+    equal: Any
+    counts: Counts
+
+
+class Trial(NamedTuple):
+    """Hold an attempt at a step: when it begins and ends, its size with its sign, and the differences for that.
+
+    Attributes:
+        lost: whether sizes are too small.
+        cut: whether it was made shorter, to end where the integration does.
+        equal: how many steps of the same size there were.
+        size: that which was to be tried.
+    """
+
+    now: Any
+    end: Any
+    h: Any
+    differences: Any
+    lost: Any
+    cut: Any
+    equal: Any
+    size: Any
+
+
+class Iteration(NamedTuple):
+    """Hold where Newton's method is: how far the state is from the predicted one, and how fast it converges."""
+
+    change: Any
+    norm: Any
+    rounds: Any
+    converged: Any
+    over: Any
+
+
+@dataclass(frozen=True)
+class BackwardDifferences(ImplicitMethod):
+    """Be the method."""
+
+    @property
+    def order(self) -> int:
+        """The order by which the first size is chosen."""
+        return 1
+
+    def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool) -> Walk:
+        """Return where an integration begins, with what its first step knows."""
+        n = walk.y.shape[0]
+        jacobian = self.jacobian_at(slope, *stop_gradient((walk.t, walk.y)))
+        factors = np.eye(n), np.arange(n, dtype=np.int32)
+        size = stop_gradient(walk.size)
+        y = at_held_time(slope, walk.t, walk.y)
+        differences = first_differences(slope, stop_gradient(walk.t), y, size * direction)
+        counts = self.first_counts(chosen)
+        memory = Memory(jacobian, True, False, factors, False, differences, size, 1, 0, counts)
+        return walk._replace(t=stop_gradient(walk.t), y=y, memory=memory)
+
+    def restart(self, slope: Slope, walk: Walk, direction: Any, where: Any) -> Walk:
+        """Return where an integration goes on, with what the first step after a change of the state knows."""
+        memory, size = walk.memory, stop_gradient(walk.size)
+        t = np.where(where, stop_gradient(walk.t), walk.t)
+        y = np.where(where, at_held_time(slope, walk.t, walk.y), walk.y)
+        fresh = first_differences(slope, t, y, size * direction)
+        memory = memory._replace(
+            current=memory.current & np.logical_not(where),
+            to_renew=memory.to_renew | (where & (not self.is_constant)),
+            usable=memory.usable & np.logical_not(where),
+            differences=np.where(where, fresh, memory.differences),
+            length=np.where(where, size, memory.length),
+            order=np.where(where, 1, memory.order),
+            equal=np.where(where, 0, memory.equal),
+        )
+        return walk._replace(t=t, y=y, memory=memory)
+
+    def try_step(self, slope: Slope, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
+        """Make one attempt at a step; see `wengert.scipy.integrate._steps.try_step`."""
+        trial = trial_of(walk, t1, control)
+        memory = self.prepared(slope, walk.memory, trial)
+        order = memory.order
+        found = iterate(slope, memory, trial, control)
+        change = moving_change(slope, trial, order, np.where(found.converged, found.change, 0.0))
+        held = stop_gradient(change)
+        state = known_sum(KNOWN, order, stop_gradient(trial.differences)) + held
+        scale = control.atol + control.rtol * np.abs(state)
+        norm = root_mean_square(of_order(ERROR, order) * held / scale)
+        good = found.converged & (norm <= 1) & np.logical_not(trial.lost)
+        again = np.logical_not(found.converged) & np.logical_not(memory.current)
+        safety = 0.9 * (2 * MOST_ITERATIONS + 1) / (2 * MOST_ITERATIONS + found.rounds)
+        differences = after_step(trial.differences, change, order)
+        chosen, factor = next_order(stop_gradient(differences), order, norm, scale)
+        renewed = trial.equal + 1 > order
+        chosen = np.where(good & renewed, chosen, order)
+        grown = np.where(renewed, np.minimum(LARGEST_FACTOR, safety * factor), 1.0)
+        power = np.where(norm == 0, 1.0, norm) ** (-1.0 / (order + 1))
+        shrunk = np.where(found.converged, np.maximum(SMALLEST_FACTOR, safety * power), 0.5)
+        length = np.abs(stop_gradient(trial.h))
+        size = np.where(again, trial.size, length * np.where(good, grown, shrunk))
+        counts = memory.counts._replace(slopes=memory.counts.slopes + found.rounds)
+        before = walk.memory
+        after = memory._replace(
+            current=np.where(good, self.is_constant, memory.current),
+            to_renew=again,
+            usable=np.where(good, np.logical_not(renewed), found.converged),
+            differences=np.where(good, differences, before.differences),
+            length=np.where(good, length, before.length),
+            order=chosen,
+            equal=np.where(good, trial.equal + 1, 0),
+            counts=Counts(*(np.where(trial.lost, x, y) for x, y in zip(before.counts, counts, strict=True))),
+        )
+        after = after._replace(equal=np.where(good & renewed, 0, np.where(again, before.equal, after.equal)))
+        rows = np.where(chosen >= ROWS, differences, 0.0)
+        step = Step(trial.now, walk.y, trial.h, differences[0], tuple(rows[i] for i in range(1, HIGHEST + 1)))
+        done = good & (stop_gradient(trial.end) == stop_gradient(t1))
+        attempts = walk.attempts + np.where(trial.lost, 0, 1)
+        failure = np.where(trial.lost, TOO_SMALL, np.where(attempts >= control.most, TOO_MANY, 0))
+        largest = np.where(good, np.maximum(walk.largest_error, norm), walk.largest_error)
+        t, y = np.where(good, trial.end, walk.t), np.where(good, differences[0], walk.y)
+        failure = np.where(done, 0, failure)
+        return Walk(t, y, walk.f, size, np.logical_not(good), attempts, failure, after, largest), step
+
+    def prepared(self, slope: Slope, memory: Memory, trial: Trial) -> Memory:
+        """Return what is known with a Jacobian and factors that can be used."""
+        jacobian, counts = memory.jacobian, memory.counts
+        end, differences, h = stop_gradient((trial.end, trial.differences, trial.h))
+        usable = memory.usable & np.logical_not(trial.cut | memory.to_renew)
+        if not self.is_constant:
+            counts = counts._replace(jacobians=counts.jacobians + memory.to_renew)
+            place = known_sum(KNOWN, memory.order, differences)
+            jacobian = cond(
+                memory.to_renew,
+                lambda t, y, _: self.jacobian_at(slope, t, y),
+                lambda _t, _y, old: old,
+                end,
+                place,
+                jacobian,
+            )
+        factors = cond(
+            usable,
+            lambda _c, _jacobian, factors: factors,
+            lambda c, jacobian, _: lu_factor(np.eye(jacobian.shape[0]) - c * jacobian, check_finite=False),
+            h / of_order(ALPHA, memory.order),
+            jacobian,
+            memory.factors,
+        )
+        counts = counts._replace(factors=counts.factors + np.logical_not(usable))
+        current = memory.current | memory.to_renew
+        return memory._replace(jacobian=jacobian, current=current, factors=factors, counts=counts)
+
+    def extend(self, slope: Slope, t: Any, y: Any, end: Any, h: Any, slopes: Sequence[Any]) -> list[Any]:
+        """Return the coefficients of the continuous extension of a step, those of `basis`."""
+        return [combination(column, slopes) for column in zip(*EXTENSION, strict=True)]
+
+    def basis(self, x: Any) -> list[Any]:
+        """Return the functions of the part of a step that the continuous extension is a sum of."""
+        found = [x]
+        for _ in range(1, HIGHEST):
+            found.append(found[-1] * x)
+        return found
+
+    def at_rest(self, f: Any, h: Any) -> list[Any]:
+        """Return the differences of a step along a slope."""
+        return [h * f, *([0.0 * f] * (HIGHEST - 1))]
+
+
+def of_order(table: Any, order: Any) -> Any:
+    """Return the row of a table for an order, which may be traced."""
+    return asarray(table)[order]
+
+
+def known_sum(table: Any, order: Any, differences: Any) -> Any:
+    """Return the sum of differences with the weights of an order."""
+    return of_order(table, order) @ differences
+
+
+def first_differences(slope: Slope, t: Any, y: Any, h: Any) -> Any:
+    """Return the differences at a state, of which none before is known, for steps of a size."""
+    nothing = np.zeros((HIGHEST + 1, y.shape[0]))
+    return np.concatenate([y[None], h * slope(t, y)[None], nothing])
+
+
+def trial_of(walk: Walk, t1: Any, control: Control) -> Trial:
+    """Return the next attempt at a step."""
+    memory = walk.memory
+    now, bound, size = stop_gradient((walk.t, t1, walk.size))
+    direction = np.sign(bound - now)
+    least = least_size(now, direction)
+    size = np.where(walk.rejected, size, np.maximum(np.minimum(size, control.max_step), least))
+    end = now + size * direction
+    over = direction * (end - bound)
+    end = np.where(over >= 0, t1, end)
+    h = end - now
+    h = np.where(stop_gradient(h) == 0, 1.0, h)  # of lanes that are at the end
+    held = stop_gradient(h)
+    ratio = np.where(over > 0, np.abs(held), size) / memory.length
+    equal = np.where(ratio == 1, memory.equal, 0)
+    ratio = ratio + (h - held) * direction / memory.length
+    differences = of_other_size(memory.differences, memory.order, ratio)
+    return Trial(now, end, h, differences, np.logical_not(size >= least), over > 0, equal, size)
+
+
+def of_other_size(differences: Any, order: Any, ratio: Any) -> Any:
+    """Return the differences that the same polynomial has in steps of another size."""
+    columns = np.arange(HIGHEST + 1)
+
+    def products(ratio: Any) -> Any:
+        rows = [np.ones(HIGHEST + 1)]
+        for i in range(1, HIGHEST + 1):
+            rows.append(rows[-1] * (i - 1 - ratio * columns) / i)
+        return np.stack(rows)
+
+    inside = of_order(KNOWN, order)[: HIGHEST + 1]
+    matrix = (products(ratio) * inside) @ products(1.0)
+    matrix = matrix * (inside * inside[:, None]) + np.eye(HIGHEST + 1) * (1.0 - inside)
+    matrix = np.where(stop_gradient(ratio) == 1, np.eye(HIGHEST + 1) + matrix - stop_gradient(matrix), matrix)
+    return np.concatenate([matrix.T @ differences[: HIGHEST + 1], differences[HIGHEST + 1 :]])
+
+
+def iterate(slope: Slope, memory: Memory, trial: Trial, control: Control) -> Iteration:
+    """Find how far the state at the end of a step is from the predicted one, by Newton's method."""
+    tolerance, order = newton_tolerance(control.rtol), memory.order
+    t, differences, h = stop_gradient((trial.end, trial.differences, trial.h))
+    predicted, psi = known_sum(KNOWN, order, differences), known_sum(WEIGHTS, order, differences)
+    scale = control.atol + control.rtol * np.abs(predicted)
+    c = h / of_order(ALPHA, order)
+
+    def improve(now: Iteration) -> Iteration:
+        f = stop_gradient(slope(t, predicted + now.change))
+        more = lu_solve(memory.factors, c * f - psi - now.change, check_finite=False)
+        norm = root_mean_square(more / scale)
+        _, hopeless, converged = newton_progress(norm, now.norm, now.rounds, MOST_ITERATIONS, tolerance)
+        failed = hopeless | np.logical_not(np.all(np.isfinite(f)))
+        converged = converged & np.logical_not(failed)
+        rounds = now.rounds + 1
+        over = failed | converged | (rounds >= MOST_ITERATIONS)
+        return Iteration(np.where(failed, now.change, now.change + more), norm, rounds, converged, over)
+
+    start = Iteration(np.zeros_like(predicted), 0.0, 0, False, False)
+    found: Iteration = while_loop(lambda now: np.logical_not(now.over), improve, start)
+    return found
+
+
+def moving_change(slope: Slope, trial: Trial, order: Any, change: Any) -> Any:
+    """Return how far the state is from the predicted one, with the derivatives that the equation of a step gives it."""
+    predicted, psi = known_sum(KNOWN, order, trial.differences), known_sum(WEIGHTS, order, trial.differences)
+    c = trial.h / of_order(ALPHA, order)
+
+    def equations(change: Any) -> tuple[Any, Any]:
+        state = predicted + change
+        jacobian = jacfwd(lambda y: slope(trial.end, y))(state)
+        return change + psi - c * slope(trial.end, state), np.eye(len(change)) - c * jacobian
+
+    return moving_root(equations, change)
+
+
+def after_step(differences: Any, change: Any, order: Any) -> Any:
+    """Return the differences at the end of a step, whose state is so far from the predicted one."""
+    used = np.where(order >= ROWS, differences, np.where(order + 1 == ROWS, change, 0.0))
+    sums = np.flip(np.cumsum(np.flip(used, 0), axis=0), 0)
+    above = np.concatenate([differences[:1], differences[:-1]])
+    return np.where(order + 1 >= ROWS, sums, np.where(order + 2 == ROWS, change - above, differences))
+
+
+def next_order(differences: Any, order: Any, norm: Any, scale: Any) -> tuple[Any, Any]:
+    """Return the order that allows the largest next step, and how many times as large as the last that is."""
+    lower = root_mean_square(of_order(ERROR, order - 1) * differences[order] / scale)
+    higher = root_mean_square(of_order(ERROR, np.minimum(order + 1, HIGHEST)) * differences[order + 2] / scale)
+    lower = np.where(order > 1, lower, np.inf)
+    higher = np.where(order < HIGHEST, higher, np.inf)
+    norms = np.stack([lower, norm, higher])
+    factors = np.where(norms == 0, np.inf, np.where(norms == 0, 1.0, norms) ** (-1.0 / (order + np.arange(3))))
+    return order + np.argmax(factors) - 1, np.max(factors)

@@ -1,0 +1,157 @@
+"""An implicit method for stiff equations, one stage after the other: Kvaerno's pair of order 5 and 4.
+
+Each of six stages solves a system of n numbers by Newton's method, all with the factors of one matrix. None of the
+iterations is differentiated: stages move with what their equations read.
+
+Source: A. Kvaerno, Singly diagonally implicit Runge-Kutta methods with an explicit first stage, BIT Numer. Math. 44,
+2004. The continuous extension has order 4, and the slopes of the solution at both ends of a step; its coefficients
+solve the order conditions for each power.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.control.while_loop import while_loop
+from wengert.scipy._linear_algebra import lu_solve
+from wengert.scipy.integrate._held_factors import held_factors, moving_root
+from wengert.scipy.integrate._implicit import ImplicitMethod, newton_progress, newton_tolerance
+from wengert.scipy.integrate._steps import Control, Counts, Step, Walk, try_step
+from wengert.scipy.integrate._tableaux import Rows, Slope, combination, root_mean_square
+from wengert.transforms.jacobian import jacfwd
+from wengert.transforms.reverse import stop_gradient
+
+GAMMA = 0.26
+STAGES: Rows = (
+    (GAMMA,),
+    (0.13, 0.84033320996790809),
+    (0.22371961478320505, 0.47675532319799699, -0.06470895363112615),
+    (0.16648564323248321, 0.10450018841591720, 0.03631482272098715, -0.13090704451073998),
+    (0.13855640231268224, 0.0, -0.04245337201752043, 0.02446657898003141, 0.61943039072480676),
+    (0.13659751177640291, 0.0, -0.05496908796538376, -0.04118626728321046, 0.62993304899016403, 0.06962479448202728),
+)
+"""What the slopes of the stages before weigh in each; its own weighs `GAMMA`."""
+EXTENSION: Rows = (
+    (1.0, -2.0720375887956863, 1.6904652246969742, -0.48183012412488746),
+    (0.0, 0.0, 0.0, 0.0),
+    (0.0, 0.8427243190616482, -1.905324989984831, 1.0076315829577993),
+    (0.0, -0.6665857136422548, 1.168426358151657, -0.5430269117926154),
+    (0.0, 3.2569288143993465, -3.994125432838047, 1.36712966742886),
+    (0.0, -0.6050255205696723, 1.4885502190674593, -0.8138999040157576),
+    (0.0, -0.7560043104533911, 1.5520086209067838, -0.5360043104533934),
+)
+"""What slopes weigh in the coefficients of the continuous extension, of x, x**2, ..."""
+MOST_ITERATIONS = 10
+NEGLIGIBLE = 1e-2
+NOT_CONVERGED = 20.0
+"""The norm of the error of a step whose stages are not found, after which the next is half as long."""
+
+
+class Memory(NamedTuple):
+    """Hold what was computed so far."""
+
+    counts: Counts
+
+
+@dataclass(frozen=True)
+class Kvaerno(ImplicitMethod):
+    """Be the method."""
+
+    @property
+    def order(self) -> int:
+        """The order of the error estimate."""
+        return 4
+
+    def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool) -> Walk:
+        """Return where an integration begins; nothing but the slope goes on from step to step."""
+        return walk._replace(memory=Memory(Counts(1 if chosen else 2, 0, 0)))
+
+    def restart(self, slope: Slope, walk: Walk, direction: Any, where: Any) -> Walk:
+        """Return where an integration goes on after a change of the state."""
+        return walk
+
+    def try_step(self, slope: Slope, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
+        """Make one attempt at a step; see `wengert.scipy.integrate._steps.try_step`."""
+        attempt = Attempt(self, control)
+        after, step = try_step(slope, attempt, walk, t1, control)
+        before, tried = walk.memory.counts, after.attempts - walk.attempts
+        matrices = 0 if self.is_constant else tried
+        counts = Counts(before.slopes + tried * attempt.rounds, before.jacobians + matrices, before.factors + tried)
+        return after._replace(memory=Memory(counts)), step
+
+    def extend(self, slope: Slope, t: Any, y: Any, end: Any, h: Any, slopes: Sequence[Any]) -> list[Any]:
+        """Return the coefficients of the continuous extension of a step, those of `basis`."""
+        return [h * combination(column, slopes) for column in zip(*EXTENSION, strict=True)]
+
+    def basis(self, x: Any) -> list[Any]:
+        """Return the functions of the part of a step that the continuous extension is a sum of."""
+        return [x, x * x, x * x * x, x * x * x * x]
+
+    def at_rest(self, f: Any, h: Any) -> list[Any]:
+        """Return the slopes of a step along a slope."""
+        return [f] * 7
+
+
+class Attempt:
+    """Be an attempt at a step, which counts what it takes, and knows whether its stages were found."""
+
+    more = None
+    error = STAGES[-2:]
+    evaluations, jacobians = 0, 0
+    order = 4
+
+    def __init__(self, method: Kvaerno, control: Control) -> None:
+        self.method, self.control = method, control
+        self.extend, self.basis, self.at_rest = method.extend, method.basis, method.at_rest
+        self.rounds: Any = 0
+        self.converged: Any = True
+
+    def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
+        """Return the slopes of a step, the state at its end, and the slope there, which is the last of them, too."""
+        start, size = stop_gradient((y, h))
+        one = np.eye(y.shape[0])
+        factors = held_factors(one - size * GAMMA * self.method.jacobian_at(slope, stop_gradient(t), start))
+        scale = self.control.atol + self.control.rtol * np.abs(start)
+        slopes, state = [f], y
+        for row in STAGES:
+            time, known = t + (sum(row) + GAMMA) * h, y + h * combination(row, slopes)
+            state = self.stage(slope, time, known, h, factors, known + GAMMA * h * slopes[-1], scale)
+            slopes.append((state - known) / (GAMMA * h))
+        return slopes, state, slopes[-1]
+
+    def stage(self, slope: Slope, t: Any, known: Any, h: Any, factors: Any, guess: Any, scale: Any) -> Any:
+        """Return the state of a stage, where it is what is known and a part of the slope there, with derivatives."""
+        tolerance = newton_tolerance(self.control.rtol)
+        time, fixed, weight, first = stop_gradient((t, known, GAMMA * h, guess))
+
+        def improve(now: Any) -> Any:
+            state, before, rounds, _converged, _over = now
+            residual = state - fixed - weight * stop_gradient(slope(time, state))
+            change = lu_solve(factors, residual, check_finite=False)
+            norm = root_mean_square(change / scale)
+            _, hopeless, converged = newton_progress(norm, before, rounds, MOST_ITERATIONS, tolerance)
+            near = norm <= NEGLIGIBLE * tolerance  # where rounding errors are all that is left, nothing converges
+            failed = (hopeless & np.logical_not(near)) | np.logical_not(np.isfinite(norm))
+            converged, rounds = (converged | near) & np.logical_not(failed), rounds + 1
+            over = failed | converged | (rounds >= MOST_ITERATIONS)
+            return np.where(failed, state, state - change), norm, rounds, converged, over
+
+        found = while_loop(lambda now: np.logical_not(now[-1]), improve, (first, 0.0, 0, False, False))
+        self.rounds, self.converged = self.rounds + found[2], self.converged & found[3]
+
+        def equations(state: Any) -> tuple[Any, Any]:
+            jacobian = jacfwd(lambda y: slope(t, y))(state)
+            return state - known - GAMMA * h * slope(t, state), np.eye(len(state)) - GAMMA * h * jacobian
+
+        return moving_root(equations, np.where(found[3], found[0], stop_gradient(known)))
+
+    def error_norm(self, slopes: Sequence[Any], scale: Any, h: Any) -> Any:
+        """Return the norm of the error estimate, which is what the last two stages differ by; below 1 it is good."""
+        lower = [*STAGES[-2], GAMMA, 0.0]
+        weights = [high - low for high, low in zip([*STAGES[-1], GAMMA], lower, strict=True)]
+        norm = root_mean_square(h * combination(weights, slopes) / scale)
+        return np.where(self.converged, norm, NOT_CONVERGED)

@@ -1,0 +1,113 @@
+"""What implicit methods have in common: a Jacobian, Newton's method, and changes of the state between steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wengert.scipy.integrate._held_factors import moving_with
+from wengert.scipy.integrate._steps import Control, Counts, Step, Walk
+from wengert.scipy.integrate._tableaux import Slope
+from wengert.transforms.jacobian import jacfwd
+from wengert.transforms.reverse import stop_gradient
+
+EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True)
+class ImplicitMethod:
+    """Be a method whose steps know of those before, and solve their equations by Newton's method.
+
+    Attributes:
+        jacobian: the user's function of time and state, or matrix; None if it is to be derived.
+    """
+
+    jacobian: Any = None
+
+    @property
+    def more(self) -> Any:
+        """Further stages that the continuous extension has, None."""
+        return None
+
+    @property
+    def order(self) -> int:
+        """The order by which the first size is chosen."""
+        raise NotImplementedError
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the Jacobian is a given matrix."""
+        return self.jacobian is not None and not callable(self.jacobian)
+
+    def jacobian_at(self, slope: Slope, t: Any, y: Any) -> Any:
+        """Return the Jacobian of the slope by the state, held constant."""
+        if self.jacobian is None:
+            return stop_gradient(jacfwd(lambda state: slope(t, state))(y))
+        return stop_gradient(self.jacobian(t, y) if callable(self.jacobian) else self.jacobian)
+
+    def first_counts(self, chosen: bool) -> Counts:
+        """Return how often what was computed before the first step; `chosen` says that the user gave its size."""
+        return Counts(1 if chosen else 2, 0 if self.is_constant else 1, 0)
+
+    def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool) -> Walk:
+        """Return where an integration begins, with what its first step knows."""
+        raise NotImplementedError
+
+    def restart(self, slope: Slope, walk: Walk, direction: Any, where: Any) -> Walk:
+        """Return where an integration goes on, with what the first step after a change of the state knows."""
+        raise NotImplementedError
+
+    def try_step(self, slope: Slope, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
+        """Make one attempt at a step; see `wengert.scipy.integrate._steps.try_step`."""
+        raise NotImplementedError
+
+    def extend(self, slope: Slope, t: Any, y: Any, end: Any, h: Any, slopes: Sequence[Any]) -> list[Any]:
+        """Return the coefficients of the continuous extension of a step, those of `basis`."""
+        raise NotImplementedError
+
+    def basis(self, x: Any) -> list[Any]:
+        """Return the functions of the part of a step that the continuous extension is a sum of."""
+        raise NotImplementedError
+
+    def at_rest(self, f: Any, h: Any) -> list[Any]:
+        """Return what the stages of a step along a slope would give."""
+        raise NotImplementedError
+
+
+def newton_tolerance(rtol: Any) -> Any:
+    """Return how far Newton's method may be from what it converges to, as a part of the tolerance."""
+    return np.max(np.maximum(10 * EPS / rtol, np.minimum(0.03, np.sqrt(rtol))))
+
+
+def newton_progress(norm: Any, before: Any, rounds: Any, most: int, tolerance: Any) -> tuple[Any, Any, Any]:
+    """Return how fast Newton's method converges, whether it will not within its rounds, and whether it has.
+
+    Args:
+        norm: of its last step.
+        before: of the one before.
+        rounds: how many steps there were before.
+        most: how many there may be.
+        tolerance: how far it may be from what it converges to.
+    """
+    known = rounds > 0
+    rate = np.where(known, norm / np.where(before == 0, 1.0, before), 0.0)
+    ahead = np.where(rate >= 1, np.inf, rate / np.where(rate >= 1, 1.0, 1.0 - rate) * norm)
+    hopeless = known & np.logical_not(rate ** (most - 1 - rounds) * ahead <= tolerance)
+    return rate, hopeless, (norm == 0) | (known & (ahead < tolerance))
+
+
+def at_held_time(slope: Slope, t: Any, y: Any) -> Any:
+    """Return a state as that of a time which is held constant, to the third order.
+
+    A step of Runge's and Kutta's from the time to itself has the derivatives that the solution has.
+    """
+    held = stop_gradient(t)
+    way = held - t
+    first = slope(t, y)
+    second = slope(t + way / 2, y + way / 2 * first)
+    third = slope(t + way / 2, y + way / 2 * second)
+    last = slope(held, y + way * third)
+    return moving_with(y, y + way / 6 * (first + 2 * second + 2 * third + last))
