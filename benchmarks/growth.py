@@ -3,14 +3,21 @@
 A pass sends the parameters to all workers, each of which sums up its share, and the client receives and adds up one
 gradient from each, one after the other. The scheduler takes some time for each task. Shares differ: the slowest of n
 workers, whose times are normal with a deviation of a tenth, is waited for. Figures are seconds.
+
+`--check` compares it with two workers of this machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import heapq
+import importlib
+from typing import Any
 
 import numpy as np
+
+from benchmarks.scale import alternating
+from wengert import distributed
 
 __all__ = ["main", "simulate"]
 
@@ -47,12 +54,51 @@ def simulate(workers: int, work: float, parameters: int, generator: np.random.Ge
     return clock + ROUND_TRIP / 2
 
 
+def linear(w: Any, x: Any) -> Any:
+    """Return a loss of rows of one number and of many parameters, which takes long for its length."""
+    for _ in range(40):
+        x = np.tanh(x + 0.1 * np.sin(x))
+    return np.sum(w) * np.sum(x)
+
+
+def check(generator: np.random.Generator) -> None:
+    """Print what passes on one and two workers of this machine take, and what the simulation says of two."""
+    dask = importlib.import_module("distributed")
+    data = distributed.partitions((16, Draw(30_000)))
+    options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": None}
+    print(f"{'parameters':>10}{'one worker':>12}{'two':>9}{'simulated':>11}")
+    for parameters in (100, 10_000, 1_000_000):
+        times = []
+        for workers in (1, 2):
+            with dask.Client(n_workers=workers, **options) as client:
+                run, w = distributed.grad(linear, data, client=client), np.ones(parameters)
+                times.append(alternating({"": lambda run=run, w=w: run(w)}, 15)[""] / 1000)  # type: ignore[misc]
+        transfer = simulate(1, 0.0, parameters, generator)
+        seconds = float(np.median([simulate(2, times[0] - transfer, parameters, generator) for _ in range(99)]))
+        print(f"{parameters:10,}{times[0]:11.3f}s{times[1]:8.3f}s{seconds:10.3f}s", flush=True)
+
+
+class Draw:
+    """Read partitions of random rows of one number."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    def __call__(self, number: int) -> Any:
+        """Return the rows of a partition."""
+        return np.random.default_rng(number).normal(size=self.rows)
+
+
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description="How cost grows with workers.")
     parser.add_argument("--work", type=float, default=100.0, help="seconds of one worker for all data (default 100)")
-    work = parser.parse_args().work
-    generator = np.random.default_rng(0)
+    parser.add_argument("--check", action="store_true", help="measure one worker and two of this machine instead")
+    chosen, generator = parser.parse_args(), np.random.default_rng(0)
+    work = chosen.work
+    if chosen.check:
+        check(generator)
+        return
     print(f"{'workers':>8}{'parameters':>12}{'pass':>10}{'efficiency':>12}")
     for workers in (1, 2, 10, 100, 1_000, 10_000):
         for parameters in (100, 10_000, 1_000_000):
