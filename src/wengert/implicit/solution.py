@@ -23,8 +23,8 @@ from wengert.core.memory.views import current
 from wengert.core.primitives.primitive import Primitive, register
 from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import Aval, aval_of
-from wengert.core.values.dispatch import apply, as_tensor
-from wengert.core.values.tensor import Tensor, constant_tensor, raw, unwrap_plain
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import Tensor, constant_tensor, raw
 from wengert.implicit.factored import solution_of
 from wengert.implicit.matrix_free import (
     ALLOWED,
@@ -40,6 +40,7 @@ from wengert.implicit.matrix_free import (
 from wengert.implicit.systems import TOLERANCE, certified, excess_of
 from wengert.passes.output_aliasing import copying
 from wengert.support.weak_identity_map import WeakIdentityMap
+from wengert.traces.calls import StandIn, readable, value_below
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back, stop_gradient
 from wengert.transforms.vmap import vmap
@@ -106,7 +107,7 @@ class ImplicitSolution(Primitive):
         found = iter(in_lanes(pull, flags)([x if x is None else readable(x) for x in given]))
         results: list[Any] = [None]
         for i, want in enumerate(wanted):
-            results.append(below(over_shared_lanes(next(found), i, params["lanes"])) if want else None)
+            results.append(value_below(over_shared_lanes(next(found), i, params["lanes"])) if want else None)
         return results
 
     def jvp(self, tangents: Values, out: Any, *operands: Any, **params: Any) -> Any:
@@ -126,7 +127,7 @@ class ImplicitSolution(Primitive):
             for lanes in params["lanes"]
         ]
         (found,) = in_lanes(push, flags)(list(map(readable, (out, *operands[1:], *present))))
-        return below(found)
+        return value_below(found)
 
 
 JACOBIANS: WeakIdentityMap[np.ndarray[Any, Any], np.ndarray[Any, Any]] = WeakIdentityMap()
@@ -240,18 +241,6 @@ def over_shared_lanes(ct: Any, place: int, lanes: Sequence[Lanes]) -> Any:
     return np.sum(ct, axis=axes) if axes else ct
 
 
-def readable(value: Any) -> Tensor:
-    """Return a value as a Tensor whose memory is left alone by writes."""
-    tensor = constant_tensor(value)
-    tensor._kept = True
-    return tensor
-
-
-def below(value: Any) -> Any:
-    """Return what a rule found, one level below."""
-    return unwrap_plain(current(as_tensor(value)))
-
-
 def vector_like(x: Any) -> Variable:
     """Return a variable for a copy of a solution."""
     aval = aval_of(x)
@@ -261,13 +250,8 @@ def vector_like(x: Any) -> Variable:
 # In graphs
 
 
-class SolutionInGraph(Primitive):
+class SolutionInGraph(StandIn):
     """Stand for a solution in a graph: the same again as long as derivatives are taken; its value is what was found."""
-
-    kind = "opaque"
-    structured = True
-    unfolds = True
-    firm = False
 
     def __init__(self) -> None:
         form = Region(lambda inputs, _params: [vector_like(inputs[0])])

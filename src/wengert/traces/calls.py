@@ -368,7 +368,16 @@ class InLanes(UserCall):
         return self.one_by_one(rule, values, flags, self.size)
 
 
-class InGraph(Primitive):
+class StandIn(Primitive):
+    """Stand for a primitive in a graph, which has its rules as long as derivatives are taken."""
+
+    kind = "opaque"
+    structured = True
+    unfolds = True
+    firm = False
+
+
+class InGraph(StandIn):
     """Stand for a call in a graph, which has rules as long as derivatives are taken; values are those of a graph.
 
     Where the user's function looks at elements there is no such graph, and each evaluation is a call of its own.
@@ -378,11 +387,6 @@ class InGraph(Primitive):
         avals: those of its results.
         values: the graph of its values; None if it looks at elements.
     """
-
-    kind = "opaque"
-    structured = True
-    unfolds = True
-    firm = False
 
     def __init__(self, traced: UserCall, avals: Sequence[Aval], values: Graph | None) -> None:
         super().__init__(traced.name, self.call, form=Region(lambda _inputs, _params: avals))
@@ -445,6 +449,11 @@ def readable(value: Any) -> Tensor:
     tensor = constant_tensor(value)
     tensor._kept = True
     return tensor
+
+
+def value_below(value: Any) -> Any:
+    """Return what a rule found, one level below."""
+    return unwrap_plain(current(as_tensor(value)))
 
 
 def require_unwritten(name: str, taken: Sequence[Tensor], before: Sequence[Any], action: str) -> None:

@@ -34,6 +34,7 @@ from wengert.traces.calls import (
     readable,
     require_unwritten,
     traces_of,
+    value_below,
 )
 from wengert.traces.linearity import require_linear
 from wengert.traces.tape import Tape
@@ -303,7 +304,7 @@ class CustomCall(UserCall):
             self.require_linear_pushforward(args, operands)
         results: list[Any] = [None] * len(operands)
         for i, value in zip(varying, found, strict=True):
-            results[i] = unwrap_plain(current(as_tensor(value)))
+            results[i] = value_below(value)
         return results
 
     def complete(self, ct: Any, output: Any) -> Any:

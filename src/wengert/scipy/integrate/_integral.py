@@ -20,14 +20,14 @@ from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.variable import Variable
-from wengert.core.memory.views import current
 from wengert.core.primitives.primitive import Primitive, register
 from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.bounded_cache import Recent
-from wengert.core.values.dispatch import apply, as_tensor
-from wengert.core.values.tensor import Tensor, constant_tensor, is_concrete, raw, unwrap_plain
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.scipy.integrate._meshes import integrate
+from wengert.traces.calls import StandIn, readable, value_below
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back, stop_gradient
 from wengert.transforms.vmap import vmap
@@ -89,7 +89,7 @@ class Integral(Primitive):
                 if aval is not None and 0 not in aval.shape:
                     count = int(np.prod(aval.shape))
                     part = np.reshape(found[place : place + count], aval.shape)
-                    results[i] = below(part if part.dtype == aval.dtype else cast(part, aval.dtype))
+                    results[i] = value_below(part if part.dtype == aval.dtype else cast(part, aval.dtype))
                     place += count
         return results
 
@@ -102,7 +102,7 @@ class Integral(Primitive):
         directions, size = scaled([readable(t) for t, flag in zip(tangents[2:], moved, strict=True) if flag])
         graph = tangent(params["integrand"], moved)
         found = apply(self, *tolerances, *given, *directions, integrand=graph, limit=params["limit"])[0] * size
-        return below(np.stack([found, np.zeros_like(found)]))
+        return value_below(np.stack([found, np.zeros_like(found)]))
 
 
 def scaled(directions: Sequence[Any]) -> tuple[list[Any], Any]:
@@ -207,31 +207,14 @@ def integrating(graph: Graph, limit: int) -> Graph:
     return kept_graph((graph, "integral", limit), run, [number, like(number), *map(like, graph.inputs[1:])])
 
 
-def readable(value: Any) -> Tensor:
-    """Return a value as a Tensor whose memory is left alone by writes."""
-    tensor = constant_tensor(value)
-    tensor._kept = True
-    return tensor
-
-
-def below(value: Any) -> Any:
-    """Return what a rule found, one level below."""
-    return unwrap_plain(current(as_tensor(value)))
-
-
 def rows_like(params: Params) -> Variable:
     """Return a variable for the integral and its error."""
     aval = aval_of(params["integrand"].outputs[0])
     return Variable((2, *aval.shape), np.dtype(aval.dtype))
 
 
-class IntegralInGraph(Primitive):
+class IntegralInGraph(StandIn):
     """Stand for an integral in a graph: a loop that cuts intervals, or the same again as derivatives are taken."""
-
-    kind = "opaque"
-    structured = True
-    unfolds = True
-    firm = False
 
     def __init__(self) -> None:
         form = Region(lambda _inputs, params: [rows_like(params)])
