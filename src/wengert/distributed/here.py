@@ -37,8 +37,9 @@ class HereRunner:
         assert self.runner is not None  # nothing was noted before
         count, start = self.data.count, time.perf_counter()
         tree = SumTree(count)
-        threads = min(SHARING.threads, count) if self.work >= WORTHWHILE else 1
-        line = ProgressLine(self.summand.name, count) if count > 1 else None
+        is_long = self.work >= WORTHWHILE
+        threads = min(SHARING.threads, count) if is_long else 1
+        line = ProgressLine(self.summand.name, count) if is_long else None
         try:
             stints = sum_partitions(self.runner, args, self.rows, range(count), tree, threads, line)
         finally:
