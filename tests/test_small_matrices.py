@@ -27,6 +27,7 @@ from wengert.lowering.iterations import may_be_step
 from wengert.lowering.matrix_steps import FEW, LARGEST, MOST
 from wengert.lowering.partition import segmented
 from wengert.native import callee
+from wengert.native.lapack import ONE_THREAD
 from wengert.scipy import linalg
 from wengert.support import config
 from wengert.transforms.tracing import trace
@@ -539,3 +540,19 @@ def test_as_accurate_as_lapack() -> None:
             assert residual < 20 * size * np.finfo(float).eps
     tiny = np.array([[1e-20, 1.0], [1.0, 1.0]])
     np.testing.assert_allclose(wg.jit(np.linalg.solve)(tiny, np.array([1.0, 2.0])), [1.0, 1.0])
+
+
+@pytest.mark.parametrize("name", ["expm", "logm", "solve"])
+def test_what_wakes_threads_for_few_rows_has_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, function = [], getattr(scipy.linalg, name)
+
+    def counting(*args: Any, **options: Any) -> Any:
+        counts.append(ONE_THREAD.entered)
+        return function(*args, **options)
+
+    monkeypatch.setattr(scipy.linalg, name, counting)
+    args = [positive(3, 3), *[np.ones(3)] * (name == "solve")]
+    wg.jvp(lambda a: getattr(linalg, name)(a, *args[1:]), (args[0],), (args[0],))
+    assert counts
+    assert min(counts) > 0
+    assert ONE_THREAD.entered == 0

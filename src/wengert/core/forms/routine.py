@@ -41,6 +41,8 @@ class Routine(Form):
             operand holds for any further ones.
         axis: the parameter that tells where the only core axis stands, or those for several; without one they are last.
         stacked: whether the evaluation takes stacks of operands with core axes.
+        waking: whether libraries wake threads for matrices of any size, as SciPy's exponentials and general solutions
+            do: where another program wants a processor, 10,000 us for the 40 of a system of 24 rows.
         links: `links(core shape of the operand, core shape of the result, params)`: maps from the only operand to the
             result, of one stack, where not every element depends on all.
 
@@ -55,6 +57,7 @@ class Routine(Form):
     signature: str
     axis: str | Names = ()
     stacked: bool = True
+    waking: bool = False
     links: Callable[[Shape, Shape, Params], Sequence[BoxMap]] | None = None
 
     def require_sound(self, name: str) -> None:
@@ -72,12 +75,12 @@ class Routine(Form):
         ranks = core_ranks(self.signature, 1 + self.signature.partition("->")[0].count("),"))
         if self.axis or self.links is not None or 2 not in ranks or hasattr(rule, "is_alone"):  # no library's then
             return rule
-        place = leading + ranks.index(2)
+        place, least = leading + ranks.index(2), 1 if self.waking else ALONE[0]
 
         @functools.wraps(rule)
         def run(*arguments: Any, **params: Any) -> Any:
             shape: Any = getattr(arguments[place], "shape", ())
-            if len(shape) < 2 or shape[-1] <= ALONE[0] or max(shape[-2:]) > ALONE[1]:
+            if len(shape) < 2 or shape[-1] <= least or max(shape[-2:]) > ALONE[1]:
                 return rule(*arguments, **params)
             return on_one_thread(rule, arguments, params)
 

@@ -239,7 +239,14 @@ scipy_inv = variant(
     of_scipy(lambda linalg, a, **check: linalg.inv(a, **check), 2),
     routine=plain_routine("inv_conditioned"),
 )
-scipy_solve = variant(solve, "scipy_solve", of_scipy(solve_by_scipy, 2, 2), batch=None, routine=routine_of_solve)
+scipy_solve = variant(
+    solve,
+    "scipy_solve",
+    of_scipy(solve_by_scipy, 2, 2),
+    batch=None,
+    form=Routine("(n,n),(n,m)->(n,m)", waking=True),
+    routine=routine_of_solve,
+)
 
 
 # Determinants

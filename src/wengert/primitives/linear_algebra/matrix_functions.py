@@ -99,7 +99,7 @@ def function_of_matrix(name: str, evaluate: Any) -> Primitive:
                 found.append(apply(primitive, a, *directions[:i], t, *directions[i + 1 :], **params))
         return sum(found[1:], found[0])
 
-    primitive: Primitive = opaque(name, evaluate, vjp=vjp, jvp=jvp, form=Routine("(n,n)->(n,n)"))
+    primitive: Primitive = opaque(name, evaluate, vjp=vjp, jvp=jvp, form=Routine("(n,n)->(n,n)", waking=True))
     return primitive
 
 
