@@ -22,7 +22,7 @@ from wengert.compile import executable
 from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.recording import READERS, budget_of
-from wengert.errors import WengertError
+from wengert.errors import DtypeError, UsageError, WengertError
 from wengert.graph import trace
 from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import Evaluator
@@ -30,6 +30,7 @@ from wengert.kernel.kernel import Program as Kernels
 from wengert.kernel.schedule import schedule_of, scheduled
 from wengert.lowering.partition import segmented
 from wengert.passes.pipeline import flatten_calls
+from wengert.sparse import jacobian as sparse_jacobian
 from wengert.sparse.find_pattern import pattern_with_causes
 from wengert.sparse.map_plan import plan_by_maps
 from wengert.sparse.tangent_program import TangentProgram
@@ -413,6 +414,25 @@ def sparse(this: Subject) -> None:
         COUNTS["patterns"] += 1
         COUNTS["exact"] += int(np.array_equal(covered, dense != 0))
         compare_plan(program, point, dense)
+        compare_elements(leaves_alone(narrow), point, dense)
+
+
+def compare_elements(function: Any, point: Point, dense: Any) -> None:
+    """Compare what a plan by elements computes with a dense matrix, where something is gathered."""
+    try:
+        made = sparse_jacobian(function, tuple(range(FLOATS)), plan="elements", format="flat")
+        found = made(*copies(point)).toarray()
+    except (UsageError, DtypeError):  # nothing is gathered, or results are complex
+        return
+    COUNTS["elements"] += 1
+    require_dense(found, dense)
+
+
+def require_dense(found: Any, dense: Any) -> None:
+    """Compare what a plan computes with a dense matrix."""
+    scale = np.abs(dense[np.isfinite(dense)]).max(initial=1.0)
+    if not np.allclose(found, dense, rtol=PRECISION, atol=PRECISION * scale, equal_nan=True):
+        raise Disagreement(f"plan: {found!r} in place of {dense!r}")
 
 
 COUNTS = Counter[str]()
@@ -449,9 +469,7 @@ def compare_plan(program: TangentProgram, point: Point, dense: Any) -> None:
     pattern = plan.pattern
     found = np.zeros(dense.shape)
     found[pattern.rows, pattern.indices] = wg.jit(plan.elements)(*copies(point))
-    scale = np.abs(dense[np.isfinite(dense)]).max(initial=1.0)
-    if not np.allclose(found, dense, rtol=PRECISION, atol=PRECISION * scale, equal_nan=True):
-        raise Disagreement(f"plan: {found!r} in place of {dense!r}")
+    require_dense(found, dense)
 
 
 def taylor(this: Subject) -> None:

@@ -23,7 +23,7 @@ from wengert.sparse.coloring_methods import color_general, color_symmetric, with
 from wengert.sparse.derivative_arguments import Positional
 from wengert.sparse.find_pattern import pattern_with_causes
 from wengert.sparse.gather_cut import GatherCut
-from wengert.sparse.lanes import lane_elements
+from wengert.sparse.lanes import lane_sums
 from wengert.sparse.map_plan import Contribution, Placement
 from wengert.sparse.pattern import Pattern
 from wengert.sparse.plan_times import time_by_colors, work_of
@@ -62,8 +62,9 @@ class ElementPlan:
         self.coloring = self.color(of) if coloring is None else coloring
         pattern = self.coloring.sparsity
         rows = cut.columns[pattern.rows] if second else pattern.rows
-        values = np.empty(pattern.count)
-        own = Contribution(rows, cut.columns[pattern.indices], np.arange(pattern.count), values)
+        total = self.coloring.column_count * pattern.shape[0] + self.coloring.row_count * pattern.shape[1]
+        sums = np.broadcast_to(0.0, (total,))
+        own = Contribution(rows, cut.columns[pattern.indices], self.coloring.lane_places, sums)
         width = sum(math.prod(np.shape(x)) for i in of.argnums for x in flatten(of.values[i])[0])
         self.placement = Placement((width if second else pattern.shape[0], width), [own], [True])
 
@@ -104,8 +105,7 @@ class ElementPlan:
     def elements(self, *args: Any) -> Any:
         """Return the elements that are stored, for arguments, in the order of the pattern."""
         gathered, still = self.cut.take(args)
-        fun, places = self.derivative(still), self.coloring.lane_places
-        return self.placement.elements(lane_elements(self.name, fun, tuple(gathered), self.coloring, places))
+        return self.placement.elements(lane_sums(self.name, self.derivative(still), tuple(gathered), self.coloring))
 
 
 def plan_by_elements(

@@ -29,13 +29,17 @@ def lane_elements(name: str, fun: Function, arguments: tuple[Any, ...], coloring
         coloring: of the Jacobian, in the order of `wengert.tree.ravel`.
         places: where the elements stand in lanes, as `Coloring.lane_places` says.
     """
+    return lane_sums(name, fun, arguments, coloring)[places]
+
+
+def lane_sums(name: str, fun: Function, arguments: tuple[Any, ...], coloring: Coloring) -> Any:
+    """Return the sums of the columns and rows of each colour, one after the other, for the same arguments."""
     parts = []
     if coloring.columns is not None:
         parts.append(push_columns(name, fun, arguments, coloring.columns, coloring.column_count))
     if coloring.rows is not None:
         parts.append(pull_rows(name, fun, arguments, coloring.rows, coloring.row_count))
-    lanes = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    return lanes[places]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def push_columns(name: str, fun: Function, arguments: tuple[Any, ...], colours: Array, count: int) -> Any:

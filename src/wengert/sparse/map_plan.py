@@ -78,6 +78,8 @@ class Placement:
         counts = np.bincount(self.places[0], minlength=self.pattern.count)
         self.most = int(counts.max(initial=0))
         self.reads = self.read_table(counts) if self.most <= MOST_READ else None
+        if self.reads is None:  # bincount would convert them in each call
+            self.places = self.places[0].astype(np.intp), self.places[1]
 
     def read_table(self, counts: Array) -> Array:
         """Return the places of the contributions to each element."""
