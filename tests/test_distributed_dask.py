@@ -170,7 +170,7 @@ def case_of_a_partition_that_ends_workers(client, cluster):
         run = value_and_grad(LOSS, partitions((8, fatal), names="file_{}.npy".format), client=client, jit=False)
         with pytest.raises(WorkerError, match=r"partition 5 of 8 \(file_5\.npy\), which ended each worker"):
             run(W)
-    same(value_and_grad(LOSS, partitions((8, READ)), client=client, jit=False), partitions((8, READ)))
+    same(value_and_grad(LOSS, partitions((8, READ)), client=client, jit=False), partitions((8, READ)), jit=False)
 
 
 def case_of_a_silent_worker(client, cluster):
