@@ -40,7 +40,7 @@ from wengert.implicit.matrix_free import (
 from wengert.implicit.systems import TOLERANCE, certified, excess_of
 from wengert.passes.output_aliasing import copying
 from wengert.support.weak_identity_map import WeakIdentityMap
-from wengert.traces.calls import StandIn, readable, value_below
+from wengert.traces.calls import StandInGraph, readable, value_below
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back, stop_gradient
 from wengert.transforms.vmap import vmap
@@ -250,7 +250,7 @@ def vector_like(x: Any) -> Variable:
 # In graphs
 
 
-class SolutionInGraph(StandIn):
+class SolutionInGraph(StandInGraph):
     """Stand for a solution in a graph: the same again as long as derivatives are taken; its value is what was found."""
 
     def __init__(self) -> None:

@@ -368,7 +368,7 @@ class InLanes(UserCall):
         return self.one_by_one(rule, values, flags, self.size)
 
 
-class StandIn(Primitive):
+class StandInGraph(Primitive):
     """Stand for a primitive in a graph, which has its rules as long as derivatives are taken."""
 
     kind = "opaque"
@@ -377,7 +377,7 @@ class StandIn(Primitive):
     firm = False
 
 
-class InGraph(StandIn):
+class InGraph(StandInGraph):
     """Stand for a call in a graph, which has rules as long as derivatives are taken; values are those of a graph.
 
     Where the user's function looks at elements there is no such graph, and each evaluation is a call of its own.

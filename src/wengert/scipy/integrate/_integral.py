@@ -27,7 +27,7 @@ from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.scipy.integrate._meshes import integrate
-from wengert.traces.calls import StandIn, readable, value_below
+from wengert.traces.calls import StandInGraph, readable, value_below
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back, stop_gradient
 from wengert.transforms.vmap import vmap
@@ -213,7 +213,7 @@ def rows_like(params: Params) -> Variable:
     return Variable((2, *aval.shape), np.dtype(aval.dtype))
 
 
-class IntegralInGraph(StandIn):
+class IntegralInGraph(StandInGraph):
     """Stand for an integral in a graph: a loop that cuts intervals, or the same again as derivatives are taken."""
 
     def __init__(self) -> None:
