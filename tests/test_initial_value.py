@@ -11,7 +11,7 @@ import scipy.integrate
 import wengert as wg
 from tests.cases import together
 from wengert.errors import DtypeError, GraphError, NumericalError, ShapeError, UsageError
-from wengert.scipy.integrate import _programs, solve_ivp
+from wengert.scipy.integrate import _programs, odeint, solve_ivp
 from wengert.testing import check_grads
 
 START = np.array([2.0, 1.0])
@@ -447,6 +447,33 @@ def test_steps_of_one_size_have_their_order(method, order):
     gradient = wg.jit(wg.grad(lambda x, step: np.sum(end(x, step).y[0])))
     errors = [np.linalg.norm(gradient(x, step) - want) for step in (0.1, 0.05)]
     np.testing.assert_allclose(np.log2(errors[0] / errors[1]), order, atol=0.1)
+
+
+def test_odeint_returns_what_scipy_returns():
+    times = [0.0, 1.0, 1.0, 3.0]
+    early, options = (lambda y, t, p: lotka(t, y, p)), {"args": (RATES,), "full_output": True}
+    (want, _), (found, taken) = (solve(early, START, times, **options) for solve in (scipy.integrate.odeint, odeint))
+    np.testing.assert_allclose(found, want, rtol=1e-6)
+    assert taken["nfe"][-1] == 8 * taken["nje"][-1] + 2
+    gradient = wg.grad(lambda p: np.sum(odeint(lotka, START, [3.0, 0.0], (p,), tfirst=True)[-1]))
+    options = {"t_eval": [0.0], "method": "DOP853", "rtol": 1e-10, "atol": 1e-10}
+    exact = wg.grad(lambda p: np.sum(solve_ivp(lotka, (3.0, 0.0), START, args=(p,), **options).y))
+    np.testing.assert_allclose(gradient(RATES), exact(RATES), rtol=1e-5)
+    with pytest.raises(UsageError, match="odeint: times in t that do not follow each other"):
+        odeint(early, START, [0.0, 1.0, 0.5], (RATES,))
+    with np.errstate(all="ignore"), pytest.warns(scipy.integrate.ODEintWarning, match="odeint: Required step size"):
+        lost = odeint(lambda y, t: y**2, 1.0, [0.0, 0.5, 2.0])
+    assert np.isnan(lost[:, 0]).tolist() == [False, False, True]
+
+
+def test_errors_of_functions_end_an_integration_at_once(capsys):
+    def slope(t, y, k):
+        print("called")
+        raise TypeError("no such unit")
+
+    with pytest.raises(TypeError, match="no such unit"):
+        solve_ivp(slope, (0.0, 1.0), [1.0], args=(2.0,))
+    assert capsys.readouterr().out == "called\n"
 
 
 def test_fixed_steps_end_where_states_do():

@@ -450,12 +450,13 @@ POLYNOMIAL = (
         (lambda x: np.polynomial.polynomial.polyval(2.0, x[0]), POLYNOMIAL),
         (lambda x: np.polynomial.Polynomial([1.0, 2.0])(x[0]), POLYNOMIAL),
         (lambda x: scipy.integrate.trapezoid(x), USE.format("integrate.trapezoid")),
+        (lambda x: scipy.integrate.odeint(lambda y, t: -y, x[0], [0, 1]), USE.format("integrate.odeint")),
         (
             lambda x: scipy.integrate.solve_ivp(lambda t, y: -y, (0, 1), x[0]),
             USE.format("integrate.solve_ivp"),
         ),
         (
-            lambda x: scipy.integrate.odeint(lambda y, t: -y, x[0], [0, 1]),
+            lambda x: scipy.integrate.RK45(lambda t, y: -y, 0.0, x[0], 1.0),
             "Write the steps of the method with NumPy's functions, in a loop or by wengert.scan, or the sum over fixed "
             "nodes, as wengert.scipy.integrate.fixed_quad, or declare a rule by wengert.custom_rule",
         ),

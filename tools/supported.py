@@ -198,6 +198,7 @@ CALLS: dict[str, dict[str, Sample]] = {
         "nquad": of(np.multiply, ((0.0, positive()), (0.0, positive()))),
         "dblquad": of(np.multiply, 0.0, positive(), 0.0, positive()),
         "tplquad": of(lambda z, y, x: x * y * z, 0.0, positive(), 0.0, 1.0, 0.0, 1.0),
+        "odeint": of(lambda y, t: -y, V, fixed([0.0, 1.0])),
         "solve_ivp": of(lambda t, y: -y, (0.0, positive()), V, t_eval=fixed([0.0])),
     },
     "wengert.scipy.sparse.linalg": {

@@ -100,11 +100,13 @@ LISTED = [
         "SciPy converts to doubles, and drops the imaginary part",
     ),
     Listed("other", "scipy.integrate.*quad", "*", "the estimate of an integral's error is its own"),
+    Listed("other", "scipy.integrate.odeint", "*", "its steps are those of another method, for the same tolerances"),
     Listed("other", "scipy.integrate.solve_ivp", "1: *", "SciPy forgets the output times of empty intervals"),
     Listed("refused", "scipy.integrate.solve_ivp", "1: *inf", "steps do not get to infinity"),
     Listed(
         "other", "scipy.integrate.solve_ivp", "t_eval: no items|t_eval: one item less|2: empty", "nothing has a shape"
     ),
+    Listed("refused", "scipy.integrate.odeint", "an unknown name|*=*", "what is not supported is refused"),
     Listed("refused", "scipy.integrate.solve_ivp", "an unknown name|*=*", "what is not supported is refused"),
     Listed("other", "scipy.integrate.solve_ivp", "as usual", "a message is about numbers, which are not known yet"),
     Listed(

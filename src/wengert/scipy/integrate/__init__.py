@@ -1,7 +1,8 @@
 """Integration with SciPy's names and signatures: `wengert.scipy.integrate`.
 
-Differential equations are solved by `solve_ivp`. Functions are integrated by `quad` and its like, where they need it in
-small steps, samples by `simpson` and others. All are differentiated by what they depend on, limits and places included.
+Differential equations are solved by `solve_ivp` and `odeint`. Functions are integrated by `quad` and its like, where
+they need it in small steps, samples by `simpson` and others. All are differentiated by what they depend on, limits and
+places included.
 
 >>> import numpy as np
 >>> import wengert as wg
@@ -15,6 +16,7 @@ from wengert.numpy._accumulations import trapezoid
 from wengert.scipy.integrate._adaptive import dblquad, nquad, quad, tplquad
 from wengert.scipy.integrate._fixed_places import fixed_quad
 from wengert.scipy.integrate._initial_value import solve_ivp
+from wengert.scipy.integrate._odeint import odeint
 from wengert.scipy.integrate._samples import cumulative_simpson, cumulative_trapezoid, romb, simpson
 from wengert.support.hints import names_on_demand
 
@@ -24,6 +26,7 @@ __all__ = [
     "dblquad",
     "fixed_quad",
     "nquad",
+    "odeint",
     "quad",
     "romb",
     "simpson",

@@ -210,8 +210,9 @@ def run_program(values: Sequence[Any], options: Options, run: Callable[[Program,
     if (outer.key, options) not in FIXED:
         try:
             return run(program_for(outer, options), outer.leaves)
-        except (WengertError, TypeError):
-            if not outer.leaves:
+        except (WengertError, TypeError) as error:
+            is_own = not isinstance(error, WengertError) and "Tensor" not in str(error)  # of the user's function
+            if is_own or not outer.leaves:
                 raise
     fixed = OuterValues(values, lifted=False)
     found = run(program_for(fixed, options), fixed.leaves)

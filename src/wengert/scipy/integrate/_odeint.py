@@ -1,0 +1,116 @@
+"""Initial value problems by the name and the arguments of SciPy's older function: `odeint`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert.core.containers.tree_leaves import flatten
+from wengert.core.diagnostics.argument_checks import as_whole, elements, require_callable, require_flag
+from wengert.core.diagnostics.source_positions import user_stacklevel
+from wengert.core.values.tensor import Tensor, is_concrete, raw
+from wengert.creation import asarray
+from wengert.errors import ShapeError, UsageError
+from wengert.scipy.integrate._initial_value import solve_ivp
+
+NAME = "odeint"
+TOLERANCE = 1.49012e-8
+
+
+def odeint(
+    func: Callable[..., Any],
+    y0: Any,
+    t: Any,
+    args: Any = (),
+    Dfun: Any = None,  # noqa: N803 # SciPy's name
+    col_deriv: Any = False,
+    full_output: Any = False,
+    *,
+    rtol: Any = None,
+    atol: Any = None,
+    h0: Any = 0.0,
+    hmax: Any = 0.0,
+    mxstep: int = 0,
+    tfirst: bool = False,
+) -> Any:
+    """Solve y' = func(y, t), y(t[0]) = y0, with derivatives; see `scipy.integrate.odeint`.
+
+    SciPy's changes between methods of Adams and of backward differences. Here it is Rodas5P, which serves stiff and
+    other equations alike, with the tolerances of SciPy's; differentiated are its steps, as by `solve_ivp`.
+
+    Args:
+        func: `func(y, t, *args)` gives the slope.
+        y0: the initial state, of shape (n,), or a number.
+        t: times of output in order, of shape (m,); the first is that of `y0`. They may repeat, where they are known.
+        args: further arguments, a tuple.
+        Dfun: the Jacobian, which is not needed: it is derived, and exact.
+        col_deriv: how `Dfun` would be laid out.
+        full_output: whether to return what the integration took, too.
+        rtol: the relative tolerance, 1.49012e-8 if not given.
+        atol: the absolute one, likewise.
+        h0: the size of the first step, 0 to choose it.
+        hmax: the largest size of a step, 0 for any.
+        mxstep: how many steps may be tried between two times, on average; 0 for a million in all.
+        tfirst: whether it is `func(t, y, *args)`.
+
+    Returns:
+        states of shape (m, n), NaN at times that were not reached, of which there is a warning; with `full_output` also
+        a dictionary with "nfe" and "nje", how often the function and its Jacobian were evaluated, arrays of one number,
+        and "message".
+
+    Raises:
+        UsageError: times are not in order, tolerances or sizes not positive.
+        ShapeError: `t` has not one axis, or no elements, or `func` gives another shape than that of the state.
+
+    >>> import wengert as wg
+    >>> odeint(lambda y, t, k: -k * y, 1.0, [0.0, 1.0, 2.0], args=(0.5,)).round(6)[:, 0]
+    array([1.      , 0.606531, 0.367879])
+    >>> round(wg.grad(lambda k: odeint(lambda y, t: -k * y, 1.0, [0.0, 2.0])[-1, 0])(0.5), 5)
+    -0.73576
+    """
+    require_callable(NAME, func, "func")
+    require_flag(NAME, tfirst=tfirst)
+    times: Any = asarray(t)
+    if times.ndim != 1 or not len(times):
+        raise ShapeError(NAME, f"t of shape {times.shape}", "one axis of times is needed", "Pass a list of times")
+    times = times if any(type(x) is Tensor for x in flatten(t)[0]) else times.numpy()
+    start = np.atleast_1d(y0)
+    known = elements(times)
+    places = None
+    if known is not None:
+        steps = np.diff(known)
+        places = np.cumsum(np.concatenate([[0], steps != 0]))
+        if np.any(steps > 0) and np.any(steps < 0):
+            given = "times in t that do not follow each other"
+            raise UsageError(NAME, given, "times in one order are needed", "Sort them")
+        times = times[np.flatnonzero(np.diff(places, prepend=-1))]
+    further = args if isinstance(args, tuple) else (args,)
+    found = solve_ivp(
+        func if tfirst else lambda t, y, *more: func(y, t, *more),
+        (times[0], times[-1]),
+        start,
+        "Rodas5P",
+        times,
+        args=further,
+        rtol=TOLERANCE if rtol is None else rtol,
+        atol=TOLERANCE if atol is None else atol,
+        first_step=h0 or None,
+        max_step=hmax or np.inf,
+        max_steps=as_whole(NAME, "mxstep", mxstep, least=0) * max(len(times) - 1, 1) or 1_000_000,
+    )
+    states = found.y.T
+    if len(states) < len(times):
+        states = np.concatenate([states, np.full((len(times) - len(states), states.shape[1]), np.nan)])
+    if is_concrete(found.status) and raw(found.status) < 0:
+        from scipy.integrate import ODEintWarning  # with all else of it, which takes 50 ms
+
+        warnings.warn(f"{NAME}: {found.message}", ODEintWarning, stacklevel=user_stacklevel())
+    if places is not None and places[-1] + 1 < len(places):
+        states = states[places]
+    if not full_output:
+        return states
+    taken = {"nfe": np.reshape(found.nfev, (1,)), "nje": np.reshape(found.njev, (1,)), "message": found.message}
+    return states, taken
