@@ -459,6 +459,7 @@ BY_ELEMENTS = [
     (lambda x, scale: bent(x[EDGES] * scale) + wg.stop_gradient(x)[EDGES], (POINT, 0.5), (1, 0)),
     (lambda x: np.where(EDGES > 2, x[EDGES], x[EDGES] ** 2), (POINT.astype(np.float32),), 0),
     (lambda x: (x[EDGES], np.sum(x[EDGES] ** 2)), (POINT,), 0),
+    (lambda x: np.sin(-x[EDGES]) * np.cos(np.where(EDGES > 2, x[EDGES], 0.0)), (POINT,), 0),
 ]
 
 
