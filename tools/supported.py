@@ -199,6 +199,12 @@ CALLS: dict[str, dict[str, Sample]] = {
         "dblquad": of(np.multiply, 0.0, positive(), 0.0, positive()),
         "tplquad": of(lambda z, y, x: x * y * z, 0.0, positive(), 0.0, 1.0, 0.0, 1.0),
         "odeint": of(lambda y, t: -y, V, fixed([0.0, 1.0])),
+        "solve_bvp": of(
+            lambda x, y: np.stack([y[1], 1.0 + 0.0 * x]),
+            lambda ya, yb: np.stack([ya[0], yb[0]]),
+            (0.0, positive()),
+            fixed(np.zeros((2, 2))),
+        ),
         "solve_ivp": of(lambda t, y: -y, (0.0, positive()), V, t_eval=fixed([0.0])),
     },
     "wengert.scipy.sparse.linalg": {
@@ -265,7 +271,7 @@ USUAL = [of(V), of(A), of(V, W), of(A, A), of(A, 2)]
 EVALUATED = {"factorized": 1, "make_interp_spline": 1, "make_lsq_spline": 1, "RectBivariateSpline": 2}
 """Functions, and classes, whose results are called with the last arguments: how many these are, 1 for others."""
 SOLVING: dict[str, Callable[..., Any]] = {
-    "solve_ivp": lambda function, *args, **kwargs: function(*args, **kwargs).y,
+    **dict.fromkeys(("solve_bvp", "solve_ivp"), lambda function, *args, **kwargs: function(*args, **kwargs).y),
     "splu": lambda function, matrix, b: function(matrix).solve(b),
     **dict.fromkeys(("lsmr", "lsqr"), lambda function, *args, **kwargs: function(*args, **kwargs)[0]),
     **dict.fromkeys(("eigsh", "svds"), lambda function, x, *args, **kwargs: function(diags_array(x), *args, **kwargs)),

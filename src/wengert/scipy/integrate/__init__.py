@@ -1,8 +1,8 @@
 """Integration with SciPy's names and signatures: `wengert.scipy.integrate`.
 
-Differential equations are solved by `solve_ivp` and `odeint`. Functions are integrated by `quad` and its like, where
-they need it in small steps, samples by `simpson` and others. All are differentiated by what they depend on, limits and
-places included.
+Differential equations are solved by `solve_ivp` and `odeint`, with conditions at both ends by `solve_bvp`. Functions
+are integrated by `quad` and its like, where they need it in small steps, samples by `simpson` and others. All are
+differentiated by what they depend on, limits and places included.
 
 >>> import numpy as np
 >>> import wengert as wg
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from wengert.numpy._accumulations import trapezoid
 from wengert.scipy.integrate._adaptive import dblquad, nquad, quad, tplquad
+from wengert.scipy.integrate._boundary_value import solve_bvp
 from wengert.scipy.integrate._fixed_places import fixed_quad
 from wengert.scipy.integrate._initial_value import solve_ivp
 from wengert.scipy.integrate._odeint import odeint
@@ -30,6 +31,7 @@ __all__ = [
     "quad",
     "romb",
     "simpson",
+    "solve_bvp",
     "solve_ivp",
     "tplquad",
     "trapezoid",
