@@ -14,6 +14,7 @@ from wengert.errors import ShapeError, UsageError
 from wengert.optim.equations import IMPLICIT, NEWTON
 from wengert.optim.equations import solve as solve_equations
 from wengert.scipy import optimize as differentiable
+from wengert.scipy.optimize._interior_point import IPOPT, solve_by_ipopt
 from wengert.scipy.optimize._least_squares import parameter_count
 from wengert.scipy.optimize._minimize import WITHOUT_GRADIENT, derivatives_for
 from wengert.scipy.optimize._vector_problem import VectorProblem, as_example, as_float
@@ -41,20 +42,21 @@ def minimize(
 
     Values come with their gradient, and methods that use second derivatives get products with the Hessian
     (Newton-CG, trust-ncg, trust-krylov, trust-constr) or the Hessian (dogleg, trust-exact). With 300 unknowns and more,
-    trust-constr gets sparse Hessians and Jacobians where few elements are stored.
+    trust-constr gets sparse Hessians and Jacobians where few elements are stored. IPOPT, which is not one of SciPy's,
+    gets the sparse Jacobian of all constraints and the lower triangle of the Hessian of the Lagrangian.
 
     Args:
         fun: the function: of a container like `x0`, and of `args`; returns a number.
         x0: where to start: an array, a number, or containers of floats. Lists of numbers are arrays, as in SciPy.
         args: further arguments, of any kind.
-        method: SciPy's name of a method.
+        method: SciPy's name of a method; or "ipopt" (`pip install 'wengert[ipopt]'`).
         bounds: a pair of lowest and highest values, each a number or a container like `x0`; or as in SciPy if `x0` is
             an array. (Of two numbers, two lists are SciPy's pairs, and two arrays are refused.)
         constraints: as in SciPy, their functions of a container like `x0`; derivatives are filled in.
         tol: as in SciPy.
         callback: is called after each iteration, with a container like `x0`, or SciPy's result by the name of
-            `intermediate_result`.
-        options: as in SciPy.
+            `intermediate_result`; may raise StopIteration.
+        options: as in SciPy; of "ipopt" its own ones, `maxiter` and `disp`.
         jit: whether functions are traced once and compiled, those of small problems after some calls; pass False where
             tracing refuses something.
         progress: whether a line is printed after each iteration.
@@ -63,7 +65,7 @@ def minimize(
         SciPy's result: `x` in the containers of `x0`, `fun`, `jac`, `success`, `message`, `nit` and others.
 
     Raises:
-        UsageError: bounds are none, are of other containers, or could be read in two ways.
+        UsageError: bounds are none, are of other containers, or could be read in two ways; or IPOPT is not installed.
         ShapeError: bounds have another shape than `x0`.
         DtypeError: `fun` cannot be called, or `x0` has leaves that are no real numbers.
 
@@ -82,9 +84,13 @@ def minimize(
     limits = problem.limits(bounds, pairs=True)
     settings = {"method": method, "bounds": limits, "tol": tol, "options": options}
     settings["callback"] = reporter(problem, callback, progress)
+    settings["constraints"] = many
     if problem.is_asked(functions=[c.get("fun") if isinstance(c, dict) else getattr(c, "fun", None) for c in many]):
         settings["constraints"] = [problem.flat_constraint(c) for c in many]
         return problem.result(differentiable.minimize(problem.scalar, problem.vector, problem.args, **settings))
+    if name == IPOPT:
+        del settings["method"]
+        return problem.result(solve_by_ipopt(problem, **settings))
     settings["constraints"] = [problem.constraint(c, curved=name == "trust-constr") for c in many]
     derivatives = derivatives_for(problem, method)
     if name == "trust-constr":

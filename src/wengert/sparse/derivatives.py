@@ -94,8 +94,12 @@ class SparseDerivative(LikeFunction):
 
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """Return what is done for arguments, of which only shapes and dtypes matter: a `Plan`, which prints."""
+        return self.program(*args, **kwargs).plan
+
+    def program(self, *args: Any, **kwargs: Any) -> DerivativeProgram:
+        """Return what computes elements for arguments of the kind of these, with what the function captures now."""
         call, state = self.take_apart(args, kwargs), self.state()
-        return (self.programs.get(state, {}).get(call.key) or self.make(call, state)[0]).plan
+        return self.programs.get(state, {}).get(call.key) or self.make(call, state)[0]
 
     def state(self) -> Hashable:
         """Return what tells whether the function captures what it did."""

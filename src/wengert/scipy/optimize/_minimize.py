@@ -12,6 +12,7 @@ from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor
 from wengert.scipy.optimize._constraints import sides_of, taken_apart
+from wengert.scipy.optimize._interior_point import IPOPT, solve_by_ipopt
 from wengert.scipy.optimize._program import NonlinearProgram
 from wengert.scipy.optimize._roots import as_ndarrays
 from wengert.scipy.optimize._solving import as_tuple, first_of, is_traced_now
@@ -117,6 +118,8 @@ def minimize(
             rest["constraints"] = [with_numbers(c) for c in plain]
             return optimize.minimize(as_numbers(fun), x0, args, jac=jac, **rest)
         problem = VectorProblem(name, value, x0, args, True, keep=not program.asked.differentiated)
+        if (method or "").lower() == IPOPT and jac is None:
+            return solve_by_ipopt(problem, boxed, plain, tol, callback, options)
         curved = (method or "").lower() == "trust-constr"
         rest["constraints"] = [problem.constraint(c, curved=curved) for c in plain]
         if jac is not None:

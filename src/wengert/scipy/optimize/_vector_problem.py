@@ -263,7 +263,7 @@ class VectorProblem(FlatProblem):
         if isinstance(given, dict) and "fun" in given:
             return {**given, "fun": as_residuals(self.name, given["fun"], self.back)}
         if isinstance(given, NonlinearConstraint):
-            function = as_residuals(self.name, given.fun, self.back)
+            function = as_residuals(self.name, getattr(given, "function", given.fun), self.back)
             return NonlinearConstraint(function, given.lb, given.ub, keep_feasible=given.keep_feasible)
         return given
 

@@ -1,0 +1,265 @@
+"""Minima by IPOPT, through the package cyipopt, with sparse derivatives and their patterns."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.diagnostics.argument_checks import shown
+from wengert.errors import UsageError
+from wengert.scipy.optimize._constraints import sides_of, spread
+from wengert.scipy.optimize._vector_problem import VectorProblem, as_float, as_residuals, note_refusals
+from wengert.sparse.sparse_functions import hessian as sparse_hessian
+from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
+from wengert.support.attributes import signature
+from wengert.transforms.jacobian import hessian, jacobian
+from wengert.transforms.reverse import grad
+
+Array = np.ndarray[Any, Any]
+Function = Callable[..., Any]
+IPOPT = "ipopt"
+SOLVED = frozenset({0, 1, 6})
+"""Statuses of IPOPT that are solutions: to the tolerance, to the acceptable one, and of a system of equations."""
+RENAMED = {"maxiter": "max_iter", "disp": "print_level"}
+"""Options that SciPy's methods share, by IPOPT's names."""
+REPORTS = 5
+"""IPOPT's own level of printing."""
+
+
+class Limited(NamedTuple):
+    """Be functions of a vector between limits: a constraint.
+
+    Attributes:
+        function: of a vector, giving a vector.
+        lower: the lowest values, for all or each.
+        upper: the highest ones.
+        source: the user's function and its further arguments, or matrix, which tell what was traced before.
+    """
+
+    function: Function
+    lower: Any
+    upper: Any
+    source: tuple[Any, ...]
+
+
+def limited(problem: VectorProblem, given: Any) -> Limited:
+    """Return one of SciPy's constraints, or of `optim.constraint`, whose functions are of the user's containers."""
+    name, back = problem.name, problem.back
+    own = getattr(given, "function", None)  # of `optim.constraint`, whose derivatives are made anew
+    slope = given.get("jac") if isinstance(given, dict) else getattr(given, "jac", None)
+    if own is None and callable(slope):
+        action = "Leave jac out, for derivatives are filled in"
+        raise UsageError(name, "a constraint with its own jac", "one without is needed for IPOPT", action)
+    if isinstance(given, dict) and given.get("type") in ("eq", "ineq") and callable(given.get("fun")):
+        args = given.get("args", ())
+        inner = as_residuals(name, given["fun"], back)
+        more = args if isinstance(args, tuple) else (args,)
+        return Limited(lambda x: inner(x, *more), 0.0, 0.0 if given["type"] == "eq" else np.inf, (given["fun"], more))
+    if hasattr(given, "A"):
+        matrix = given.A if hasattr(given.A, "toarray") else np.atleast_2d(given.A)
+        return Limited(lambda x: matrix @ x, given.lb, given.ub, (matrix,))
+    if hasattr(given, "fun"):
+        function = given.fun if own is None else own
+        return Limited(as_residuals(name, function, back), given.lb, given.ub, (function,))
+    needed = "a dictionary with type and fun, optim.constraint(...) or one of SciPy's is needed"
+    raise UsageError(name, f"{shown(given)} for a constraint", needed, "Pass one, or several in a list")
+
+
+class LagrangianDerivatives:
+    """Give what IPOPT asks for: values, gradient, Jacobian and Hessian of an objective and of all constraints as one.
+
+    Once something has failed, nothing is called again, so that its exception is the one that is raised in the end.
+
+    Attributes:
+        start: where to start.
+        sizes: of how many values each constraint is.
+        count: of values of all constraints.
+        counts: how often values, gradients and Hessians were asked for, and of iterations.
+        failed: whether a function raised, or was interrupted.
+    """
+
+    def __init__(self, problem: VectorProblem, many: Sequence[Limited], exact: bool, refusal: type[Exception]) -> None:
+        self.start, self.refusal, self.failed = problem.start, refusal, False
+        self.counts = {"nit": 0, "nfev": 0, "njev": 0, "nhev": 0}
+        scalar, functions = problem.scalar, tuple(c.function for c in many)
+
+        def values(x: Any, *_args: Any) -> Any:
+            return np.concatenate([function(x) for function in functions])
+
+        def lagrangian(x: Any, multipliers: Any, weight: Any, *args: Any) -> Any:
+            total = weight * scalar(x, *args)
+            return total + np.sum(multipliers * values(x)) if functions else total
+
+        sources = problem.function, tuple(c.source for c in many)
+
+        def pieces(*_args: Any) -> Any:  # tells by what it captures whether the same was traced before
+            return sources
+
+        joint = VectorProblem(problem.name, pieces, problem.example, problem.args, problem.compiled)
+        self.args = problem.args
+        self.value = joint.run("value", lambda: scalar)
+        self.slope = joint.run("gradient", lambda: grad(scalar))
+        self.rest = joint.run("constraints", lambda: values)
+        self.intermediate: Any = None
+        self.sizes = [np.size(function(self.start)) for function in functions]
+        self.count = sum(self.sizes)
+        none: Any = (np.zeros(0, int), np.zeros(0, int))
+        self.first, self.places, self.second, self.second_places = values, none, lagrangian, none
+        if functions:
+            ways = lambda: sparse_jacobian(values), lambda: jacobian(values)
+            self.first, self.places = planned(joint, "first", *ways, self.start, *self.args)
+        if exact:
+            ways = lambda: sparse_hessian(lagrangian, lower=True), lambda: hessian(lagrangian)
+            given = self.start, np.ones(self.count), np.ones(()), *self.args
+            self.second, self.second_places = planned(joint, "second", *ways, *given)
+
+    def ask(self, function: Function, *args: Any) -> Any:
+        """Return the value of a function, unless something has failed; note that it fails."""
+        if self.failed:
+            raise self.refusal
+        self.failed = True
+        found = function(*args)
+        self.failed = False
+        return found
+
+    def objective(self, x: Array) -> Any:
+        """Return the value of the objective."""
+        self.counts["nfev"] += 1
+        return self.ask(lambda: as_float(self.value(x, *self.args)))
+
+    def gradient(self, x: Array) -> Any:
+        """Return the gradient of the objective."""
+        self.counts["njev"] += 1
+        return self.ask(self.slope, x, *self.args)
+
+    def constraints(self, x: Array) -> Any:
+        """Return the values of all constraints."""
+        return self.ask(self.rest, x, *self.args) if self.count else np.zeros(0)
+
+    def jacobianstructure(self) -> Any:
+        """Return rows and columns of the Jacobian's elements."""
+        return self.places
+
+    def jacobian(self, x: Array) -> Any:
+        """Return the elements of the Jacobian of the constraints."""
+        return self.ask(self.first, x, *self.args)
+
+    def hessianstructure(self) -> Any:
+        """Return rows and columns of the elements in the lower triangle of the Lagrangian's Hessian."""
+        return self.second_places
+
+    def hessian(self, x: Array, multipliers: Array, weight: float) -> Any:
+        """Return the elements of the lower triangle of the Lagrangian's Hessian."""
+        self.counts["nhev"] += 1
+        return self.ask(self.second, x, multipliers, np.array(weight), *self.args)
+
+
+class Iterations:
+    """Call the user's callback after each iteration of IPOPT, as SciPy does; StopIteration ends them."""
+
+    def __init__(self, derivatives: LagrangianDerivatives, callback: Function | None) -> None:
+        self.derivatives, self.callback = derivatives, callback
+        self.asks = callback is not None and "intermediate_result" in signature(callback).parameters
+        self.solver: Any = None
+
+    def __call__(self, _mode: int, count: int, value: float, violation: float, *_more: Any) -> bool:
+        """Take note of an iteration; return whether to go on."""
+        self.derivatives.counts["nit"] = count
+        at = self.solver.get_current_iterate() if self.callback is not None and not self.derivatives.failed else None
+        if at is None or self.callback is None:
+            return True
+        from scipy.optimize import OptimizeResult
+
+        result = OptimizeResult(x=at["x"], fun=value, nit=count, maxcv=violation)
+        try:
+            self.callback(intermediate_result=result) if self.asks else self.callback(result.x)
+        except StopIteration:
+            return False
+        return True
+
+
+def planned(problem: VectorProblem, what: str, sparse: Function, dense: Function, *args: Any) -> tuple[Function, Any]:
+    """Return what gives the elements of a derivative of vectors, and their rows and columns.
+
+    All calls have what functions captured at the beginning. A Hessian has its lower triangle alone.
+    """
+    if problem.compiled:
+        if what not in problem.made:
+            problem.made[what] = sparse()
+        derivative: Any = problem.made[what]
+        program = note_refusals(problem.name, derivative.program)(*args)
+        return lambda *own: program.run(*own)[0], program.layout.blocks[0].matrix.tocoo().coords
+    run = problem.run(what, dense)
+    shape = np.shape(run(*args))
+    places = np.tril_indices(len(args[0])) if what == "second" else tuple(np.indices(shape).reshape(2, -1))
+    return lambda *own: np.asarray(run(*own))[places], places
+
+
+def set_option(name: str, solver: Any, key: str, value: Any) -> None:
+    """Set an option of IPOPT; raise a UsageError if there is none of that name and kind."""
+    key = RENAMED.get(key, key)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        value = REPORTS * value if key == "print_level" else ("no", "yes")[value]
+    for form in (value, float(value)) if isinstance(value, int) else (value,):
+        try:
+            solver.add_option(key, form)
+        except TypeError:
+            continue
+        return
+    needed = "an option of IPOPT with a value of its kind is needed"
+    raise UsageError(name, f"{key}={shown(value)} among options", needed, "See the list of options of IPOPT")
+
+
+def solve_by_ipopt(
+    problem: VectorProblem,
+    bounds: Any,
+    constraints: Any,
+    tol: float | None,
+    callback: Function | None,
+    options: dict[str, Any] | None,
+) -> Any:
+    """Return SciPy's result of a problem that IPOPT solves, its x a vector.
+
+    Wachter and Biegler, *On the implementation of an interior-point filter line-search algorithm for large-scale
+    nonlinear programming*, Mathematical Programming 106, 2006.
+
+    Raises:
+        UsageError: cyipopt is not installed, there is no such option, or a constraint is none.
+        ShapeError: there are not as many limits as values.
+    """
+    name = problem.name
+    if importlib.util.find_spec("cyipopt") is None:
+        given = "method='ipopt', and the package cyipopt is not installed"
+        raise UsageError(name, given, "it is needed for IPOPT", "Run pip install 'wengert[ipopt]'")
+    from scipy.optimize import OptimizeResult
+
+    package: Any = importlib.import_module("cyipopt")
+    settings = {"print_level": 0, "sb": "yes", **({} if tol is None else {"tol": float(tol)}), **(options or {})}
+    many = [limited(problem, c) for c in (constraints if isinstance(constraints, list | tuple) else [constraints])]
+    exact = settings.get("hessian_approximation") != "limited-memory"
+    derivatives = LagrangianDerivatives(problem, many, exact, package.CyIpoptEvaluationError)
+    size = derivatives.start.size
+    box = sides_of(name, bounds, size) or (np.full(size, -np.inf), np.full(size, np.inf))
+    rows = [np.zeros(0)], [np.zeros(0)]
+    for c, count in zip(many, derivatives.sizes, strict=True):
+        for side, limit in zip(rows, (c.lower, c.upper), strict=True):
+            side.append(spread(name, limit, count))
+    lower, upper = (np.concatenate(side) for side in rows)
+    derivatives.intermediate = Iterations(derivatives, callback)
+    solver = package.Problem(size, derivatives.count, derivatives, *box, lower, upper)
+    derivatives.intermediate.solver = solver
+    for key, value in settings.items():
+        set_option(name, solver, key, value)
+    x, found = solver.solve(derivatives.start)
+    message = found["status_msg"].decode()
+    fields = {"status": found["status"], "success": found["status"] in SOLVED, "message": message}
+    slope = np.asarray(derivatives.slope(x, *problem.args), dtype=float)
+    return OptimizeResult(
+        x=x, fun=found["obj_val"], jac=slope, multipliers=-found["mult_g"], **fields, **derivatives.counts
+    )

@@ -1,0 +1,119 @@
+"""Minima by IPOPT."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from scipy import sparse as sp
+from scipy.optimize import LinearConstraint
+
+import wengert as wg
+from wengert import optim
+from wengert.errors import UsageError
+
+HERE = importlib.util.find_spec("cyipopt") is not None
+needs_ipopt = pytest.mark.skipif(not HERE, reason="cyipopt is not installed")
+
+
+def test_without_the_package_an_error_names_the_extra(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"optim.minimize: .*cyipopt is not installed; .*'wengert\[ipopt\]'"):
+        optim.minimize(lambda x: np.sum(x**2), np.ones(2), method="ipopt")
+
+
+@needs_ipopt
+@pytest.mark.parametrize("jit", [True, False])
+def test_problem_71_of_hock_and_schittkowski(jit):
+    def cost(p):
+        return p["x"][0] * p["x"][3] * np.sum(p["x"][:3]) + p["x"][2]
+
+    product = {"type": "ineq", "fun": lambda p, least: np.prod(p["x"]) - least, "args": (25.0,)}
+    sphere = optim.constraint(lambda p: np.sum(p["x"] ** 2), 40.0, 40.0)
+    seen = []
+    found = optim.minimize(
+        cost,
+        {"x": np.array([1.0, 5.0, 5.0, 1.0])},
+        method="ipopt",
+        bounds=(1.0, 5.0),
+        constraints=[product, sphere],
+        callback=lambda p: seen.append(p["x"]),
+        jit=jit,
+    )
+    assert found.success
+    assert len(seen) == found.nit + 1 < 12
+    np.testing.assert_allclose(found.fun, 17.0140173, rtol=1e-7)  # the value of the collection
+    np.testing.assert_allclose(found.x["x"], [1.0, 4.7429994, 3.8211503, 1.3794082], rtol=1e-6)
+    rows = wg.grad(lambda p: np.prod(p["x"]))(found.x)["x"], 2.0 * found.x["x"]
+    rest = found.jac["x"] - sum(y * row for y, row in zip(found.multipliers, rows, strict=True))
+    np.testing.assert_allclose(rest[1:], 0.0, atol=1e-6)  # the first unknown is held by its bound
+
+
+@needs_ipopt
+def test_patterns_of_many_unknowns_and_linear_constraints():
+    n = 400
+    differences = sp.diags_array([-1.0, 1.0], offsets=[0, 1], shape=(n - 1, n), format="csr")
+    rising = LinearConstraint(differences, 0.001, np.inf)
+    pairs = optim.constraint(lambda x: x[1:] * x[:-1], -np.inf, 4.0)
+    target = np.linspace(3.0, 1.0, n)
+    for options in (None, {"hessian_approximation": "limited-memory", "maxiter": 300}):
+        found = optim.minimize(
+            lambda x: np.sum((x - target) ** 2),
+            np.ones(n),
+            method="ipopt",
+            constraints=[rising, pairs],
+            options=options,
+        )
+        assert found.success
+        np.testing.assert_allclose(np.diff(found.x), 0.001, atol=1e-6)
+        assert np.max(found.x[1:] * found.x[:-1]) < 4.0 + 1e-6
+
+
+@needs_ipopt
+def test_what_it_finds_is_differentiated():
+    def nearest(p):
+        disc = optim.constraint(lambda x: np.sum(x**2), -np.inf, 2.0)
+        return optim.minimize(
+            lambda x: np.sum((x - p) ** 2), np.ones(2), method="ipopt", constraints=[disc], tol=1e-11
+        ).x
+
+    p = np.array([3.0, 4.0])
+    wanted = np.sqrt(2.0) * (np.eye(2) / 5.0 - np.outer(p, p) / 125.0)
+    np.testing.assert_allclose(wg.jacobian(nearest)(p), wanted, atol=1e-6)
+    np.testing.assert_allclose(wg.jacobian(nearest)(p / 10.0), np.eye(2), atol=1e-6)
+
+
+@needs_ipopt
+@pytest.mark.parametrize("part", ["value", "constraint", "callback"])
+def test_exceptions_come_through_at_once(part):
+    calls = dict.fromkeys(("value", "constraint", "callback"), 0)
+
+    def count(where, found=None):
+        calls[where] += 1
+        if where == part and calls[where] == 3:
+            raise KeyboardInterrupt(where)
+        return found
+
+    settings = {
+        "constraints": [{"type": "ineq", "fun": lambda x: count("constraint", x - 1.0)}],
+        "callback": lambda x: count("callback"),
+        "jit": False,
+    }
+    with pytest.raises(KeyboardInterrupt, match=part) as caught:
+        optim.minimize(lambda x: count("value", np.sum(x**4)), np.full(2, 3.0), method="ipopt", **settings)
+    assert calls[part] == 3
+    assert caught.traceback[-1].name == "count"
+
+
+@needs_ipopt
+def test_callbacks_may_end_it_and_options_are_ipopts():
+    def stop(x):
+        raise StopIteration
+
+    found = optim.minimize(lambda x: np.sum(x**4), np.ones(2), method="ipopt", callback=stop)
+    assert not found.success
+    assert found.nit == 0
+    with pytest.raises(UsageError, match=r"optim.minimize: nothing=1 among options; .* IPOPT"):
+        optim.minimize(lambda x: np.sum(x**2), np.ones(2), method="ipopt", options={"nothing": 1})
+    own = {"type": "eq", "fun": lambda x: x[0], "jac": lambda x: x}
+    with pytest.raises(UsageError, match=r"own jac; .*IPOPT"):
+        optim.minimize(lambda x: np.sum(x**2), np.ones(2), method="ipopt", constraints=own)
