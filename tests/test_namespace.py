@@ -251,6 +251,15 @@ def test_modules_of_scipys_that_are_not_here_say_what_to_write(name: str, writte
         _ = wg.scipy.nothing
 
 
+def test_what_is_spelled_in_full_is_of_no_other_module() -> None:
+    for name, written in {
+        "Bounds": "scipy.optimize's own",
+        "brentq": "root_scalar(f, bracket=(a, b)) of wengert.optim",
+    }.items():
+        with pytest.raises(AttributeError, match=f"'{name}'; write {re.escape(written)}$"):
+            getattr(wg.scipy.optimize, name)
+
+
 def test_what_stands_elsewhere_too_is_said_of_functions_first() -> None:
     for name in ("Variable", "gradient", "diff"):
         with pytest.raises(AttributeError, match=f"has no attribute '{name}'; write wengert"):

@@ -203,6 +203,18 @@ def test_small_problems_are_never_traced() -> None:
     assert any(traced)
 
 
+@pytest.mark.parametrize("form", [list, tuple])
+def test_curve_fit_takes_lists_of_numbers_as_arrays(form: type) -> None:
+    def decay(t: Any, a: Any, k: Any) -> Any:
+        return a * np.exp(-k * t)
+
+    places, values = form([0, 1, 2.5, 3]), form([1.0, 0.5, 0.3, 0.1])
+    for one, other in zip(
+        optim.curve_fit(decay, places, values), scipy.optimize.curve_fit(decay, places, values), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
 def test_curve_fit_takes_columns_of_tables_as_they_are() -> None:
     class Column:
         ndim = 1

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, sparse
 
 import wengert as wg
 from tests.cases import together
-from wengert.errors import NumericalError, ShapeError, UsageError
+from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.implicit import qp
 
 RNG = np.random.default_rng(4)
@@ -174,6 +174,8 @@ def test_what_is_no_solution_is_refused() -> None:
         qp(P, q, A, b, G, h, solver=lambda *data: by_slsqp(*data) + 0.1)
     with pytest.raises(ShapeError, match=r"G of shape \(4, 3\); \(4, 2\) is needed beside q of shape \(2,\)"):
         qp(np.eye(2), np.zeros(2), G=G, h=h)
+    with pytest.raises(DtypeError, match=r"csr_array as P; .* Convert it, with \.toarray\(\)\.$"):
+        qp(sparse.eye_array(2, format="csr"), np.ones(2))
     with pytest.raises(UsageError, match="A and b are needed together"):
         qp(P, q, A=A)
     with pytest.raises(ShapeError, match=r"a solver that returned shape \(2,\)"):

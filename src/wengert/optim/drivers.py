@@ -258,7 +258,7 @@ def curve_fit(
 
     Args:
         f: the model, `f(xdata, *parameters)`; if `p0` is a container, `f(xdata, container)`.
-        xdata: what the model is evaluated at.
+        xdata: what the model is evaluated at; a list of numbers is an array, as in SciPy.
         ydata: the data, of shape (m,).
         p0: where to start: an array of parameters, or containers of floats. By default ones, as many as `f` has.
         sigma: the standard deviations of the data, of shape (m,), or their covariance matrix.
@@ -290,6 +290,8 @@ def curve_fit(
     require_callable(name, f)
     if getattr(xdata, "ndim", 0) == 1 and hasattr(xdata, "to_numpy"):  # a column of pandas takes no Tensors beside it
         xdata = xdata.to_numpy()
+    elif isinstance(xdata, list | tuple) and all(isinstance(place, float | int) for place in xdata):
+        xdata = np.array(xdata, float)
     start = np.ones(parameter_count(name, f)) if p0 is None else as_example(p0)
     flat = isinstance(start, np.ndarray)
 

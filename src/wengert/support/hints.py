@@ -134,8 +134,9 @@ def written_elsewhere(name: str) -> str | None:
     if known is not None:
         return known
     for module, table in hints("modules").items():
-        if name in table:
-            return f"{table[name]} of {module}"
+        written = table.get(name)
+        if written is not None:  # what is spelled in full is of the module that it names
+            return written if written.startswith(("wengert.", "scipy.")) else f"{written} of {module}"
     plain = name.lower().replace("_", "")
     layer = plain.removesuffix("loss").rstrip("123d") if name[0].isupper() else plain
     known_names = {spelled.lower().replace("_", ""): written for spelled, written in all_names()}

@@ -132,7 +132,8 @@ def require_number(name: str, what: str, value: Any) -> Aval:
         aval = Aval((), np.dtype(object))
     if aval.dtype.kind not in "biufc":
         needed = "a number, a numeric array or a Tensor is needed"
-        raise DtypeError(name, f"{shown(value)} as {what}", needed, "Convert it, with .astype(float) for instance")
+        conversion = ".toarray()" if hasattr(value, "toarray") else ".astype(float) for instance"
+        raise DtypeError(name, f"{shown(value)} as {what}", needed, f"Convert it, with {conversion}")
     return aval
 
 
