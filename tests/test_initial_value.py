@@ -223,7 +223,26 @@ def with_attribute(t, y):
     return with_attribute.rate * y
 
 
+def in_module(module):
+    return lambda t, y: module.rate * y
+
+
+def twice(rate):
+    """Return a slope that reads a function by a variable and by a default, and what sets the number that it holds."""
+
+    def half(y):
+        return rate * y / 2
+
+    def set_rate(value):
+        nonlocal rate
+        rate = value
+
+    return lambda t, y, other=half: half(y) + other(y), set_rate
+
+
 ANSWERING, DERIVED, BUFFER = Answering(), Derived(), bytearray([1])
+MODULE, (TWICE, SET_RATE) = types.ModuleType("rates"), twice(1.0)
+MASKED = np.ma.array([1.0, 0.0], mask=[False, True])
 VIEW, REFERENCE, PROXY = memoryview(BUFFER), weakref.ref(Derived), types.MappingProxyType(STATE)
 
 
@@ -237,12 +256,17 @@ VIEW, REFERENCE, PROXY = memoryview(BUFFER), weakref.ref(Derived), types.Mapping
         lambda t, y: REFERENCE().rate * y,
         lambda t, y: float(VIEW[0]) * y,
         lambda t, y: PROXY["rate"] * y,
+        in_module(MODULE),
+        lambda t, y, modules=[MODULE]: modules[0].rate * y,
+        TWICE,
+        lambda t, y: MASKED.sum() * y,
     ],
 )
 def test_no_program_outlives_what_it_read(slope):
     for rate in (1.0, 2.0):
         with_attribute.rate = Base.rate = STATE["rate"] = rate
-        BUFFER[0] = int(rate)
+        BUFFER[0], MASKED[0], MODULE.rate = int(rate), rate, rate
+        SET_RATE(rate)
         found = solve_ivp(slope, (0.0, 0.1), [1.0], rtol=1e-3).y[0, -1]
         np.testing.assert_allclose(found, np.exp(0.1 * rate), rtol=1e-3)
 
@@ -433,6 +457,11 @@ def test_ends_move_solutions_of_several_steps_as_the_equation_does():
     by_t0, by_t1 = wg.jit(wg.jacrev(end))(times).T
     np.testing.assert_allclose(by_t1, oscillator(1.5, end(times), 2.0), rtol=1e-4)
     np.testing.assert_allclose(by_t0, -scipy.linalg.expm(1.3 * matrix) @ oscillator(0.2, START, 2.0), rtol=1e-4)
+
+
+def test_sizes_of_steps_may_have_any_dtype():
+    for options in ({"method": "Euler", "step": np.int8(1)}, {"first_step": np.float32(1.0), "rtol": 9.0}):
+        assert solve_ivp(lambda t, y: -y, (0.0, 2.0), [1.0], **options).t[1] == 1.0
 
 
 @pytest.mark.parametrize(("method", "order"), [("Euler", 1), ("Heun", 2), ("RK4", 4), ("Verlet", 2)])

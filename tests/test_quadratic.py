@@ -156,6 +156,7 @@ def test_solvers_of_several_results_stay_calls_in_graphs_in_graphs(around: Any) 
     [
         ((np.eye(2), np.zeros(2), np.ones((2, 2)), np.array([1.0, 2.0])), "infeasible constraints"),
         ((np.eye(1), np.zeros(1), None, None, np.array([[1.0], [-1.0]]), -np.ones(2)), "infeasible constraints"),
+        ((np.eye(1), np.zeros(1), None, None, np.ones((1, 1)), np.array([np.inf])), "NaN or infinity"),
         ((np.zeros((1, 1)), np.ones(1), None, None, np.ones((1, 1)), np.ones(1)), "falls for ever"),
         ((-np.eye(2), np.zeros(2), None, None, np.eye(2), np.ones(2)), "P with the eigenvalue -1 along a direction"),
         ((np.diag([1.0, -1.0]), np.ones(2), np.array([[1.0, 0.0]]), np.ones(1)), "P with the eigenvalue -1"),

@@ -72,6 +72,8 @@ def failure(program: Program, otherwise: str) -> NumericalError:
     from scipy.optimize import linprog
 
     p, q, a, b, g, h = program
+    if not all(np.all(np.isfinite(x)) for x in (p, q, a, b, g, h)):
+        return NumericalError("qp", "NaN or infinity", "finite numbers are needed", "Leave out what has no limit")
     free = (None, None)
     if linprog(np.zeros(len(q)), g, h, a, b, free).status == 2:
         given = "infeasible constraints: no x meets all of them"

@@ -15,7 +15,7 @@ import operator
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -84,6 +84,10 @@ def words_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return flat.view(np.uint64 if flat.nbytes % 8 == 0 else np.uint8)
 
 
+ARRAYS: Final = (np.ndarray, np.memmap)
+"""Classes of arrays that are only elements."""
+
+
 class OuterValues:
     """Find the arguments that values and functions hold, and what tells these apart from others otherwise.
 
@@ -108,10 +112,14 @@ class OuterValues:
         self.parts: list[Hashable] = [lifted]
         self.leaves: list[Any] = []
         self.known: dict[int, tuple[int, Any, Any]] = {}
+        self.fixed: set[int] = set()  # what is read where it stays as it is
+        self.modules: dict[int, ModuleType] = {}
+        self.words: set[str] = set()  # of the user's functions, by which they read modules
         self.depth = 0
         self.values = values
         try:
             self.templates = [self.enter(value, lifted) for value in values]
+            self.enter_modules()
         except RecursionError:
             raise nesting_error("what functions capture", values[0]) from None
         self.key: Hashable = tuple(self.parts)
@@ -126,11 +134,16 @@ class OuterValues:
             return self.enter_leaf(value, lifted)
         if id(value) in self.known:
             place, template, _ = self.known[id(value)]
-            self.parts.append(("again", place))
-            return template
+            if lifted or template is None or id(value) in self.fixed:
+                self.parts.append(("again", place))
+                return template
+        if not lifted:
+            self.fixed.add(id(value))
         self.know(value, None)
-        if kind is ModuleType:
-            return self.parts.append(Object(value))
+        if issubclass(kind, ModuleType):
+            return self.enter_module(value)
+        if issubclass(kind, np.ndarray) and kind not in ARRAYS:
+            return self.enter_own_array(value)
         if issubclass(kind, np.ndarray | Tensor):
             if self.by_identity:
                 self.parts.append(Object(value))
@@ -139,7 +152,7 @@ class OuterValues:
             return self.enter_function(value, lifted)
         if kind is MethodType or kind is functools.partial:
             return self.enter_bound(value, lifted)
-        if not issubclass(kind, type | ModuleType):
+        if not issubclass(kind, type):
             leaves, structure = flatten(value)
             if structure is not None:
                 return self.enter_container(value, structure, leaves, lifted)
@@ -179,6 +192,7 @@ class OuterValues:
             self.is_plain &= dtype is None or isinstance(value, np.generic)
             fixed = tensor and value._trace is None and isinstance(value._value, np.ndarray | np.generic)
             content = value._value if fixed else value
+            content = np.asarray(content) if isinstance(content, np.ndarray) else content
             is_large = type(content) is np.ndarray and content.nbytes > MOST_BYTES and content.dtype.kind in "biufc"
             if is_large and may_change(content):
                 self.parts += tensor, Elements(content)
@@ -242,22 +256,39 @@ class OuterValues:
             inside = self.enter(value, lifted)
             if inside is not None:
                 template.names[name] = value, inside
-        modules = [*found.values(), *modules_named(names, space)]
-        seen: set[int] = set()
-        while modules:
-            module = modules.pop()
-            if not issubclass(type(module), ModuleType) or id(module) in seen or not is_users_module(module):
-                continue
-            seen.add(id(module))
-            self.is_plain = False
-            held = own_attributes(module)
-            for key in sorted(names.intersection(held)):
-                self.parts.append(key)
-                self.enter(held[key], False)
-                modules.append(held[key])
+        self.words |= names
+        for module in modules_named(names, space):
+            self.enter(module, False)
         if "globals" in names:
             self.is_plain = False
             self.enter({key: space[key] for key in space if not key.startswith("__")}, False)
+
+    def enter_module(self, module: ModuleType) -> None:
+        """Add a module, of which `enter_modules` adds what is read if it is the user's."""
+        self.parts.append(Object(module))
+        if is_users_module(module):
+            self.is_plain = False
+            self.modules[id(module)] = module
+
+    def enter_modules(self) -> None:
+        """Add what modules of the user hold by names that functions use, whichever way they are reached."""
+        read: set[tuple[int, str]] = set()
+        while True:  # functions in modules use further names
+            spaces = [(x, self.words.intersection(own_attributes(x))) for x in self.modules.values()]
+            more = [(x, key) for x, keys in spaces for key in sorted(keys) if (id(x), key) not in read]
+            if not more:
+                return
+            for module, key in more:
+                read.add((id(module), key))
+                self.parts.append(key)
+                self.enter(own_attributes(module)[key], False)
+
+    def enter_own_array(self, array: np.ndarray[Any, Any]) -> None:
+        """Add an array of a class of its own, whose elements may mean something else than those of a traced array."""
+        self.is_plain = False
+        self.parts.append(Object(array if self.by_identity else type(array)))
+        self.enter(np.asarray(array), False)
+        self.enter_items(own_attributes(array))
 
     def enter_bound(self, value: Any, lifted: bool) -> Any:
         """Add a method or a partial."""
@@ -276,8 +307,6 @@ class OuterValues:
         """Add an object with what it holds, or leads to, which is compared, or a transformation of functions."""
         self.parts.append(Object(value))
         kind = type(value)
-        if issubclass(kind, ModuleType):
-            return
         if issubclass(type(value), LikeFunction):
             for content in own_attributes(value).values():
                 if isinstance(content, FunctionType | MethodType | LikeFunction):

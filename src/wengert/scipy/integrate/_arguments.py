@@ -109,8 +109,13 @@ def step_sizes(max_step: Any, first_step: Any, t0: Any, t1: Any) -> tuple[Any, A
     if first_step is not None and not any(x is None for x in known) and known[0] > abs(known[2] - known[1]):
         given = f"first_step={known[0]:.6g} for an interval of length {abs(known[2] - known[1]):.6g}"
         raise UsageError(NAME, given, "a step within the interval is needed", "Leave it out")
-    found = [0.0 if x is None else float(x) if isinstance(x, int | float) else x for x in (max_step, first_step)]
+    found = [0.0 if x is None else as_size(x) for x in (max_step, first_step)]
     return found[0], found[1]
+
+
+def as_size(number: Any) -> Any:
+    """Return a number of any dtype as one of double precision, which steps have."""
+    return float(number) if isinstance(number, int | float | np.generic | np.ndarray) else number.astype(float)
 
 
 def fixed_size(step: Any, method: str, size: int, max_step: Any, first_step: Any) -> Any:
@@ -130,7 +135,7 @@ def fixed_size(step: Any, method: str, size: int, max_step: Any, first_step: Any
     if method == "Verlet" and size % 2:
         given = f"a state of {size} numbers for method 'Verlet'"
         raise ShapeError(NAME, given, "positions, then as many velocities, are needed", "Pass np.concatenate([q, v])")
-    return float(step) if isinstance(step, int | float) else step
+    return as_size(step)
 
 
 def most_steps(max_steps: Any) -> int:
