@@ -733,3 +733,12 @@ def test_what_functions_write_to_their_arguments_is_seen_by_that_call_alone(meth
         np.testing.assert_allclose(found.y[0, -1], np.exp(2.0), rtol=1e-6)
         np.testing.assert_allclose(found.t_events[0], [np.log(2.0) / 2.0], rtol=1e-6)
         assert (a[0], y0[0]) == (2.0, 1.0)
+
+
+@pytest.mark.parametrize(("method", "sizes"), [("Heun", {"step": 0.3}), ("RK45", {"first_step": 0.1, "max_step": 0.2})])
+def test_sizes_of_steps_are_held_constant_in_derivatives(method, sizes):
+    def end(sizes):
+        return solve_ivp(lambda t, y: -y, (0.0, 1.0), [1.0], method, t_eval=[0.7, 1.0], **sizes).y
+
+    for derivative in (wg.jacobian(end), wg.jacfwd(end), wg.jit(wg.jacobian(end))):
+        assert all(not np.any(x) for x in derivative(sizes).values())

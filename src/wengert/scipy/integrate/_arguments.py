@@ -25,6 +25,7 @@ from wengert.creation import asarray
 from wengert.errors import ShapeError, UsageError
 from wengert.scipy.integrate._methods import FIXED, WITH_JACOBIAN
 from wengert.scipy.integrate._programs import NAME, jacobian_matrix
+from wengert.transforms.reverse import stop_gradient
 
 LEAST_RTOL = 100 * float(np.finfo(float).eps)
 
@@ -114,8 +115,9 @@ def step_sizes(max_step: Any, first_step: Any, t0: Any, t1: Any) -> tuple[Any, A
 
 
 def as_size(number: Any) -> Any:
-    """Return a number of any dtype as one of double precision, which steps have."""
-    return float(number) if isinstance(number, int | float | np.generic | np.ndarray) else number.astype(float)
+    """Return a number of any dtype as one of double precision, which steps have, held constant in derivatives."""
+    known = isinstance(number, int | float | np.generic | np.ndarray)
+    return float(number) if known else stop_gradient(number.astype(float))
 
 
 def fixed_size(step: Any, method: str, size: int, max_step: Any, first_step: Any) -> Any:

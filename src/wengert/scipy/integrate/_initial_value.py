@@ -58,7 +58,7 @@ def solve_ivp(
 
     Derivatives are those of the steps taken, their sizes and inner times held constant: by the initial state, by
     `args` and what functions capture, by both ends of the interval and by output times, in both modes and to any
-    order; those of events to the third.
+    order; those of events to the third. Those by sizes of steps and by tolerances are zero.
     They differ from those of the solution by about as much as the solution does, unless this has no errors at any size
     of steps, as a pendulum at rest has none: then pass `max_step`. A warning tells so, except in traced functions.
 
