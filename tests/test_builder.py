@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.cases import together
 from wengert.native import engine, job_tables, jobs
 from wengert.native.builder import Builder, program, template
-from wengert.native.functions import FunctionTable, NativeFunction, external, native
+from wengert.native.functions import ConstantTable, NativeFunction, external, native
 from wengert.native.loader import kept_code
 from wengert.native.structs import (
     BOOL,
@@ -521,7 +521,7 @@ def larger_root(b: Builder, x: Value) -> None:
     b.give(once + twice * b.table(POWERS).at(2).load())
 
 
-POWERS = FunctionTable("powers", F64, (1.0, 10.0, 100.0))
+POWERS = ConstantTable("powers", F64, (1.0, 10.0, 100.0))
 
 
 def test_vectors_masks_and_templates() -> None:

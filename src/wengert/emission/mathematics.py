@@ -18,7 +18,7 @@ from wengert.kernel.functions.coefficients import TABLES
 from wengert.kernel.kernel import Operation
 from wengert.native.builder import Builder, template
 from wengert.native.engine import Target
-from wengert.native.functions import FunctionTable, NativeFunction, Template
+from wengert.native.functions import ConstantTable, NativeFunction, Template
 from wengert.native.structs import BOOL, I64, Integer, Signature, Type, VectorType, element, like, vector_of
 from wengert.native.values import Value
 
@@ -130,9 +130,9 @@ def entry(b: Builder, operation: Operation, index: Value) -> Value:
 
 
 @functools.cache
-def table_of(name: str, table: str, dtype: Dtype) -> FunctionTable:
+def table_of(name: str, table: str, dtype: Dtype) -> ConstantTable:
     """Return a table as constants of a dtype."""
-    return FunctionTable(name, in_register(dtype), tuple(map(float, TABLES[table])))
+    return ConstantTable(name, in_register(dtype), tuple(map(float, TABLES[table])))
 
 
 def replaced(

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from wengert.native.functions import BEGIN, MARK, FunctionTable, NativeFunction, Template, argument, listed
+from wengert.native.functions import BEGIN, MARK, ConstantTable, NativeFunction, Template, argument, listed
 from wengert.native.structs import BOOL, I64, VOID, Type, Void
 from wengert.native.values import Instructions, Operand, Value
 
@@ -234,8 +234,8 @@ def joined(x: Value, before: str | None, y: Value, back: str | None) -> str:
 
 def program(*exported: NativeFunction) -> str:
     """Return the text of functions and of all that they call; the others cannot be called from outside."""
-    texts: dict[NativeFunction | FunctionTable, str] = {}
-    waiting: list[NativeFunction | FunctionTable] = list(exported)
+    texts: dict[NativeFunction | ConstantTable, str] = {}
+    waiting: list[NativeFunction | ConstantTable] = list(exported)
     while waiting:
         function = waiting.pop()
         if function not in texts:
@@ -248,10 +248,10 @@ def program(*exported: NativeFunction) -> str:
 
 
 def written(
-    function: NativeFunction | FunctionTable, exported: Sequence[NativeFunction]
-) -> tuple[str, list[NativeFunction | FunctionTable]]:
+    function: NativeFunction | ConstantTable, exported: Sequence[NativeFunction]
+) -> tuple[str, list[NativeFunction | ConstantTable]]:
     """Return the text of one function, and those that it calls; or that of constants."""
-    if isinstance(function, FunctionTable):
+    if isinstance(function, ConstantTable):
         b = Builder(VOID)
         values = listed([b.constant(function.scalar, value) for value in function.values])
         return f"@{function.name} = internal constant [{len(function.values)} x {function.scalar}] [{values}]\n", []

@@ -52,7 +52,7 @@ class NativeFunction:
 
 
 @dataclass(frozen=True)
-class FunctionTable:
+class ConstantTable:
     """Constants in memory.
 
     Attributes:
@@ -79,7 +79,7 @@ class Template:
 
     text: str
     results: tuple[tuple[Type, str], ...]
-    called: tuple[NativeFunction | FunctionTable, ...]
+    called: tuple[NativeFunction | ConstantTable, ...]
     block: str
 
 

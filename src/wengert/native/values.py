@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from wengert.native.functions import BEGIN, FunctionTable, NativeFunction, intrinsic, listed
+from wengert.native.functions import BEGIN, ConstantTable, NativeFunction, intrinsic, listed
 from wengert.native.structs import (
     BOOL,
     I32,
@@ -244,7 +244,7 @@ class Instructions:
         self.mark = mark
         self.stacked: list[str] = []
         self.lines: list[str] = []
-        self.called: dict[NativeFunction | FunctionTable, None] = {}
+        self.called: dict[NativeFunction | ConstantTable, None] = {}
         self.block: str | None = BEGIN if mark else "entry"  # none where the code before has returned
         self.names = 0
 
@@ -405,7 +405,7 @@ class Instructions:
         given = [self.operand(x, kind) for x, kind in zip(arguments, signature.parameters, strict=True)]
         return signature, f"call {head}({listed(given)})"
 
-    def table(self, table: FunctionTable) -> Value:
+    def table(self, table: ConstantTable) -> Value:
         """Return the address of the first of some constants."""
         self.called[table] = None
         return Value(self, Pointer(table.scalar), f"@{table.name}")

@@ -41,7 +41,7 @@ class Verlet(NamedTuple):
     evaluations: int = 3
     jacobians: int = 0
     more: Any = None
-    error: Any = None
+    is_adaptive: bool = False
 
     def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
         """Return the slopes at both ends of a step, the state at its end, and the slope there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
-class ImplicitMethod:
+class ImplicitMethod(ABC):
     """Be a method whose steps know of those before, and solve their equations by Newton's method.
 
     Attributes:
@@ -33,9 +34,9 @@ class ImplicitMethod:
         return None
 
     @property
+    @abstractmethod
     def order(self) -> int:
         """The order by which the first size is chosen."""
-        raise NotImplementedError
 
     @property
     def is_constant(self) -> bool:
@@ -52,29 +53,29 @@ class ImplicitMethod:
         """Return how often what was computed before the first step; `chosen` says that the user gave its size."""
         return Counts(1 if chosen else 2, 0 if self.is_constant else 1, 0)
 
+    @abstractmethod
     def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool) -> Walk:
         """Return where an integration begins, with what its first step knows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def restart(self, slope: Slope, walk: Walk, direction: Any, where: Any) -> Walk:
         """Return where an integration goes on, with what the first step after a change of the state knows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def try_step(self, slope: Slope, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
         """Make one attempt at a step; see `wengert.scipy.integrate._steps.try_step`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def extend(self, slope: Slope, t: Any, y: Any, end: Any, h: Any, slopes: Sequence[Any]) -> list[Any]:
         """Return the coefficients of the continuous extension of a step, those of `basis`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def basis(self, x: Any) -> list[Any]:
         """Return the functions of the part of a step that the continuous extension is a sum of."""
-        raise NotImplementedError
 
+    @abstractmethod
     def at_rest(self, f: Any, h: Any) -> list[Any]:
         """Return what the stages of a step along a slope would give."""
-        raise NotImplementedError
 
 
 def newton_tolerance(rtol: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from wengert.scipy.integrate._bdf import BackwardDifferences
@@ -16,7 +17,7 @@ from wengert.scipy.integrate._tableaux import tableau
 __all__ = ["FIXED", "METHODS", "WITH_JACOBIAN", "AnyMethod", "method_named"]
 
 EXPLICIT = ("RK23", "RK45", "DOP853", "Tsit5")
-IMPLICIT = {"Radau": Radau, "BDF": BackwardDifferences, "Kvaerno5": Kvaerno}
+IMPLICIT: dict[str, Callable[[Any], ImplicitMethod]] = {"Radau": Radau, "BDF": BackwardDifferences, "Kvaerno5": Kvaerno}
 WITH_JACOBIAN = tuple(IMPLICIT)
 """Those that take the user's."""
 AnyMethod = OneStepMethod | ImplicitMethod

@@ -84,7 +84,7 @@ class Rosenbrock(NamedTuple):
     evaluations: int = 8
     jacobians: int = 1
     more: Any = None
-    error: str = "the last increment"
+    is_adaptive: bool = True
 
     def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
         """Return the increments of a step, the state at its end, and what stands for the slope there."""

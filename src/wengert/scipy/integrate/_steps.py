@@ -48,8 +48,8 @@ class OneStepMethod(Method, Protocol):
     """Be a method whose steps know nothing of those before, and whose error estimate alone tells how they go on."""
 
     @property
-    def error(self) -> Any:
-        """The weights of the error estimate, or whatever tells that there is one; None for steps of one size."""
+    def is_adaptive(self) -> bool:
+        """Whether there is an estimate of errors, by which sizes of steps are chosen."""
 
     @property
     def evaluations(self) -> int:
@@ -161,7 +161,7 @@ def try_step(slope: Slope, method: OneStepMethod, walk: Walk, t1: Any, control: 
     lost = ~(size >= least)  # of NaN, too
     end = now + size * direction
     over = direction * (end - bound)
-    end = np.where((over >= 0) if method.error is not None else (over >= -ROUNDING * size), t1, end)
+    end = np.where(over >= (0.0 if method.is_adaptive else -ROUNDING * size), t1, end)
     h = end - walk.t
     slopes, state, last = method.stages(slope, walk.t, walk.y, walk.f, h)
     held = [stop_gradient(x) for x in slopes]
@@ -169,11 +169,11 @@ def try_step(slope: Slope, method: OneStepMethod, walk: Walk, t1: Any, control: 
     norm = method.error_norm(held, scale, stop_gradient(h))
     good = (norm < 1) & ~lost
     failure: Any = 0
-    if method.error is None:
-        good = np.logical_not(lost) & np.all(np.isfinite(stop_gradient(state)))
-        failure = np.where(good, 0, NOT_FINITE)
-    else:
+    if method.is_adaptive:
         size = np.abs(stop_gradient(h)) * change_of_size(norm, walk.rejected, method.order)
+    else:
+        good = good & np.all(np.isfinite(stop_gradient(state)))
+        failure = np.where(good, 0, NOT_FINITE)
     t, y, f = (np.where(good, new, old) for new, old in ((end, walk.t), (state, walk.y), (last, walk.f)))
     attempts = walk.attempts + np.where(lost, 0, 1)
     failure = np.where(lost, TOO_SMALL, np.where((failure == 0) & (attempts >= control.most), TOO_MANY, failure))

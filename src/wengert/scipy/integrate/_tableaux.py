@@ -50,6 +50,11 @@ class Tableau(NamedTuple):
         """The number of Jacobians of the slope in a step."""
         return 0
 
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether there is an estimate of errors."""
+        return self.error is not None
+
     def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
         """Return the slopes of a step, the state at its end, and the slope there, which is the last of them, too."""
         slopes = [f]
@@ -61,7 +66,7 @@ class Tableau(NamedTuple):
 
     def error_norm(self, slopes: Sequence[Any], scale: Any, h: Any) -> Any:
         """Return the norm of the error estimate; below 1 the step is good."""
-        if self.error is None:
+        if not self.is_adaptive:
             return 0.0
         if not isinstance(self.error, tuple):
             return root_mean_square(h * combination(self.error, slopes) / scale)
