@@ -20,7 +20,7 @@ from wengert.core.values.aval import is_number
 from wengert.core.values.tensor import Tensor, unwrap_plain
 from wengert.distributed.faults import find_nan_rows, has_nan
 from wengert.distributed.sources import Rows, row_count
-from wengert.distributed.sums import COUNTS, Leaves, require_alike
+from wengert.distributed.sums import COUNTS, Leaves, add_leaves
 from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.transforms.jit import Jitted, jit
 from wengert.transforms.outer_values import OuterValues
@@ -184,10 +184,7 @@ class BlockRunner:
         for size in self.plan.cut(count):
             block = rows if size == count else tuple([x[start : start + size] for x in rows])
             leaves = self.block(args, kind, block, size)
-            if total is not None:
-                require_alike(total, leaves, 0)
-                leaves = [x + y for x, y in zip(total, leaves, strict=True)]
-            total = leaves
+            total = leaves if total is None else add_leaves(total, leaves, 0)
             start += size
         assert total is not None
         return [count, 0, *total]

@@ -13,7 +13,11 @@ from wengert.distributed.sources import Rows, row_count
 
 def has_nan(leaves: Sequence[Any]) -> bool:
     """Tell whether there is NaN among numbers and arrays of them."""
-    return any(x.size and np.isnan(np.min(x)) if type(x) is np.ndarray else x != x for x in leaves)
+    for leaf in leaves:
+        least = np.minimum.reduce(leaf, axis=None) if type(leaf) is np.ndarray and leaf.size else leaf
+        if type(least) is not np.ndarray and least != least:
+            return True
+    return False
 
 
 def find_nan_rows(fun: Callable[..., Any], args: Sequence[Any], rows: Rows, most: int | None = None) -> list[int]:

@@ -8,7 +8,6 @@ partitions fill and sends these.
 
 from __future__ import annotations
 
-import operator
 import threading
 from typing import Any, NamedTuple
 
@@ -67,8 +66,9 @@ class SumTree:
                 other = self.open.pop((level, number ^ 1), None)
                 if other is None:
                     break
-                first, second = (other, node) if number & 1 else (node, other)
-                node = TreeNode(level + 1, number >> 1, add_leaves(first, second), True)
+                own, more = (other, node) if other.is_own else (node, other)  # the same bits: addition commutes
+                leaves = add_leaves(own.leaves, more.leaves, COUNTS, own.is_own)
+                node = TreeNode(level + 1, number >> 1, leaves, True)
             else:
                 node = node._replace(level=level + 1, number=number >> 1)
         self.open[node.level, node.number] = node
@@ -79,31 +79,30 @@ class SumTree:
         return self.open[self.top, 0].leaves
 
 
-def add_leaves(first: TreeNode, second: TreeNode) -> Leaves:
-    """Return the sums of the leaves of two nodes, in the memory of one if it is nobody else's."""
-    require_alike(first.leaves, second.leaves, COUNTS)
-    own, other = (first, second) if first.is_own else (second, first)  # the same bits: addition is commutative
-    add = add_to if own.is_own else operator.add
-    return [add(x, y) for x, y in zip(own.leaves, other.leaves, strict=True)]
+def add_leaves(first: Leaves, second: Leaves, counts: int, is_own: bool = False) -> Leaves:
+    """Return the sums of leaves, of which the ones in front are counts; in the memory of the first where it is free.
+
+    Raises:
+        ShapeError: they have not the same shapes, or not as many are there.
+    """
+    if len(first) != len(second):
+        raise shape_error(first[counts:], second[counts:])
+    found = []
+    for x, y in zip(first, second, strict=True):
+        if type(x) is np.ndarray or type(y) is np.ndarray:
+            if np.shape(x) != np.shape(y):
+                raise shape_error(first[counts:], second[counts:])
+            if is_own and type(x) is np.ndarray and x.flags.writeable and x.dtype == y.dtype:
+                x += y
+                found.append(x)
+                continue
+        found.append(x + y)
+    return found
 
 
-def add_to(x: Any, y: Any) -> Any:
-    """Return the sum of two leaves, in the memory of the first if it is an array that holds it."""
-    if type(x) is np.ndarray and type(y) is np.ndarray and x.flags.writeable and x.dtype == y.dtype:
-        x += y
-        return x
-    return x + y
-
-
-def shape_of(leaf: Any) -> tuple[int, ...]:
-    """Return the shape of a leaf; () for numbers of any kind."""
-    return leaf.shape if type(leaf) is np.ndarray else ()
-
-
-def require_alike(first: Leaves, second: Leaves, counts: int) -> None:
-    """Raise a ShapeError unless leaves that follow so many counts have the same shapes, and there are as many."""
-    if list(map(shape_of, first)) != list(map(shape_of, second)):
-        shapes = [", ".join(str(np.shape(x)) for x in leaves[counts:]) for leaves in (first, second)]
-        given = f"a function that returned shapes {shapes[0]} for one block of rows and {shapes[1]} for another"
-        action = "Return sums over rows, whose shapes do not depend on how many rows there are"
-        raise ShapeError("distributed", given, "results that can be added up are needed", action)
+def shape_error(first: Leaves, second: Leaves) -> ShapeError:
+    """Return the error about leaves that cannot be added up."""
+    shapes = [", ".join(str(np.shape(x)) for x in leaves) for leaves in (first, second)]
+    given = f"a function that returned shapes {shapes[0]} for one block of rows and {shapes[1]} for another"
+    action = "Return sums over rows, whose shapes do not depend on how many rows there are"
+    return ShapeError("distributed", given, "results that can be added up are needed", action)
