@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import subprocess
 import sys
@@ -160,7 +161,28 @@ def test_checkpoints_are_written_when_it_is_time(tmp_path: Path, monkeypatch: An
         written.clear()
         rows = [np.ones(1)] * 8
         optim.train(lambda s, x: s + x[0], 0.0, rows, checkpoint=tmp_path / "x", every=every, jit=False, callback=later)
-        assert written == ([(0, 4), (0, 7), (1, 0)] if every == "1 min" else [(0, 3), (0, 6), (1, 0)])
+        assert written == ([(0, 0), (0, 4), (0, 7), (1, 0)] if every == "1 min" else [(0, 0), (0, 3), (0, 6), (1, 0)])
+
+
+def test_a_full_disk_ends_no_run(tmp_path: Path, monkeypatch: Any) -> None:
+    path, room = tmp_path / "x", 4  # two for a file: of it, and of its folder
+
+    def fill(_file: int) -> None:
+        nonlocal room
+        room -= 1
+        if room < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fill)
+    rows = [np.ones(1)] * 4
+    with pytest.warns(UserWarning, match="could not write .*No space left.*The one before epoch 0, batch 1 ") as told:
+        assert optim.train(lambda s, x: s + x[0], 0.0, rows, checkpoint=path, every=1) == 4.0
+    assert len(told) == 4
+    assert told[0].filename == __file__
+    assert optim.load(path)["state"] == 1.0
+    assert os.listdir(tmp_path) == ["x"]
+    with pytest.raises(OSError, match="No space left"):
+        optim.train(lambda s, x: s + x[0], 0.0, rows, checkpoint=tmp_path / "y")
 
 
 def test_steps_in_place_are_written_between_steps_alone(tmp_path: Path) -> None:

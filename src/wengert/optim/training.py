@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeAlias
 
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, shown
+from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.errors import UsageError
 from wengert.optim.files import load_leaves, save
 from wengert.support.hints import hint_parameters
@@ -63,7 +65,8 @@ def train(
     Raises:
         UsageError: `every` is none of these, batches can be iterated over only once, or the file is of another state.
         FileFormatError: the file is damaged.
-        OSError: it cannot be read or written.
+        OSError: it cannot be read, or not be written before the first step. Where it cannot be written later, as on a
+            full disk, a warning says so: the run goes on, the last checkpoint stays, and the state is returned.
 
     >>> import numpy as np
     >>> import wengert as wg
@@ -147,6 +150,7 @@ class Checkpoints:
     def resume(self, state: Any) -> tuple[Any, tuple[int, int]]:
         """Return the state to begin with, in the containers of a given one, and the epoch and batch that come next."""
         if not os.path.exists(self.path):
+            self.write(state, (0, 0))  # a path that cannot be written to is told before the first step
             return state, (0, 0)
         try:
             found = load_leaves(self.path, self.content(state, (0, 0)), same_dtypes=False)
@@ -169,11 +173,19 @@ class Checkpoints:
             self.write(state, position)
 
     def write(self, state: Any, position: tuple[int, int]) -> None:
-        """Write a checkpoint, unless that was done for this position."""
-        if position != self.written:
+        """Write a checkpoint, unless that was done for this position; warn where it cannot be written any more."""
+        if position == self.written:
+            return
+        self.begin_anew()
+        try:
             save(self.path, self.content(state, position), keep=self.keep)
-            self.written = position
-            self.begin_anew()
+        except OSError as error:
+            if self.written is None:
+                raise
+            text = f"{NAME} could not write a checkpoint: {error}. The one before epoch {self.written[0]}, batch "
+            warnings.warn(f"{text}{self.written[1]} stays, and the run goes on", stacklevel=user_stacklevel())
+            return
+        self.written = position
 
 
 def interval_of(every: int | str) -> tuple[float, float]:
