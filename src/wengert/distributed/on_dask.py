@@ -83,6 +83,7 @@ class DaskRunner:
         self.captured = CapturedState(summand)  # by the function in the parcel
         self.errands: list[Errand] = []
         self.late: list[Any] = []
+        self.stuck: set[str] = set()  # keys of tasks at workers that are late with others
         self.abandoned: list[Any] = []
         self.done: list[Any] = []  # tasks of passes before
         self.workers: dict[str, int] = {}
@@ -166,10 +167,10 @@ class DaskRunner:
         placed = self.client.who_has([errand.shard for errand in errands if errand.shard is not None])
         return {where for addresses in placed.values() for where in addresses}
 
-    def silent_workers(self) -> set[str]:
-        """Return the addresses of the workers that have not answered for long."""
+    def silent_workers(self) -> dict[str, Sequence[str]]:
+        """Return the addresses of the workers that have not answered for long, with the keys of what they are to do."""
         keys = {task.key for task in self.late}
-        return {where for where, at in self.client.processing().items() if keys & set(at)} if keys else set()
+        return {where: at for where, at in self.client.processing().items() if keys & set(at)} if keys else {}
 
     def make(self, errands: Sequence[Errand]) -> None:
         """Have Dask make shards."""
@@ -245,7 +246,8 @@ class DaskRunner:
         tasks = self.ask(self.errands, sent)
         found: list[WorkShare] | None = None
         try:
-            found = self.gather(tasks, size > SMALL)
+            # what Dask moved to a worker that is silent, since that seems idle, is not waited for
+            found = None if self.late else self.gather(tasks, size > SMALL)
             if found is None:
                 found = self.settle(list(self.errands), tuple(args))
         except Exception:
@@ -316,6 +318,7 @@ class DaskRunner:
                 time.sleep(PAUSE)
             if errands and time.monotonic() - self.looked > LOOK:
                 self.require_workers(errands[0])
+                self.stuck = {key for keys in self.silent_workers().values() for key in keys}
         return found
 
     def outcome(self, errand: Errand, args: tuple[Any, ...]) -> tuple[WorkShare | None, BaseException | None]:
@@ -330,7 +333,7 @@ class DaskRunner:
                 return share, None
             if task.status == "error":
                 return None, task.exception()
-        is_lost = all(task.status in ("cancelled", "lost") for task in errand.tasks)
+        is_lost = all(task.status in ("cancelled", "lost") or task.key in self.stuck for task in errand.tasks)
         deadline = self.deadline()
         if is_lost or (deadline is not None and time.monotonic() - errand.began > deadline):
             errand.tries += 1
