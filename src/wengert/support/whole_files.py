@@ -59,7 +59,8 @@ def write_whole(path: str | bytes | os.PathLike[str], write: Callable[[BinaryIO]
             keep_older(target, count)
         os.replace(begun, target)
     except OSError as error:
-        if error.errno is not None and error.filename in (begun, None):  # a name that nobody has heard of; none, where a disk is full
+        # a name that nobody has heard of; none, where a disk is full
+        if error.errno is not None and error.filename in (begun, None):
             raise OSError(error.errno, error.strerror, os.fsdecode(path)) from error
         raise
     finally:
