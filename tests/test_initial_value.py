@@ -492,6 +492,8 @@ def test_odeint_returns_what_scipy_returns():
     np.testing.assert_allclose(gradient(RATES), exact(RATES), rtol=1e-5)
     with pytest.raises(UsageError, match="odeint: times in t that do not follow each other"):
         odeint(early, START, [0.0, 1.0, 0.5], (RATES,))
+    with pytest.raises(ShapeError, match="odeint: t without a time; one time at least is needed"):
+        odeint(early, START, [])
     with np.errstate(all="ignore"), pytest.warns(scipy.integrate.ODEintWarning, match="odeint: Required step size"):
         lost = odeint(lambda y, t: y**2, 1.0, [0.0, 0.5, 2.0])
     assert np.isnan(lost[:, 0]).tolist() == [False, False, True]
@@ -524,8 +526,9 @@ def stiff_logistic(method, x, halved):
     event = lambda t, y: y[0] - 0.5
     event.direction = 1
     event.reset = lambda t, y: 0.5 * y
-    slope = lambda t, y: x[0] * y * (1 - y)
-    options = {"t_eval": [2.0], "rtol": 1e-8, "atol": 1e-8, "method": method}
+    mass = None if method == "BDF" else np.array([[2.0]])
+    slope = lambda t, y: (1.0 if mass is None else 2.0) * x[0] * y * (1 - y)
+    options = {"t_eval": [2.0], "rtol": 1e-8, "atol": 1e-8, "method": method, "mass": mass}
     return solve_ivp(slope, (0.0, 2.0), x[1:], events=event if halved else None, **options).y[0, 0]
 
 
@@ -624,6 +627,62 @@ def test_states_after_resets_have_derivatives():
     np.testing.assert_allclose(backward(x), want(x), rtol=1e-9)
     second = wg.jit(along(backward, direction))(x)
     np.testing.assert_allclose(second, along(want, direction)(x), rtol=1e-7, atol=1e-9)
+
+
+def test_zeros_within_a_step_are_found_where_a_function_turns():
+    """It has the same signs at both ends of the step, so that SciPy sees none; touching zero is no event."""
+
+    def passages(width, **options):
+        event = lambda t, y: (y[0] - 0.5) ** 2 - width
+        event.terminal = options.pop("terminal", 2)
+        event.direction = options.pop("direction", 0)
+        return solve_ivp(lambda t, y: [1.0], (0.0, 1.0), [0.0], events=event, t_eval=[1.0], **options)
+
+    first = lambda width: 0.5 - np.sqrt(width)
+    np.testing.assert_allclose(passages(1e-4).t_events[0], [0.49, 0.51], rtol=1e-13)
+    np.testing.assert_allclose(passages(1e-4, terminal=1).t_events[0], [0.49], rtol=1e-13)
+    np.testing.assert_allclose(passages(1e-4, direction=1, terminal=1).t_events[0], [0.51], rtol=1e-13)
+    times = wg.jit(lambda width: passages(width).t_events[0])
+    np.testing.assert_allclose(wg.jacobian(times)(1e-4), [-50.0, 50.0], rtol=1e-10)
+    np.testing.assert_allclose(wg.hessian(lambda x: times(x)[0])(1e-4), wg.hessian(first)(1e-4), rtol=1e-9)
+    with pytest.raises(NumericalError, match="event 0 touches zero before t = 1; a function that crosses it"):
+        passages(0.0)
+    assert wg.jit(lambda width: passages(width).status)(0.0) == -1
+
+
+def test_singular_masses_of_methods_that_start_with_a_rate():
+    """The matrix mixes the equations; at an event the state changes to another one that satisfies them."""
+
+    def end(x, method="BDF"):
+        halve = lambda t, y: y[0] - 0.5 * x[0]
+        halve.reset, halve.direction = lambda t, y: 0.5 * y, -1
+        slope = lambda t, y: [-x[1] * y[0] * 2, y[1] - y[0] * t - x[1] * y[0] * 2]
+        options = {"mass": np.array([[2.0, 0.0], [2.0, 0.0]]), "t_eval": [1.0], "rtol": 1e-7, "atol": 1e-8}
+        return solve_ivp(slope, (0.0, 1.0), np.stack([x[0], 0 * x[0]]), method, events=halve, **options).y[:, 0]
+
+    x, direction = np.array([1.0, 0.9]), np.array([0.3, 1.0])
+    exact = lambda x: np.stack([x[0], x[0]]) * np.exp(-x[1]) / 2
+    want = wg.jvp(exact, (x,), (direction,))
+    for one, other in zip(wg.jit(lambda x: wg.jvp(end, (x,), (direction,)))(x), want, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    np.testing.assert_allclose(end(x, "Kvaerno5"), want[0], rtol=1e-5)
+
+
+def test_complex_states_of_implicit_methods():
+    slope, options = (lambda t, y, k: [1j * k * y[0] + y[1], -k * y[1] + 0.1j * y[0]]), {"rtol": 1e-6, "atol": 1e-6}
+    span, start = (0.0, 1.0), [1.0 + 0j, 0.5j]
+    want, found = (
+        solve(slope, span, start, "BDF", args=(1.3,), **options) for solve in (scipy.integrate.solve_ivp, solve_ivp)
+    )
+    np.testing.assert_allclose(found.y, want.y, rtol=1e-8)
+    assert [found[x] for x in ("nfev", "njev", "nlu")] == [want[x] for x in ("nfev", "njev", "nlu")]
+
+    def end(k, method):
+        last = solve_ivp(slope, span, start, method, t_eval=[1.0], args=(k,), **options).y[:, 0]
+        return last[0].real + 2 * last[1].imag
+
+    want = wg.jit(wg.grad(lambda k: end(k, "RK45")))(1.3)
+    np.testing.assert_allclose(wg.jit(wg.grad(lambda k: end(k, "BDF")))(1.3), want, rtol=1e-4)
 
 
 def test_integrations_end_where_events_accumulate():

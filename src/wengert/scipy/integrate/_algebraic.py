@@ -14,8 +14,8 @@ from wengert.core.diagnostics.argument_checks import elements
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import NumericalError
 from wengert.scipy.integrate._steps import INCONSISTENT, Control, Walk
-from wengert.scipy.integrate._tableaux import Slope
-from wengert.transforms.jacobian import jacfwd
+from wengert.scipy.integrate._tableaux import Slope, jacobian_by_state
+from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient
 
 NAME = "solve_ivp"
@@ -37,10 +37,31 @@ def algebraic_equations(mass: Any) -> Any:
     return np.linalg.svd(known)[0][:, rank:].conj().T
 
 
+def rate_of(slope: Slope, mass: Any, rows: Any) -> Slope:
+    """Return the function that gives how a state changes with M y' = f(t, y), from f.
+
+    What `rows` are of, 0 = P f, holds at all times, so that 0 = P (J y' + df/dt), which are the equations that M lacks.
+    They are enough if the index is 1. Of a matrix that nobody knows P is what its pseudoinverse leaves.
+    """
+    if mass is None:
+        return slope
+
+    def rate(t: Any, y: Any) -> Any:
+        if rows is None and elements(mass) is not None:
+            return np.linalg.solve(mass, slope(t, y))
+        held = stop_gradient(mass)
+        missing = np.eye(y.shape[0]) - held @ np.linalg.pinv(held) if rows is None else rows.conj().T @ rows
+        f, by_time = jvp(lambda time: slope(time, y), (t,), (np.ones(()),))
+        matrix = mass + missing @ jacobian_by_state(slope, t, y)
+        return np.linalg.solve(matrix, f - missing @ (f + by_time))
+
+    return rate
+
+
 def checked_start(slope: Slope, walk: Walk, rows: Any, control: Control) -> Walk:
     """Return where an integration begins, or that it does not, as the state misses algebraic equations."""
     t, y, f = stop_gradient((walk.t, walk.y, walk.f))
-    matrix = stop_gradient(jacfwd(lambda state: slope(t, state))(y))
+    matrix = stop_gradient(jacobian_by_state(slope, t, y))
     allowed = np.abs(rows @ matrix) @ (control.atol + control.rtol * np.abs(y))
     missed = np.any(np.abs(rows @ f) > ALLOWED * allowed)
     return walk._replace(failure=np.where(missed, INCONSISTENT, walk.failure))

@@ -23,7 +23,7 @@ from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.tensor import Tensor
 from wengert.creation import asarray
 from wengert.errors import ShapeError, UsageError
-from wengert.scipy.integrate._methods import FIXED, WITH_JACOBIAN
+from wengert.scipy.integrate._methods import FIXED, WITH_JACOBIAN, WITH_MASS
 from wengert.scipy.integrate._programs import NAME, jacobian_matrix
 from wengert.transforms.reverse import stop_gradient
 
@@ -160,9 +160,9 @@ def mass_matrix(mass: Any, method: str, size: int) -> Any:
     """Return the mass matrix, None for that of ones."""
     if mass is None:
         return None
-    if method != "Rodas5P":
+    if method not in WITH_MASS:
         given = f"a mass matrix for method {method!r}"
-        raise UsageError(NAME, given, "a method that takes one is needed", "Pass method='Rodas5P'")
+        raise UsageError(NAME, given, "a method for stiff equations is needed", "Pass method='Rodas5P'")
     found = asarray(mass)
     if found.shape != (size, size):
         given = f"mass of shape {found.shape} for a state of {size} numbers"
@@ -173,9 +173,9 @@ def mass_matrix(mass: Any, method: str, size: int) -> Any:
 
 def jacobian_of(jac: Any, method: str, state: Any) -> Any:
     """Return the Jacobian: a function, a matrix, or None."""
-    if method in WITH_JACOBIAN and state.dtype.kind == "c":
+    if method == "Radau" and state.dtype.kind == "c":
         given = f"a complex y0 for method {method!r}"
-        raise UsageError(NAME, given, "a real one is needed", "Pass real and imaginary parts, or method='RK45'")
+        raise UsageError(NAME, given, "a real one is needed", "Pass method='BDF', 'Kvaerno5' or 'Rodas5P'")
     if jac is not None and method not in WITH_JACOBIAN:
         text = "The following arguments have no effect for a chosen solver: `jac`."
         warnings.warn(text, stacklevel=user_stacklevel())

@@ -23,8 +23,7 @@ from wengert.scipy._linear_algebra import lu_factor, lu_solve
 from wengert.scipy.integrate._held_factors import moving_root
 from wengert.scipy.integrate._implicit import ImplicitMethod, at_held_time, newton_progress, newton_tolerance
 from wengert.scipy.integrate._steps import TOO_MANY, TOO_SMALL, Control, Counts, Step, Walk, least_size
-from wengert.scipy.integrate._tableaux import Slope, combination, root_mean_square
-from wengert.transforms.jacobian import jacfwd
+from wengert.scipy.integrate._tableaux import Slope, combination, jacobian_by_state, root_mean_square
 from wengert.transforms.reverse import stop_gradient
 
 HIGHEST, MOST_ITERATIONS = 5, 4
@@ -125,20 +124,20 @@ class BackwardDifferences(ImplicitMethod):
         """Return where an integration begins, with what its first step knows."""
         n = walk.y.shape[0]
         jacobian = self.jacobian_at(slope, *stop_gradient((walk.t, walk.y)))
-        factors = np.eye(n), np.arange(n, dtype=np.int32)
-        size = stop_gradient(walk.size)
-        y = at_held_time(slope, walk.t, walk.y)
-        differences = first_differences(slope, stop_gradient(walk.t), y, size * direction)
+        factors = np.eye(n, dtype=walk.y.dtype), np.arange(n, dtype=np.int32)
+        size, rate = stop_gradient(walk.size), self.rate(slope)
+        y = at_held_time(rate, walk.t, walk.y)
+        differences = first_differences(rate, stop_gradient(walk.t), y, size * direction)
         counts = self.first_counts(chosen)
         memory = Memory(jacobian, True, False, factors, False, differences, size, 1, 0, counts)
         return walk._replace(t=stop_gradient(walk.t), y=y, memory=memory)
 
     def restart(self, slope: Slope, walk: Walk, direction: Any, where: Any) -> Walk:
         """Return where an integration goes on, with what the first step after a change of the state knows."""
-        memory, size = walk.memory, stop_gradient(walk.size)
+        memory, size, rate = walk.memory, stop_gradient(walk.size), self.rate(slope)
         t = np.where(where, stop_gradient(walk.t), walk.t)
-        y = np.where(where, at_held_time(slope, walk.t, walk.y), walk.y)
-        fresh = first_differences(slope, t, y, size * direction)
+        y = np.where(where, at_held_time(rate, walk.t, walk.y), walk.y)
+        fresh = first_differences(rate, t, y, size * direction)
         memory = memory._replace(
             current=memory.current & np.logical_not(where),
             to_renew=memory.to_renew | (where & (not self.is_constant)),
@@ -155,8 +154,8 @@ class BackwardDifferences(ImplicitMethod):
         trial = trial_of(walk, t1, control)
         memory = self.prepared(slope, walk.memory, trial)
         order = memory.order
-        found = iterate(slope, memory, trial, control)
-        change = moving_change(slope, trial, order, np.where(found.converged, found.change, 0.0))
+        found = iterate(self, slope, memory, trial, control)
+        change = moving_change(self, slope, trial, order, np.where(found.converged, found.change, 0.0))
         held = stop_gradient(change)
         state = known_sum(KNOWN, order, stop_gradient(trial.differences)) + held
         scale = control.atol + control.rtol * np.abs(state)
@@ -215,7 +214,7 @@ class BackwardDifferences(ImplicitMethod):
         factors = cond(
             usable,
             lambda _c, _jacobian, factors: factors,
-            lambda c, jacobian, _: lu_factor(np.eye(jacobian.shape[0]) - c * jacobian, check_finite=False),
+            lambda c, jacobian, _: lu_factor(self.mass_like(jacobian) - c * jacobian, check_finite=False),
             h / of_order(ALPHA, memory.order),
             jacobian,
             memory.factors,
@@ -293,7 +292,7 @@ def of_other_size(differences: Any, order: Any, ratio: Any) -> Any:
     return np.concatenate([matrix.T @ differences[: HIGHEST + 1], differences[HIGHEST + 1 :]])
 
 
-def iterate(slope: Slope, memory: Memory, trial: Trial, control: Control) -> Iteration:
+def iterate(method: ImplicitMethod, slope: Slope, memory: Memory, trial: Trial, control: Control) -> Iteration:
     """Find how far the state at the end of a step is from the predicted one, by Newton's method."""
     tolerance, order = newton_tolerance(control.rtol), memory.order
     t, differences, h = stop_gradient((trial.end, trial.differences, trial.h))
@@ -303,7 +302,7 @@ def iterate(slope: Slope, memory: Memory, trial: Trial, control: Control) -> Ite
 
     def improve(now: Iteration) -> Iteration:
         f = stop_gradient(slope(t, predicted + now.change))
-        more = lu_solve(memory.factors, c * f - psi - now.change, check_finite=False)
+        more = lu_solve(memory.factors, c * f - method.by_mass(psi + now.change), check_finite=False)
         norm = root_mean_square(more / scale)
         _, hopeless, converged = newton_progress(norm, now.norm, now.rounds, MOST_ITERATIONS, tolerance)
         failed = hopeless | np.logical_not(np.all(np.isfinite(f)))
@@ -317,15 +316,15 @@ def iterate(slope: Slope, memory: Memory, trial: Trial, control: Control) -> Ite
     return found
 
 
-def moving_change(slope: Slope, trial: Trial, order: Any, change: Any) -> Any:
+def moving_change(method: ImplicitMethod, slope: Slope, trial: Trial, order: Any, change: Any) -> Any:
     """Return how far the state is from the predicted one, with the derivatives that the equation of a step gives it."""
     predicted, psi = known_sum(KNOWN, order, trial.differences), known_sum(WEIGHTS, order, trial.differences)
     c = trial.h / of_order(ALPHA, order)
 
     def equations(change: Any) -> tuple[Any, Any]:
         state = predicted + change
-        jacobian = jacfwd(lambda y: slope(trial.end, y))(state)
-        return change + psi - c * slope(trial.end, state), np.eye(len(change)) - c * jacobian
+        jacobian = jacobian_by_state(slope, trial.end, state)
+        return method.by_mass(change + psi) - c * slope(trial.end, state), method.mass_like(jacobian) - c * jacobian
 
     return moving_root(equations, change)
 

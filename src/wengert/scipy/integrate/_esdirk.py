@@ -21,8 +21,7 @@ from wengert.scipy._linear_algebra import lu_solve
 from wengert.scipy.integrate._held_factors import held_factors, moving_root
 from wengert.scipy.integrate._implicit import ImplicitMethod, newton_progress, newton_tolerance
 from wengert.scipy.integrate._steps import Control, Counts, Step, Walk, try_step
-from wengert.scipy.integrate._tableaux import Rows, Slope, combination, root_mean_square
-from wengert.transforms.jacobian import jacfwd
+from wengert.scipy.integrate._tableaux import Rows, Slope, combination, jacobian_by_state, root_mean_square
 from wengert.transforms.reverse import stop_gradient
 
 GAMMA = 0.26
@@ -68,7 +67,8 @@ class Kvaerno(ImplicitMethod):
 
     def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool) -> Walk:
         """Return where an integration begins; nothing but the slope goes on from step to step."""
-        return walk._replace(memory=Memory(Counts(1 if chosen else 2, 0, 0)))
+        walk = walk._replace(memory=Memory(Counts(1 if chosen else 2, 0, 0)))
+        return walk if self.mass is None else walk._replace(f=self.rate(slope)(walk.t, walk.y))
 
     def restart(self, slope: Slope, walk: Walk, direction: Any, where: Any) -> Walk:
         """Return where an integration goes on after a change of the state."""
@@ -113,8 +113,8 @@ class Attempt:
     def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
         """Return the slopes of a step, the state at its end, and the slope there, which is the last of them, too."""
         start, size = stop_gradient((y, h))
-        one = np.eye(y.shape[0])
-        factors = held_factors(one - size * GAMMA * self.method.jacobian_at(slope, stop_gradient(t), start))
+        jacobian = self.method.jacobian_at(slope, stop_gradient(t), start)
+        factors = held_factors(self.method.mass_like(jacobian) - size * GAMMA * jacobian)
         scale = self.control.atol + self.control.rtol * np.abs(start)
         slopes, state = [f], y
         for row in STAGES:
@@ -125,12 +125,12 @@ class Attempt:
 
     def stage(self, slope: Slope, t: Any, known: Any, h: Any, factors: Any, guess: Any, scale: Any) -> Any:
         """Return the state of a stage, where it is what is known and a part of the slope there, with derivatives."""
-        tolerance = newton_tolerance(self.control.rtol)
+        tolerance, by_mass = newton_tolerance(self.control.rtol), self.method.by_mass
         time, fixed, weight, first = stop_gradient((t, known, GAMMA * h, guess))
 
         def improve(now: Any) -> Any:
             state, before, rounds, _converged, _over = now
-            residual = state - fixed - weight * stop_gradient(slope(time, state))
+            residual = by_mass(state - fixed) - weight * stop_gradient(slope(time, state))
             change = lu_solve(factors, residual, check_finite=False)
             norm = root_mean_square(change / scale)
             _, hopeless, converged = newton_progress(norm, before, rounds, MOST_ITERATIONS, tolerance)
@@ -144,8 +144,9 @@ class Attempt:
         self.rounds, self.converged = self.rounds + found[2], self.converged & found[3]
 
         def equations(state: Any) -> tuple[Any, Any]:
-            jacobian = jacfwd(lambda y: slope(t, y))(state)
-            return state - known - GAMMA * h * slope(t, state), np.eye(len(state)) - GAMMA * h * jacobian
+            jacobian = jacobian_by_state(slope, t, state)
+            missed = by_mass(state - known) - GAMMA * h * slope(t, state)
+            return missed, self.method.mass_like(jacobian) - GAMMA * h * jacobian
 
         return moving_root(equations, np.where(found[3], found[0], stop_gradient(known)))
 

@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.control.argument_aliasing import own_copies
+from wengert.control.scan import scan
 from wengert.control.while_loop import fori_loop
 from wengert.core.diagnostics.argument_checks import as_items, as_whole, require_callable, shown
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.creation import asarray
-from wengert.errors import ShapeError, UsageError
+from wengert.errors import NumericalError, ShapeError, UsageError
 from wengert.scipy.integrate._implicit import ImplicitMethod
 from wengert.scipy.integrate._steps import TOO_MANY, Method, Step, Walk, interpolated, least_size
 from wengert.scipy.integrate._tableaux import Slope
@@ -26,8 +28,11 @@ from wengert.transforms.reverse import stop_gradient
 
 NAME = "solve_ivp"
 HALVINGS = 53
-EVENT, ACCUMULATION = 3, 4
-"""What ends an integration: an event, or events without end whose times come together."""
+EVENT, ACCUMULATION, GRAZING, NEXT = 3, 4, 7, 6
+"""What ends an integration: an event, or events without end whose times come together; event 0 that
+touches zero, and so much more for each after it."""
+TOUCHING = 1e-10
+"""How far from zero, as a part of its values at the ends of a step, a function may turn that touches it."""
 MOST_AT_ONE_TIME = 16
 """How many changes of a state may follow each other at one time, for each function of an event."""
 
@@ -71,7 +76,7 @@ class Watched(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Hold the events in a step: which of them happened, when, and in which state."""
+    """Hold the events in a step, two of each function at most: which of them happened, when, and in which state."""
 
     happened: Any
     times: Any
@@ -98,6 +103,14 @@ def settings_of(events: Any) -> tuple[tuple[Callable[..., Any], ...], tuple[Any,
             require_callable(NAME, reset, "reset")
     flags = tuple(reset is not None for reset in resets)
     return functions, tuple(resets), EventSettings(tuple(directions), tuple(counts), flags)
+
+
+def require_crossing(walk: Walk) -> None:
+    """Raise if it is known that an event touches zero, so that nobody can say whether it happens."""
+    if is_concrete(walk.failure) and raw(walk.failure) >= GRAZING:
+        given = f"event {(int(raw(walk.failure)) - GRAZING) // NEXT} touches zero before t = {raw(walk.t):.6g}"
+        action = "Move the function a little, or pass one that changes its sign there"
+        raise NumericalError(NAME, given, "a function that crosses it is needed", action)
 
 
 class EventFunctions:
@@ -133,40 +146,106 @@ class EventFunctions:
         times, states = np.full((count, most), np.nan), np.full((count, most, size), np.nan, walk.y.dtype)
         return Watched(walk, values, np.zeros(count, int), times, states)
 
+    def at(self, index: int, method: Method, step: Step, coefficients: Sequence[Any], part: Any) -> Any:
+        """Return the value of a function at a part of a step, by its continuous extension."""
+        return self.value(index, step.t + part * step.h, interpolated(method, step.y, coefficients, part))
+
+    def turn_in(
+        self, index: int, method: Method, step: Step, coefficients: Sequence[Any], good: Any
+    ) -> tuple[Any, Any, Any]:
+        """Return where within a step a function that comes closer to zero turns away from it; and what it does there.
+
+        Returns:
+            the part of the step, whether the function has the other sign there, and whether it touches zero.
+        """
+        step, coefficients = stop_gradient((step, coefficients))
+
+        def change(part: Any) -> Any:
+            """Return the value, and how it changes with the part."""
+            return jvp(lambda x: self.at(index, method, step, coefficients, x), (part,), (np.ones(()),))
+
+        (first, last), (begins, ends) = scan(lambda _, part: (_, change(part)), (), np.array([0.0, 1.0]))[1]
+        turns = good & (first * last > 0) & (first * begins < 0) & (last * ends > 0)
+
+        def halve(_: Any, bounds: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+            low, high, _ = bounds
+            middle = 0.5 * (low + high)
+            value, rate = change(middle)
+            before = first * rate > 0
+            return np.where(before, low, middle), np.where(before, middle, high), value
+
+        low, high, value = fori_loop(0, np.where(turns, HALVINGS, 0), halve, (np.zeros(()), np.ones(()), first))
+        touches = turns & (np.abs(value) <= TOUCHING * np.maximum(np.abs(first), np.abs(last)))
+        return 0.5 * (low + high), turns & (first * value < 0) & np.logical_not(touches), touches
+
     def zero_in(
-        self, index: int, method: Method, step: Step, coefficients: Sequence[Any], start: Any, happened: Any
+        self,
+        index: int,
+        method: Method,
+        step: Step,
+        coefficients: Sequence[Any],
+        begin: Any,
+        end: Any,
+        start: Any,
+        happened: Any,
     ) -> Any:
-        """Return the time and the state at the zero of a function in a step; anything if there is none.
+        """Return the time and the state at the zero of a function in a part of a step; anything if there is none.
 
         `start` has its sign at the beginning, where it may be zero.
         """
-
-        def at(part: Any, held: bool) -> Any:
-            t, y, h, terms = (
-                stop_gradient((step.t, step.y, step.h, coefficients))
-                if held
-                else (step.t, step.y, step.h, coefficients)
-            )
-            return t + part * h, interpolated(method, y, terms, part)
+        held, terms = stop_gradient((step, coefficients))
 
         def halve(_: Any, ends: tuple[Any, Any]) -> tuple[Any, Any]:
             low, high = ends
             middle = 0.5 * (low + high)
-            before = start * stop_gradient(self.value(index, *at(middle, True))) <= 0
+            before = start * self.at(index, method, held, terms, middle) <= 0
             return np.where(before, low, middle), np.where(before, middle, high)
 
-        rounds = np.where(happened, HALVINGS, 0)
-        low, high = fori_loop(0, rounds, halve, (np.zeros(()), np.ones(())))
+        low, high = fori_loop(0, np.where(happened, HALVINGS, 0), halve, (begin, end))
         part = stop_gradient(0.5 * (low + high))
         for _ in range(2):
-            value, rate = jvp(lambda x: self.value(index, *at(x, False)), (part,), (np.ones(()),))
+            value, rate = jvp(lambda x: self.at(index, method, step, coefficients, x), (part,), (np.ones(()),))
             usable = np.logical_and(happened, rate != 0)
             part = part - np.where(usable, value, 0.0) / np.where(usable, rate, 1.0)
-        return at(part, False)
+        return step.t + part * step.h, interpolated(method, step.y, coefficients, part)
+
+    def zeros_in(
+        self, method: Method, before: Any, after: Any, good: Any, step: Step, coefficients: Sequence[Any]
+    ) -> tuple[Found, Any]:
+        """Return the zeros in a step, two of each function at most, and which functions touch zero.
+
+        Args:
+            method: of integration.
+            before: values whose signs are those at the beginning of the step.
+            after: values at its end.
+            good: whether the step is accepted.
+            step: the step.
+            coefficients: of its continuous extension.
+        """
+        turns = [self.turn_in(i, method, step, coefficients, good) for i in range(len(self))]
+        part, crosses, touches = map(np.stack, zip(*turns, strict=True))
+        up = np.where(crosses, before < 0, (before <= 0) & (after >= 0))
+        down = np.where(crosses, before > 0, (before >= 0) & (after <= 0))
+        rises, falls = np.stack([up, crosses & down], axis=1), np.stack([down, crosses & up], axis=1)
+        directions = np.array(self.settings.directions)[:, None]
+        happened = ((rises & (directions >= 0)) | (falls & (directions <= 0))) & good
+        ends = np.stack([0.0 * part, np.where(crosses, part, 1.0), np.ones_like(part)], axis=1)
+        times, states = [], []
+        for i in range(len(self)):
+
+            def zero(_: Any, slot: Any, i: int = i) -> Any:
+                return _, self.zero_in(i, method, step, coefficients, *slot)
+
+            slots = ends[i, :2], ends[i, 1:], np.stack([before[i], -before[i]]), happened[i]
+            t, y = scan(zero, (), slots)[1]
+            times.append(t)
+            states.append(y)
+        return Found(happened, np.stack(times), np.stack(states)), touches
 
     def look(
         self,
         slope: Slope,
+        rate: Slope,
         method: Method,
         before: Watched,
         after: Walk,
@@ -175,35 +254,36 @@ class EventFunctions:
         most: Any,
     ) -> tuple[Watched, Found]:
         """Return where an integration is after a step, and the events in it; there may be so many attempts at most."""
-        directions = np.array(self.settings.directions)
         values = stop_gradient(self.values(after.t, after.y))
-        up, down = (before.values <= 0) & (values >= 0), (before.values >= 0) & (values <= 0)
-        crossed = (up & (directions >= 0)) | (down & (directions <= 0))
-        happened = crossed & np.logical_not(after.rejected)
-        zeros = [self.zero_in(i, method, step, coefficients, before.values[i], happened[i]) for i in range(len(self))]
-        times, states = np.stack([t for t, _ in zeros]), np.stack([y for _, y in zeros])
+        good = np.logical_not(after.rejected)
+        (happened, times, states), touches = self.zeros_in(method, before.values, values, good, step, coefficients)
         direction = np.sign(stop_gradient(step.h))
-        limits = np.array(self.settings.counts)
-        ending = happened & (limits > 0) & (before.counts + 1 >= limits)
-        stopping = ending | (happened & np.array(self.settings.resets))
+        limits = np.array(self.settings.counts)[:, None]
+        numbers = before.counts[:, None] + np.cumsum(happened, axis=1)
+        ending = happened & (limits > 0) & (numbers >= limits)
+        stopping = ending | (happened & np.array(self.settings.resets)[:, None])
         order = np.where(stopping, direction * stop_gradient(times), np.inf)
         first, any_stops = np.argmin(order), np.any(stopping)
         happened = happened & (direction * stop_gradient(times) <= np.min(order))
-        counts = before.counts + happened
-        ends = any_stops & ending[first]
-        time, state = (np.where(any_stops, x, y) for x, y in ((times[first], after.t), (states[first], after.y)))
-        stuck = self.stuck_after(before, time, any_stops, np.logical_not(after.rejected))
+        ends = any_stops & np.reshape(ending, (-1,))[first]
+        reached = np.reshape(times, (-1,))[first], np.reshape(states, (2 * len(self), -1))[first]
+        time, state = (np.where(any_stops, x, y) for x, y in zip(reached, (after.t, after.y), strict=True))
+        stuck = self.stuck_after(before, time, any_stops, good)
         failure = np.where(stuck > MOST_AT_ONE_TIME * len(self), ACCUMULATION, after.failure)
         failure = np.where(any_stops & (failure == 0) & (after.attempts >= most), TOO_MANY, failure)
-        walk = after._replace(t=time, y=state, failure=np.where(ends, EVENT, failure))
+        failure = np.where(ends, EVENT, failure)
+        failure = np.where(np.any(touches) & np.logical_not(any_stops), GRAZING + NEXT * np.argmax(touches), failure)
+        walk = after._replace(t=time, y=state, failure=failure)
         if any(self.settings.resets):
-            walk, values = self.restarted(slope, method, walk, values, any_stops & ~ends, first, direction)
-        now = happened[:, None] & (before.counts[:, None] == np.arange(self.settings.most))
-        kept = [
-            np.where(now, times[:, None], before.times),
-            np.where(now[:, :, None], states[:, None], before.states),
-        ]
-        return Watched(walk, values, counts, kept[0], kept[1], stuck), Found(happened, times, states)
+            changed = any_stops & ~ends
+            walk, values = self.restarted(slope, rate, method, walk, values, changed, first // 2, direction)
+        kept_times, kept_states = before.times, before.states
+        for slot in range(2):
+            now = happened[:, slot, None] & (numbers[:, slot, None] == np.arange(1, 1 + self.settings.most))
+            kept_times = np.where(now, times[:, slot, None], kept_times)
+            kept_states = np.where(now[:, :, None], states[:, slot, None], kept_states)
+        counts = before.counts + np.sum(happened, axis=1)
+        return Watched(walk, values, counts, kept_times, kept_states, stuck), Found(happened, times, states)
 
     def stuck_after(self, before: Watched, time: Any, stopped: Any, good: Any) -> Any:
         """Return how many changes of the state followed each other at one time, up to the one at the end of a step."""
@@ -215,7 +295,15 @@ class EventFunctions:
         return np.where(in_place, before.stuck + 1, np.where(good, 0, before.stuck))
 
     def restarted(
-        self, slope: Slope, method: Method, walk: Walk, values: Any, stopped: Any, first: Any, direction: Any
+        self,
+        slope: Slope,
+        rate: Slope,
+        method: Method,
+        walk: Walk,
+        values: Any,
+        stopped: Any,
+        first: Any,
+        direction: Any,
     ) -> tuple[Walk, Any]:
         """Return where an integration goes on whose state an event changes, and values whose signs are those after."""
         state = walk.y
@@ -227,9 +315,9 @@ class EventFunctions:
                     given = f"reset returned shape {changed.shape} for a state of {walk.y.shape[0]} numbers"
                     raise ShapeError(NAME, given, "a state is needed", "Return all of its numbers")
                 state = np.where(chosen, changed, state)
-        f = np.where(stopped, slope(walk.t, state), walk.f)
-        held, rate = stop_gradient((walk.t, state)), stop_gradient(f)
-        now, change = jvp(lambda t, y: self.values(t, y), held, (np.ones(()), rate))
+        f = np.where(stopped, rate(walk.t, state), walk.f)
+        held, moves = stop_gradient((walk.t, state)), stop_gradient(f)
+        now, change = jvp(lambda t, y: self.values(t, y), held, (np.ones(()), moves))
         at_zero = np.arange(len(self)) == first  # there, the rate has the sign of what comes
         fresh = stop_gradient(np.where(at_zero, change * direction, now))
         walk = walk._replace(y=state, f=f)

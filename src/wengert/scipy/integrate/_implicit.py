@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from wengert.scipy.integrate._algebraic import rate_of
 from wengert.scipy.integrate._held_factors import moving_with
 from wengert.scipy.integrate._steps import Control, Counts, Step, Walk
-from wengert.scipy.integrate._tableaux import Slope
-from wengert.transforms.jacobian import jacfwd
+from wengert.scipy.integrate._tableaux import Slope, jacobian_by_state
 from wengert.transforms.reverse import stop_gradient
 
 EPS = float(np.finfo(float).eps)
@@ -24,9 +24,13 @@ class ImplicitMethod(ABC):
 
     Attributes:
         jacobian: the user's function of time and state, or matrix; None if it is to be derived.
+        mass: the matrix M of M y' = f(t, y), None for that of ones.
+        algebraic: the combinations of equations without a slope, None if there are none, or nobody knows.
     """
 
     jacobian: Any = None
+    mass: Any = None
+    algebraic: Any = None
 
     @property
     def more(self) -> Any:
@@ -46,8 +50,20 @@ class ImplicitMethod(ABC):
     def jacobian_at(self, slope: Slope, t: Any, y: Any) -> Any:
         """Return the Jacobian of the slope by the state, held constant."""
         if self.jacobian is None:
-            return stop_gradient(jacfwd(lambda state: slope(t, state))(y))
+            return stop_gradient(jacobian_by_state(slope, t, y))
         return stop_gradient(self.jacobian(t, y) if callable(self.jacobian) else self.jacobian)
+
+    def rate(self, slope: Slope) -> Slope:
+        """Return the function that gives how the state changes, where `slope` gives the right-hand side."""
+        return rate_of(slope, self.mass, self.algebraic)
+
+    def by_mass(self, change: Any) -> Any:
+        """Return the product of the mass matrix with a change of the state, or with one in each row."""
+        return change if self.mass is None else change @ self.mass.T
+
+    def mass_like(self, jacobian: Any) -> Any:
+        """Return the mass matrix, for a Jacobian."""
+        return np.eye(jacobian.shape[0]) if self.mass is None else self.mass
 
     def first_counts(self, chosen: bool) -> Counts:
         """Return how often what was computed before the first step; `chosen` says that the user gave its size."""

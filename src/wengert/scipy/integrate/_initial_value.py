@@ -23,7 +23,7 @@ from wengert.scipy.integrate._arguments import (
     step_sizes,
     tolerances,
 )
-from wengert.scipy.integrate._events import settings_of
+from wengert.scipy.integrate._events import require_crossing, settings_of
 from wengert.scipy.integrate._methods import METHODS
 from wengert.scipy.integrate._programs import NAME, Options, Program, run_program, walk_of
 from wengert.scipy.integrate._results import result_at_times, result_of_steps
@@ -76,10 +76,10 @@ def solve_ivp(
         t_eval: times of output in order, of shape (m,). By default those of the steps, of which no one knows how many
             there are; so `jit` and `vmap` need it: `t_eval=[t1]` for the end alone.
         dense_output: whether `sol` is the solution as a function of time.
-        events: a function `event(t, y, *args)`, or a list of them, whose zeros are recorded. Attributes of theirs say
-            more: `terminal` that the first one ends the integration, or after how many it does; `direction`, of the
-            sign of what the function does there, which zeros count; `reset(t, y, *args)` gives the state to go on
-            from.
+        events: a function `event(t, y, *args)`, or a list of them, whose zeros are recorded; two in a step at most,
+            also where signs at its ends are the same. Attributes of theirs say more: `terminal` that the first one ends
+            the integration, or after how many it does; `direction`, of the sign of what the function does there, which
+            zeros count; `reset(t, y, *args)` gives the state to go on from.
         vectorized: whether `fun` takes states of shape (n, 1).
         args: further arguments of `fun`, in any containers.
         rtol: the relative tolerance of errors of a step.
@@ -87,8 +87,8 @@ def solve_ivp(
         jac: for "Radau", "BDF" and "Kvaerno5" the Jacobian of `fun` by y, of shape (n, n), or `jac(t, y, *args)` that
             gives it. By default it is derived, and exact. Steps depend on it, results and derivatives by no more than
             their tolerance.
-        mass: the matrix M of M y' = fun(t, y), of shape (n, n), for "Rodas5P"; a singular one makes equations
-            without a slope of algebraic ones, which `y0` has to satisfy within ten tolerances.
+        mass: the matrix M of M y' = fun(t, y), of shape (n, n), for methods for stiff equations; a singular one makes
+            equations without a slope of algebraic ones, of index 1, which `y0` has to satisfy within ten tolerances.
         step: the size of all steps for methods of one size, save the last, which ends at t1.
         first_step: the size of the first step; by default it is chosen.
         max_step: the largest size of a step.
@@ -106,7 +106,8 @@ def solve_ivp(
         UsageError: there is no such method, output times lie outside of the interval or are not in order, tolerances
             or sizes are not positive, or output times are needed.
         ShapeError: `y0` or `t_eval` has not one axis, or `fun` gives another shape than that of the state.
-        NumericalError: `y0` misses algebraic equations; where that is being traced, `status` is -1 and states are NaN.
+        NumericalError: `y0` misses algebraic equations, or an event touches zero without crossing it; where that is
+            being traced, `status` is -1 and states are NaN.
         DtypeError: a function cannot be called, or `fun` gives complex numbers for a real state.
 
     >>> import wengert as wg
@@ -167,6 +168,7 @@ def solve_ivp(
         found = run_program(values, options, run_rows)
         if found is not None:
             require_consistent(found[0], algebraic)
+            require_crossing(found[0])
             look_beside(found[0])
             return result_of_steps(found, t0, t1, state, times, options, bool(dense_output))
         if times is None or dense_output:
@@ -180,6 +182,7 @@ def solve_ivp(
 
     last, rows = run_program(values, options._replace(dense=False), run_times)
     require_consistent(walk_of(last), algebraic)
+    require_crossing(walk_of(last))
     look_beside(walk_of(last))
     return result_at_times(last, rows, times, options)
 

@@ -14,20 +14,25 @@ from wengert.scipy.integrate._rosenbrock import Rosenbrock
 from wengert.scipy.integrate._steps import OneStepMethod
 from wengert.scipy.integrate._tableaux import tableau
 
-__all__ = ["FIXED", "METHODS", "WITH_JACOBIAN", "AnyMethod", "method_named"]
+__all__ = ["FIXED", "METHODS", "WITH_JACOBIAN", "WITH_MASS", "AnyMethod", "method_named"]
 
 EXPLICIT = ("RK23", "RK45", "DOP853", "Tsit5")
-IMPLICIT: dict[str, Callable[[Any], ImplicitMethod]] = {"Radau": Radau, "BDF": BackwardDifferences, "Kvaerno5": Kvaerno}
+IMPLICIT: dict[str, Callable[[Any, Any, Any], ImplicitMethod]] = {
+    "Radau": Radau,
+    "BDF": BackwardDifferences,
+    "Kvaerno5": Kvaerno,
+}
 WITH_JACOBIAN = tuple(IMPLICIT)
 """Those that take the user's."""
 AnyMethod = OneStepMethod | ImplicitMethod
-METHODS = (*EXPLICIT, *WITH_JACOBIAN, "Rodas5P", *FIXED)
+WITH_MASS = (*WITH_JACOBIAN, "Rodas5P")
+METHODS = (*EXPLICIT, *WITH_MASS, *FIXED)
 
 
-def method_named(name: str, mass: Any = None, jacobian: Any = None) -> AnyMethod:
+def method_named(name: str, mass: Any = None, algebraic: Any = None, jacobian: Any = None) -> AnyMethod:
     """Return a method; one for M y' = f(t, y), if a mass matrix is given; the Jacobian, if the user gives it."""
     if name in WITH_JACOBIAN:
-        return IMPLICIT[name](jacobian)
+        return IMPLICIT[name](jacobian, mass, algebraic)
     if name in FIXED:
         return fixed_step_method(name)
     return tableau(name) if name in EXPLICIT else Rosenbrock(mass)

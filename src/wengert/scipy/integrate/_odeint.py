@@ -74,7 +74,9 @@ def odeint(
     require_callable(NAME, func, "func")
     require_flag(NAME, tfirst=tfirst)
     times: Any = asarray(t)
-    if times.ndim != 1 or not len(times):
+    if times.shape == (0,):
+        raise ShapeError(NAME, "t without a time", "one time at least is needed", "Pass that of y0 first")
+    if times.ndim != 1:
         raise ShapeError(NAME, f"t of shape {times.shape}", "one axis of times is needed", "Pass a list of times")
     times = times if any(type(x) is Tensor for x in flatten(t)[0]) else times.numpy()
     start = np.atleast_1d(y0)

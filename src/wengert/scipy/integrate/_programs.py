@@ -13,11 +13,12 @@ from wengert.control.while_loop import while_loop
 from wengert.core.values.bounded_cache import Recent
 from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, WengertError
-from wengert.scipy.integrate._algebraic import checked_start
+from wengert.scipy.integrate._algebraic import checked_start, rate_of
 from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings, Found, Watched
 from wengert.scipy.integrate._implicit import ImplicitMethod
 from wengert.scipy.integrate._methods import AnyMethod, method_named
 from wengert.scipy.integrate._steps import Control, Step, Walk, begin, goes_on, interpolated, try_step
+from wengert.scipy.integrate._tableaux import Slope
 from wengert.transforms.jit import jit
 from wengert.transforms.outer_values import FunctionCache, OuterValues
 from wengert.transforms.reverse import stop_gradient
@@ -91,7 +92,7 @@ def jacobian_matrix(given: Any, size: int) -> Any:
     if found.shape != (size, size):
         given = f"jac of shape {found.shape} for a state of {size} numbers"
         raise ShapeError(NAME, given, f"shape ({size}, {size}) is needed", "Element (i, j) is d fun[i] / d y[j]")
-    return found if found.dtype == float else found.astype(float)
+    return found if found.dtype.kind in "c" or found.dtype == float else found.astype(float)
 
 
 class Equation(NamedTuple):
@@ -99,6 +100,7 @@ class Equation(NamedTuple):
 
     Attributes:
         slope: the user's function.
+        rate: how the state changes, which is the slope unless there is a mass matrix.
         method: the method.
         events: the functions of events.
         options: what else there is to say.
@@ -106,6 +108,7 @@ class Equation(NamedTuple):
     """
 
     slope: RightHandSide
+    rate: Slope
     method: AnyMethod
     events: EventFunctions
     options: Options
@@ -128,7 +131,7 @@ class Equation(NamedTuple):
             return Advance(walk, step, self.extension(step) if self.options.dense else (), ())
         walk, step = self.attempt(before.walk, t1, control)
         extension = self.extension(step)
-        after, found = self.events.look(self.slope, self.method, before, walk, step, extension, control.most)
+        after, found = self.events.look(self.slope, self.rate, self.method, before, walk, step, extension, control.most)
         return Advance(after, step, extension, found)
 
     def attempt(self, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
@@ -173,8 +176,8 @@ class Program:
             slope = RightHandSide(own, args, state, options.columns)
             jacobian = Jacobian(jac, args, slope.size) if callable(jac) else jac
             watched = EventFunctions(events, resets, args, options.events)
-            method = method_named(options.method, mass, jacobian)
-            found = run(Equation(slope, method, watched, options, algebraic))
+            method = method_named(options.method, mass, algebraic, jacobian)
+            found = run(Equation(slope, rate_of(slope, mass, algebraic), method, watched, options, algebraic))
             made.require_unwritten(NAME)
             return found
 

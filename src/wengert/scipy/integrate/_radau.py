@@ -22,8 +22,7 @@ from wengert.scipy._linear_algebra import lu_factor, lu_solve
 from wengert.scipy.integrate._held_factors import moving_root
 from wengert.scipy.integrate._implicit import ImplicitMethod, newton_progress, newton_tolerance
 from wengert.scipy.integrate._steps import TOO_MANY, TOO_SMALL, Control, Counts, Step, Walk, least_size
-from wengert.scipy.integrate._tableaux import Slope, combination, root_mean_square
-from wengert.transforms.jacobian import jacfwd
+from wengert.scipy.integrate._tableaux import Slope, combination, jacobian_by_state, root_mean_square
 from wengert.transforms.reverse import stop_gradient
 
 ROOT = 6**0.5
@@ -140,7 +139,8 @@ class Radau(ImplicitMethod):
             to_renew=known.to_renew | where,
             usable=known.usable & np.logical_not(where),
         )
-        return walk._replace(memory=known)
+        f = walk.f if self.mass is None else np.where(where, slope(walk.t, walk.y), walk.f)
+        return walk._replace(f=f, memory=known)
 
     def try_step(self, slope: Slope, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
         """Make one attempt at a step; see `wengert.scipy.integrate._steps.try_step`."""
@@ -160,13 +160,13 @@ class Radau(ImplicitMethod):
 
         memory = self.prepared(slope, memory, now, state, h)
         scale = control.atol + np.abs(state) * control.rtol
-        found = iterate(held, memory, now, state, h, scale, control.rtol)
+        found = iterate(self, held, memory, now, state, h, scale, control.rtol)
         stages = np.where(found.converged, found.stages, 0.0)
-        after, norm, factor = judged(held, memory, found, now, state, f, h, control)
+        after, norm, factor = judged(self, held, memory, found, now, state, f, h, control)
         good = found.converged & (norm <= 1) & np.logical_not(lost)
         done = good & (stop_gradient(end) == bound)
         again = np.logical_not(found.converged) & np.logical_not(memory.current)
-        stages = moving_stages(slope, walk.t, walk.y, end - walk.t, stages)
+        stages = moving_stages(self, slope, walk.t, walk.y, end - walk.t, stages)
         length = np.abs(h)
         grown = np.minimum(LARGEST_FACTOR, factor)
         renew = good & (found.rounds > 2) & (found.rate > 1e-3) & (not self.is_constant)
@@ -214,7 +214,7 @@ class Radau(ImplicitMethod):
         real, pair = cond(
             memory.usable,
             lambda *kept: kept[2:],
-            lambda h, jacobian, *_: factors_for(h, jacobian),
+            lambda h, jacobian, *_: factors_for(h, jacobian, self.mass_like(jacobian)),
             h,
             jacobian,
             memory.real,
@@ -247,14 +247,15 @@ def begun(memory: Memory, rejected: Any, size: Any, least: Any, control: Control
     )
 
 
-def factors_for(h: Any, jacobian: Any) -> tuple[Any, Any]:
+def factors_for(h: Any, jacobian: Any, mass: Any) -> tuple[Any, Any]:
     """Return the factors of both matrices of Newton's method."""
-    one = np.eye(jacobian.shape[0])
-    real, pair = EIGENVALUE / h * one - jacobian, PAIR / h * one - jacobian
+    real, pair = EIGENVALUE / h * mass - jacobian, PAIR / h * mass - jacobian
     return lu_factor(real, check_finite=False), lu_factor(pair, check_finite=False)
 
 
-def iterate(slope: Slope, memory: Memory, t: Any, y: Any, h: Any, scale: Any, rtol: Any) -> Iteration:
+def iterate(
+    method: ImplicitMethod, slope: Slope, memory: Memory, t: Any, y: Any, h: Any, scale: Any, rtol: Any
+) -> Iteration:
     """Find the stages of a step by Newton's method, from those that the last one extends to."""
     tolerance = newton_tolerance(rtol)
     places = np.array(PLACES)[:, None]
@@ -267,8 +268,8 @@ def iterate(slope: Slope, memory: Memory, t: Any, y: Any, h: Any, scale: Any, rt
     def improve(now: Iteration) -> Iteration:
         slopes = np.stack([slope(t + h * place, y + now.stages[i]) for i, place in enumerate(PLACES)])
         right = FROM_STAGES @ slopes
-        first = lu_solve(memory.real, right[0] - real * now.parts[0], check_finite=False)
-        both = (right[1] + 1j * right[2]) - pair * (now.parts[1] + 1j * now.parts[2])
+        first = lu_solve(memory.real, right[0] - real * method.by_mass(now.parts[0]), check_finite=False)
+        both = (right[1] + 1j * right[2]) - pair * method.by_mass(now.parts[1] + 1j * now.parts[2])
         second = lu_solve(memory.pair, both, check_finite=False)
         change = np.stack([first, second.real, second.imag])
         norm = root_mean_square((change / scale).reshape(-1))
@@ -286,10 +287,18 @@ def iterate(slope: Slope, memory: Memory, t: Any, y: Any, h: Any, scale: Any, rt
 
 
 def judged(
-    slope: Slope, memory: Memory, found: Iteration, t: Any, y: Any, f: Any, h: Any, control: Control
+    method: ImplicitMethod,
+    slope: Slope,
+    memory: Memory,
+    found: Iteration,
+    t: Any,
+    y: Any,
+    f: Any,
+    h: Any,
+    control: Control,
 ) -> tuple[Memory, Any, Any]:
     """Return what is known after an attempt, the norm of its error, and the factor for the size of the next."""
-    by_stages = combination(ERROR, list(found.stages)) / h
+    by_stages = method.by_mass(combination(ERROR, list(found.stages))) / h
     error = lu_solve(memory.real, f + by_stages, check_finite=False)
     scale = control.atol + np.maximum(np.abs(y), np.abs(y + found.stages[2])) * control.rtol
     norm = root_mean_square(error / scale)
@@ -311,7 +320,7 @@ def judged(
     return memory._replace(counts=counts), norm, factor
 
 
-def moving_stages(slope: Slope, t: Any, y: Any, h: Any, stages: Any) -> Any:
+def moving_stages(method: ImplicitMethod, slope: Slope, t: Any, y: Any, h: Any, stages: Any) -> Any:
     """Return the stages of a step with the derivatives that their equations give them, to the third order."""
     n = y.shape[0]
 
@@ -320,8 +329,9 @@ def moving_stages(slope: Slope, t: Any, y: Any, h: Any, stages: Any) -> Any:
         z = z.reshape(3, n)
         places = [(t + place * h, y + z[i]) for i, place in enumerate(PLACES)]
         slopes = np.stack([slope(*place) for place in places])
-        jacobians = np.stack([jacfwd(lambda state, now=now: slope(now, state))(state) for now, state in places])
+        jacobians = np.stack([jacobian_by_state(slope, *place) for place in places])
         blocks = STAGES[:, None, :, None] * np.swapaxes(jacobians, 0, 1)[None]
-        return (z - h * (STAGES @ slopes)).reshape(-1), np.eye(3 * n) - h * blocks.reshape(3 * n, 3 * n)
+        masses = np.eye(3 * n) if method.mass is None else np.kron(np.eye(3), method.mass)
+        return (method.by_mass(z) - h * (STAGES @ slopes)).reshape(-1), masses - h * blocks.reshape(3 * n, 3 * n)
 
     return moving_root(equations, stages.reshape(-1)).reshape(3, n)

@@ -32,7 +32,7 @@ def result_of_steps(found: Any, t0: Any, t1: Any, state: Any, times: Any, option
     extension, happened = (more[:4], more[4:]) if options.dense else ([], more)
     method = method_named(options.method)
     steps = len(ts)
-    extended = steps if dense_output else int(np.sum(np.any(raw(happened[0]), axis=1))) if happened else 0
+    extended = steps if dense_output else int(np.sum(np.any(raw(happened[0]), axis=(1, 2)))) if happened else 0
     if not steps and not raw(walk.failure):  # the interval is empty: what follows is its limit
         ts, ys = np.reshape(t1, (1,)), (state + (t1 - t0) * walk.f)[None]
         flat = [walk.f if i == 0 else 0 * walk.f for i in range(len(method.basis(0.0)))]
@@ -45,7 +45,7 @@ def result_of_steps(found: Any, t0: Any, t1: Any, state: Any, times: Any, option
         outputs = raw(times)[reached]
         if not dense_output:
             places = np.searchsorted(abs(raw(ts) - raw(t0)), abs(outputs - raw(t0)))
-            marked = raw(happened[0]).any(axis=1)
+            marked = raw(happened[0]).any(axis=(1, 2))
             extended = len({*np.maximum(places, 1).tolist(), *(np.flatnonzero(marked) + 1).tolist()})
         ts = times[: int(np.sum(reached))]
         ys = sol(ts).T
@@ -58,10 +58,10 @@ def events_of(happened: Sequence[Any]) -> Any:
     if not happened:
         return None
     which, times, states = happened
-    places = [np.flatnonzero(one) for one in raw(which).T]
+    places = [np.nonzero(one) for one in np.moveaxis(raw(which), 1, 0)]
     return (
-        [times[place, i] for i, place in enumerate(places)],
-        [states[place, i] for i, place in enumerate(places)],
+        [times[step, i, slot] for i, (step, slot) in enumerate(places)],
+        [states[step, i, slot] for i, (step, slot) in enumerate(places)],
     )
 
 

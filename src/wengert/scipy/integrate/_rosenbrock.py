@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.scipy.integrate._held_factors import solve_by_inverse
-from wengert.scipy.integrate._tableaux import Rows, Slope, combination, root_mean_square
+from wengert.scipy.integrate._tableaux import Rows, Slope, combination, jacobian_by_state, root_mean_square
 from wengert.transforms.forward import jvp
-from wengert.transforms.jacobian import jacfwd
 from wengert.transforms.reverse import stop_gradient
 
 GAMMA = 0.21193756319429014
@@ -88,7 +87,7 @@ class Rosenbrock(NamedTuple):
 
     def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
         """Return the increments of a step, the state at its end, and what stands for the slope there."""
-        by_state = jacfwd(lambda state: slope(t, state))(y)
+        by_state = jacobian_by_state(slope, t, y)
         by_time = jvp(lambda time: slope(time, y), (t,), (np.ones(()),))[1]
         mass = np.eye(y.shape[0]) if self.mass is None else self.mass
         matrix = mass / (h * GAMMA) - by_state

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.transforms.jacobian import jacfwd
+
 Rows = Sequence[Sequence[float]]
 Slope = Callable[[Any, Any], Any]
 
@@ -98,6 +100,11 @@ class Tableau(NamedTuple):
     def at_rest(self, f: Any, h: Any) -> list[Any]:
         """Return the slopes of a step along a slope."""
         return [f] * (self.evaluations + 1)
+
+
+def jacobian_by_state(slope: Slope, t: Any, y: Any) -> Any:
+    """Return the Jacobian of a slope by the state; of complex states the complex one, for functions that have it."""
+    return jacfwd(lambda state: slope(t, state), holomorphic=y.dtype.kind == "c")(y)
 
 
 def combination(weights: Sequence[float], values: Sequence[Any]) -> Any:
