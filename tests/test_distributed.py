@@ -17,7 +17,7 @@ from tests.cases import together
 from wengert import distributed, random
 from wengert.distributed import partitions, total, value_and_grad
 from wengert.distributed.blocks import BlockPlan
-from wengert.distributed.sums import SumTree, TreeNode
+from wengert.distributed.sums import SumTree
 from wengert.errors import DtypeError, GraphError, NumericalError, RangeError, ShapeError, UsageError
 
 RNG = np.random.default_rng(0)
@@ -105,9 +105,10 @@ def test_a_sum_is_that_of_one_tree_in_whichever_order_it_is_taken():
     for _ in range(20):
         tree, parts = SumTree(13), [SumTree(13) for _ in range(3)]
         for i in RNG.permutation(13):
-            parts[RNG.integers(3)].add(TreeNode(0, int(i), [leaves[i]], False))
+            parts[RNG.integers(3)].add(0, int(i), [leaves[i]])
         for part in parts:
-            tree.add(*part.open.values())
+            for place, found in part.nodes.items():
+                tree.add(*place, found)
         roots.add(tree.root[0].tobytes())
     assert len(roots) == 1
     np.testing.assert_allclose(np.frombuffer(roots.pop()), leaves.sum(0))

@@ -153,56 +153,57 @@ class BlockRunner:
 
     def __init__(self, summand: Summand, plan: BlockPlan) -> None:
         self.summand, self.plan = summand, plan
-        self.jitted: Jitted[..., Any] | None = jit(summand.fun) if summand.compiled else None
-        self.ready: set[Any] = set()
-        self.has_called = False  # the function itself, since that was set
+        self.jitted: Jitted[..., Any] | None = jit(summand.fun, native=True) if summand.compiled else None
+        self.ready: set[int] = set()  # the numbers of rows that code was compiled for
+        self.plain_calls = 0
         self.lock = threading.Lock()
         self.structure: Any = None
         self.flat = -1  # how many arrays and numbers a plain tuple of them has that is the result
 
-    def __call__(self, args: Sequence[Any], kind: Any, rows: Rows) -> Leaves:
+    def __call__(self, args: Sequence[Any], rows: Rows) -> Leaves:
         """Return for the rows of a partition how many are summed up, how many left out, and the leaves of the sum.
 
         Args:
             args: the arguments.
-            kind: what `kind_of_arguments` says of them.
             rows: the arrays.
         """
         if not self.summand.leaves_out_nan:
-            return self.sum(args, kind, rows)
+            return self.sum(args, rows)
         with np.errstate(invalid="ignore"):
-            leaves = self.sum(args, kind, rows)
+            leaves = self.sum(args, rows)
             bad = find_nan_rows(self.summand.fun, args, rows) if has_nan(leaves[COUNTS:]) else []
         if bad:
-            leaves = self.sum(args, kind, tuple([np.delete(x, bad, axis=0) for x in rows]))
+            leaves = self.sum(args, tuple([np.delete(x, bad, axis=0) for x in rows]))
             leaves[1] = len(bad)
         return leaves
 
-    def sum(self, args: Sequence[Any], kind: Any, rows: Rows) -> Leaves:
+    def sum(self, args: Sequence[Any], rows: Rows) -> Leaves:
         """Return the same of rows of which none is left out."""
         count, start, total = row_count(rows), 0, None
         for size in self.plan.cut(count):
             block = rows if size == count else tuple([x[start : start + size] for x in rows])
-            leaves = self.block(args, kind, block, size)
+            leaves = self.block(args, block, size)
             total = leaves if total is None else add_leaves(total, leaves, 0)
             start += size
         assert total is not None
         return [count, 0, *total]
 
-    def block(self, args: Sequence[Any], kind: Any, block: Rows, size: int) -> Leaves:
+    def block(self, args: Sequence[Any], block: Rows, size: int) -> Leaves:
         """Return the leaves of what the function gives for a block."""
         if self.jitted is None or (size < FEW and size not in self.plan.lengths):
-            self.has_called = True
-            found = self.summand.fun(*args, *block)
-        else:
-            key = (kind, *[(x.shape, x.dtype, x.strides) for x in block])
-            if key not in self.ready:
-                with self.lock:
-                    self.has_called = True
-                    self.jitted.compile(*args, *block)
-                    self.ready.add(key)
+            self.plain_calls += 1
+            return self.leaves_of(self.summand.fun(*args, *block))
+        if size in self.ready:
+            return self.leaves_of(self.jitted(*args, *block))
+        with self.lock:  # one thread compiles what the others want, too
             found = self.jitted(*args, *block)
+            self.ready.add(size)
         return self.leaves_of(found)
+
+    @property
+    def calls(self) -> int:
+        """How often the function itself was called, or traced."""
+        return self.plain_calls + (0 if self.jitted is None else self.jitted.trace_count)
 
     def leaves_of(self, found: Any) -> Leaves:
         """Return the leaves of a result, and note what contains them."""
@@ -237,15 +238,6 @@ def as_summand(leaf: Any, tree: Any, index: int) -> Any:
         given = f"a function that returned {shown(leaf)} {place_of(tree, index, 'as part of its result')}"
         raise DtypeError("distributed", given, "numbers and arrays of them are needed", "Return what can be added up")
     return np.asarray(array).astype(np.int64)[()] if array.dtype.kind == "b" else value
-
-
-def kind_of_arguments(args: Sequence[Any]) -> Any:
-    """Return what of arguments code is compiled for: containers, shapes and dtypes."""
-    if len(args) == 1 and type(args[0]) is np.ndarray:
-        return args[0].shape, args[0].dtype, args[0].strides
-    leaves, structure = flatten(tuple(args), in_order=True)
-    kinds = [(x.shape, x.dtype, x.strides) if isinstance(x, np.ndarray) else type(x) for x in leaves]
-    return structure, tuple(kinds)
 
 
 ARRAYS = frozenset({np.ndarray, np.float64, float, int})

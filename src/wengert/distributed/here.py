@@ -26,6 +26,7 @@ class HereRunner:
     def __init__(self, summand: Summand, data: Partitions) -> None:
         self.summand, self.data, self.rows = summand, data, RowCache(data, summand.budget)
         self.runner: BlockRunner | None = None
+        self.calls = 0  # of the function itself, by the runner, when what it captures was noted
         self.captured = CapturedState(summand)  # after the last pass
         self.spent: tuple[float, list[Stint]] = (0.0, [])  # on the last pass
         self.work = WORTHWHILE  # seconds of the last pass, of all threads together
@@ -33,7 +34,7 @@ class HereRunner:
     def __call__(self, args: Sequence[Any]) -> tuple[Leaves, Any]:
         """Return the leaves of the sum over all partitions, behind their counts, and what contains them."""
         if (self.runner is None or self.summand.compiled) and not self.captured.is_same():
-            self.runner = BlockRunner(self.summand, plan_by(self.summand, args, self.rows, 0))
+            self.runner, self.calls = BlockRunner(self.summand, plan_by(self.summand, args, self.rows, 0)), 0
         assert self.runner is not None  # nothing was noted before
         count, start = self.data.count, time.perf_counter()
         tree = SumTree(count)
@@ -47,8 +48,8 @@ class HereRunner:
                 line.end()
         seconds = time.perf_counter() - start
         self.work, self.spent = threads * seconds, (seconds, stints)
-        if self.runner.has_called:  # which the function may have counted, say
-            self.runner.has_called = False
+        if self.calls != self.runner.calls:  # which the function may have counted, say
+            self.calls = self.runner.calls
             self.captured.note()
         return tree.root, self.runner.structure
 

@@ -206,7 +206,8 @@ class DaskRunner:
         begin, shares = time.perf_counter(), self.shares(args)
         self.spent = time.perf_counter() - begin, [(share.worker, x) for share in shares for x in share.stints]
         for share in shares:
-            tree.add(*[node._replace(is_own=False) for node in share.nodes])
+            for place, found in share.nodes.items():
+                tree.add(*place, found)
             structure = share.structure
             machines[share.machine] = share.worker
         if len(machines) > 1:

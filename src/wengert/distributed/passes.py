@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
-from wengert.distributed.blocks import BlockPlan, BlockRunner, Summand, kind_of_arguments
+from wengert.distributed.blocks import BlockPlan, BlockRunner, Summand
 from wengert.distributed.faults import add_place, find_nan_rows
 from wengert.distributed.partitions import Partitions
 from wengert.distributed.profiles import ProgressLine, Stint
 from wengert.distributed.read_ahead import ReadAhead
 from wengert.distributed.sources import Rows, byte_size
-from wengert.distributed.sums import SumTree, TreeNode
+from wengert.distributed.sums import SumTree
 
 PORTION = 4
 """Of this machine's memory, the part that rows may have where no budget is given."""
@@ -122,15 +122,15 @@ def sum_up(
     line: ProgressLine | None,
 ) -> Stint:
     """Add up partitions until there are no more; return what that took."""
-    kind, reading, computing = kind_of_arguments(args), 0.0, 0.0
+    reading = computing = 0.0
     for number, rows in parts:
         try:
             begin = time.perf_counter()
             block = rows()
             middle = time.perf_counter()
-            leaves = runner(args, kind, block)
+            leaves = runner(args, block)
             reading, computing = reading + middle - begin, computing + time.perf_counter() - middle
-            tree.add(TreeNode(0, number, leaves, runner.summand.compiled))
+            tree.add(0, number, leaves, runner.summand.compiled)
         except Exception as error:
             add_place(error, name(number))
             raise

@@ -22,7 +22,7 @@ from wengert.distributed.partitions import Partitions
 from wengert.distributed.passes import RowCache, first_nan, plan_by, sum_partitions
 from wengert.distributed.profiles import Stint
 from wengert.distributed.sources import PartitionSource
-from wengert.distributed.sums import SumTree, TreeNode
+from wengert.distributed.sums import Leaves, SumTree
 from wengert.native.elementwise import SHARING
 from wengert.native.lapack import ONE_THREAD
 from wengert.support.digests import digest_of
@@ -44,7 +44,7 @@ class WorkShare(NamedTuple):
     """Hold what a worker found.
 
     Attributes:
-        nodes: of the tree of sums, those that its partitions fill.
+        nodes: of the tree of sums, those that its partitions fill, by level and number.
         structure: what contains their leaves.
         seconds: how long it took, with reading.
         machine: what has to be the same on all workers.
@@ -52,7 +52,7 @@ class WorkShare(NamedTuple):
         stints: what its thread spent on it.
     """
 
-    nodes: list[TreeNode]
+    nodes: dict[tuple[int, int], Leaves]
     structure: Any
     seconds: float
     machine: str
@@ -159,7 +159,7 @@ def sum_shard(shard: Shard, start: int, stop: int, args: Sequence[Any], parcel: 
         rows = shard.cache(runner.summand.budget)
         stints = sum_partitions(runner, map_leaves(align, args), rows, range(start, stop), tree, 1)
     seconds, where = time.perf_counter() - began, str(get_worker().address)
-    return WorkShare(list(tree.open.values()), runner.structure, seconds, machine(), where, stints)
+    return WorkShare(tree.nodes, runner.structure, seconds, machine(), where, stints)
 
 
 def plan_shard(shard: Shard, args: Sequence[Any], parcel: Parcel) -> BlockPlan:

@@ -9,7 +9,7 @@ partitions fill and sends these.
 from __future__ import annotations
 
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,63 +20,49 @@ COUNTS = 2
 """Leaves in front of those of the function: how many rows were summed up, and how many were left out."""
 
 
-class TreeNode(NamedTuple):
-    """Hold a sum over partitions number * 2**level up to (number + 1) * 2**level.
-
-    Attributes:
-        level: how often halves were put together.
-        number: which of the nodes of that level it is.
-        leaves: the sums: arrays and numbers.
-        is_own: whether nobody else has these arrays, so that others may be added to them in place.
-    """
-
-    level: int
-    number: int
-    leaves: Leaves
-    is_own: bool
-
-
 class SumTree:
     """Add up the leaves of containers over partitions 0 to count - 1, which may come in any order.
 
     >>> tree = SumTree(3)
     >>> for number in (2, 0, 1):
-    ...     tree.add(TreeNode(0, number, [0.1 * (number + 1)], False))
+    ...     tree.add(0, number, [0.1 * (number + 1)])
     >>> tree.root
     [0.6000000000000001]
+
+    Attributes:
+        open: the nodes that wait for another one, by level and number: their leaves, and whether nobody else has these
+            arrays, so that others may be added to them in place.
     """
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.top = max(count - 1, 0).bit_length()
-        self.open: dict[tuple[int, int], TreeNode] = {}
+        self.open: dict[tuple[int, int], tuple[Leaves, bool]] = {}
         self.lock = threading.Lock()
 
-    def add(self, *nodes: TreeNode) -> None:
-        """Put nodes in their places, and together with the others what they complete; several threads may."""
+    def add(self, level: int, number: int, leaves: Leaves, is_own: bool = False) -> None:
+        """Put a node in its place, and together with the others what it completes; several threads may."""
         with self.lock:
-            for node in nodes:
-                self.put(node)
+            while level < self.top:
+                if ((number ^ 1) << level) < self.count:
+                    other = self.open.pop((level, number ^ 1), None)
+                    if other is None:
+                        break
+                    # either into the other has the same bits: addition is commutative
+                    first, second = (other[0], leaves) if other[1] else (leaves, other[0])
+                    leaves, is_own = add_leaves(first, second, COUNTS, other[1] or is_own), True
+                level, number = level + 1, number >> 1
+            self.open[level, number] = leaves, is_own
 
-    def put(self, node: TreeNode) -> None:
-        """Put a node in its place."""
-        while node.level < self.top:
-            level, number = node.level, node.number
-            if ((number ^ 1) << level) < self.count:
-                other = self.open.pop((level, number ^ 1), None)
-                if other is None:
-                    break
-                own, more = (other, node) if other.is_own else (node, other)  # the same bits: addition commutes
-                leaves = add_leaves(own.leaves, more.leaves, COUNTS, own.is_own)
-                node = TreeNode(level + 1, number >> 1, leaves, True)
-            else:
-                node = node._replace(level=level + 1, number=number >> 1)
-        self.open[node.level, node.number] = node
+    @property
+    def nodes(self) -> dict[tuple[int, int], Leaves]:
+        """The leaves of the nodes that are there, by level and number."""
+        return {place: leaves for place, (leaves, _) in self.open.items()}
 
     @property
     def root(self) -> Leaves:
         """The sums over all partitions."""
-        return self.open[self.top, 0].leaves
+        return self.open[self.top, 0][0]
 
 
 def add_leaves(first: Leaves, second: Leaves, counts: int, is_own: bool = False) -> Leaves:
@@ -90,7 +76,7 @@ def add_leaves(first: Leaves, second: Leaves, counts: int, is_own: bool = False)
     found = []
     for x, y in zip(first, second, strict=True):
         if type(x) is np.ndarray or type(y) is np.ndarray:
-            if np.shape(x) != np.shape(y):
+            if shape_of(x) != shape_of(y):
                 raise shape_error(first[counts:], second[counts:])
             if is_own and type(x) is np.ndarray and x.flags.writeable and x.dtype == y.dtype:
                 x += y
@@ -98,6 +84,11 @@ def add_leaves(first: Leaves, second: Leaves, counts: int, is_own: bool = False)
                 continue
         found.append(x + y)
     return found
+
+
+def shape_of(leaf: Any) -> tuple[int, ...]:
+    """Return the shape of a leaf; () for numbers of any kind."""
+    return leaf.shape if type(leaf) is np.ndarray else ()
 
 
 def shape_error(first: Leaves, second: Leaves) -> ShapeError:

@@ -122,11 +122,13 @@ class OneThread:
         with self.lock:
             self.entered += 1
             if self.entered == 1:
-                names = (ROUTINES, OFFERED[0]) if "scipy.linalg" in sys.modules else (ROUTINES,)
-                counts = [(library, library.count()) for library in map(library_of, names)]
-                self.before = [(library, count) for library, count in counts if count > 1]
-                for library, _ in self.before:
-                    library.use(1)
+                self.before = []
+                for name in (ROUTINES, OFFERED[0]) if "scipy.linalg" in sys.modules else (ROUTINES,):
+                    library = library_of(name)
+                    count = library.count()
+                    if count > 1:
+                        self.before.append((library, count))
+                        library.use(1)
 
     def __exit__(self, *_: object) -> None:
         with self.lock:

@@ -13,7 +13,7 @@ import dis
 import functools
 import operator
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, Generic, TypeVar
 
@@ -106,7 +106,7 @@ class OuterValues:
     def __init__(self, values: Sequence[Any], lifted: bool = True, by_identity: bool = False) -> None:
         self.lifted, self.by_identity, self.is_complete = lifted, by_identity, True
         self.is_plain = True
-        self.functions: list[tuple[FunctionType, list[Any]]] = []
+        self.functions: list[tuple[FunctionType, CodeType, Any, Any, tuple[Any, ...]]] = []
         self.cells: list[tuple[CellType, Any]] = []
         self.names: list[tuple[dict[str, Any], str, Any]] = []
         self.parts: list[Hashable] = [lifted]
@@ -168,7 +168,14 @@ class OuterValues:
         for space, name, content in self.names:
             if space.get(name, UNBOUND) is not content:
                 return False
-        return all(are_identical(definition_of(function), known) for function, known in self.functions)
+        for function, code, defaults, keyword_defaults, attributes in self.functions:
+            if function.__code__ is not code or function.__defaults__ is not defaults:
+                return False
+            if function.__kwdefaults__ is not keyword_defaults:
+                return False
+            if not are_identical(function.__dict__.values(), attributes):
+                return False
+        return True
 
     @property
     def lasting_key(self) -> Hashable:
@@ -217,7 +224,8 @@ class OuterValues:
 
     def enter_function(self, function: FunctionType, lifted: bool) -> Any:
         """Add a function: those of the user with the variables that they read."""
-        self.functions.append((function, definition_of(function)))
+        attributes = tuple(function.__dict__.values())
+        self.functions.append((function, function.__code__, function.__defaults__, function.__kwdefaults__, attributes))
         self.cells += [(cell, content_of(cell)) for cell in function.__closure__ or ()]
         if is_library(function.__code__):
             self.parts.append(Object(function if is_named(function) else function.__code__))
@@ -405,14 +413,9 @@ class FunctionCache(Generic[V]):
         return found
 
 
-def are_identical(some: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Tell whether there are the same objects in two sequences."""
+def are_identical(some: Collection[Any], others: Collection[Any]) -> bool:
+    """Tell whether there are the same objects in two collections."""
     return len(some) == len(others) and all(map(operator.is_, some, others))
-
-
-def definition_of(function: FunctionType) -> list[Any]:
-    """Return what a function is made of besides its variables: the same objects while it is the same."""
-    return [function.__code__, function.__defaults__, function.__kwdefaults__, *function.__dict__.values()]
 
 
 @functools.lru_cache(maxsize=1024)
