@@ -192,3 +192,16 @@ def test_solvers_by_name_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) ->
         UsageError, match=r"the package qpsolvers is not installed; .* Run pip install qpsolvers\[osqp\]"
     ):
         qp(np.eye(2), np.zeros(2), solver="osqp")
+
+
+def test_gradients_in_graphs_are_one_native_program_with_one_factorisation() -> None:
+    n = 96  # constants of this size are told apart by their place in memory
+    G, h = RNG.normal(size=(n, n)), RNG.uniform(0.1, 1.0, n)
+    P = np.eye(n) + np.diag(np.full(n - 1, 0.1), 1)
+    loss = lambda q: np.sum(np.sin(qp(P, q, G=G, h=h).x))
+    for loops, transform in ((1, wg.grad), (2, lambda f: wg.vmap(wg.grad(f)))):
+        q = RNG.normal(size=(3, n)) if loops == 2 else RNG.normal(size=n)
+        kernels = str(wg.jit(transform(loss)).lower(q).kernels)
+        assert "NumPy" not in kernels
+        assert kernels.count("lu_factor") == 1
+        assert sum(line.lstrip().startswith("loop rounds") for line in kernels.splitlines()) == loops

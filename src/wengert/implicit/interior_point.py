@@ -9,10 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.control.while_loop import while_loop
+from wengert.core.forms.routine import Routine
+from wengert.core.primitives.declare import constant
+from wengert.core.primitives.primitive import RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.implicit.program_checks import failure
 from wengert.implicit.programs import Program
 from wengert.primitives.linear_algebra.lu import lu_factor, lu_solution
+from wengert.primitives.linear_algebra.matrices import over_stacks
+from wengert.primitives.linear_algebra.triangular import cholesky_solution
 from wengert.transforms.jit import jit
 
 MOST_STEPS = 100
@@ -21,6 +26,9 @@ PRECISION, GAP = 1e-7, 1e-10
 
 Residuals of larger programs stay at 1e-9: the matrices of the last steps are nearly singular.
 """
+CLEAR, LAST = 1e-8, 1e-3
+"""How near to zero the room or the multiplier of each constraint is, as part of the data's size, where it is clear who
+is active, and the part of GAP from which on nobody waits for that."""
 CENTRED = 1e-9
 """At which residuals, as parts of the data's size, and of the barrier, points of the central path are."""
 DIVERGED = 1e60
@@ -65,26 +73,29 @@ def solve_by_interior_point(program: Program, barrier: float = 0.0) -> Point:
     Raises:
         NumericalError: it has not converged: constraints contradict each other, or the objective has no minimum.
     """
-    with np.errstate(all="ignore"):  # of programs without a solution numbers grow
-        *point, converged = compiled(barrier)(*program)
-    if not converged:
-        raise failure(program, f"no solution by an interior point method, after {MOST_STEPS} steps")
-    return Point(*map(np.asarray, point))
+    for positive in (True, False) if not len(program.b) else (False,):
+        with np.errstate(all="ignore"):  # of programs without a solution numbers grow
+            *point, converged = compiled(barrier, positive)(*program)
+        if converged:
+            return Point(*map(np.asarray, point))
+    raise failure(program, f"no solution by an interior point method, after {MOST_STEPS} steps")
 
 
 @functools.lru_cache(maxsize=16)
-def compiled(barrier: float) -> Callable[..., Any]:
+def compiled(barrier: float, positive: bool) -> Callable[..., Any]:
     """Return the iteration as one compiled program of the data."""
-    return jit(lambda *data: iterate(Program(*data), barrier))
+    return jit(lambda *data: iterate(Program(*data), barrier, positive))
 
 
-def iterate(program: Program, barrier: float) -> tuple[Any, ...]:
+def iterate(program: Program, barrier: float, positive: bool = True) -> tuple[Any, ...]:
     """Return the parts of the last point, and whether it is the solution; p is symmetric.
+
+    Matrices of programs without equations have Cholesky's factors if they are `positive` beyond rounding.
 
     It is the predictor-corrector method of S. Mehrotra (On the implementation of a primal-dual interior point method,
     SIAM Journal on Optimization, 1992), with one matrix in each step.
     """
-    start = starting_point(program)
+    start = starting_point(program, positive)
     if not program.h.shape[0]:
         return (*start, np.all(np.isfinite(start.x)))
     size = 1.0 + sum(np.max(np.abs(v)) for v in (program.q, program.b, program.h) if len(v))
@@ -96,25 +107,31 @@ def iterate(program: Program, barrier: float) -> tuple[Any, ...]:
             return (largest <= CENTRED * size) & centred
         return (largest <= PRECISION * size) & (np.mean(missed.products) <= GAP * size)
 
+    def is_clear(point: Point, missed: Residuals) -> Any:
+        """Tell whether there is nothing to wait for: who is active shows, or will not show."""
+        last = np.mean(missed.products) <= LAST * GAP * size
+        return last | (np.max(np.minimum(point.s, point.z)) <= CLEAR * size)
+
     def go_on(state: Any) -> Any:
         point, count = Point(*state[0]), state[1]
         missed = residuals_at(point, program)
+        ended = is_solved(missed) if barrier else is_solved(missed) & is_clear(point, missed)
         largest = functools.reduce(np.maximum, [np.max(np.abs(part)) for part in point if len(part)])
         bounded = largest <= DIVERGED * size * np.minimum(1.0, np.min(point.s))
-        return ~is_solved(missed) & bounded & (count < MOST_STEPS)
+        return ~ended & bounded & (count < MOST_STEPS)
 
     def advance(state: Any) -> Any:
         point, count = Point(*state[0]), state[1]
-        return tuple(next_point(point, program, residuals_at(point, program), barrier)), count + 1
+        return tuple(next_point(point, program, residuals_at(point, program), barrier, positive)), count + 1
 
     found, _ = while_loop(go_on, advance, (tuple(start), 0))
     return (*found, is_solved(residuals_at(Point(*found), program)))
 
 
-def starting_point(program: Program) -> Point:
+def starting_point(program: Program, positive: bool = True) -> Point:
     """Return where to begin: the minimum with all constraints weighed, room and multipliers far from zero."""
     q, b, g, h = program.q, program.b, program.g, program.h
-    found = solver_of(program, np.ones(h.shape))(np.concatenate([h @ g - q, b]) if len(b) else h @ g - q)
+    found = solver_of(program, np.ones(h.shape), positive)(np.concatenate([h @ g - q, b]) if len(b) else h @ g - q)
     x, y = split_between(found, q.shape[0])
     z = g @ x - h
     return Point(x, y, *(np.maximum(v - np.minimum(0.0, np.min(v, initial=0.0)) * 2 + 1.0, 1.0) for v in (-z, z)))
@@ -127,13 +144,16 @@ def split_between(found: Any, count: int) -> tuple[Any, Any]:
     return found[:count], found[count:]
 
 
-def solver_of(program: Program, weights: Any) -> Callable[[Any], Any]:
+def solver_of(program: Program, weights: Any, positive: bool) -> Callable[[Any], Any]:
     """Return what solves the conditions of optimality without inequalities, which the objective weighs instead."""
     p, _, a, _, g, _ = program
     inner = p + (g.T * weights) @ g
     size = REGULAR * (1.0 + np.max(np.abs(p), initial=0.0))
     n, m = a.shape[1], a.shape[0]
     matrix = inner + size * np.eye(n)
+    if positive and not m:
+        factor = apply(factor_if_positive, matrix)
+        return lambda right: cholesky_solution(factor, right[:, None], False)[:, 0]
     if m:
         matrix = np.concatenate(
             [np.concatenate([matrix, a.T], axis=1), np.concatenate([a, -size * np.eye(m)], axis=1)], axis=0
@@ -152,9 +172,9 @@ def residuals_at(point: Point, program: Program) -> Residuals:
     return Residuals(slope + y @ a, a @ x - b, g @ x + s - h, s * z)
 
 
-def next_point(point: Point, program: Program, missed: Residuals, barrier: float) -> Point:
+def next_point(point: Point, program: Program, missed: Residuals, barrier: float, positive: bool) -> Point:
     """Return the point after a step of prediction, and the correction that it suggests."""
-    solve = solver_of(program, point.z / point.s)
+    solve = solver_of(program, point.z / point.s, positive)
     count = program.q.shape[0]
 
     def step_to(product: Any) -> Point:
@@ -171,3 +191,27 @@ def next_point(point: Point, program: Program, missed: Residuals, barrier: float
     centre = np.maximum((np.mean(after.s * after.z) / gap) ** 3 * gap, barrier)
     step = step_to(missed.products + predicted.s * predicted.z - centre)
     return point.moved(step, point.reach(step))
+
+
+# Operations
+
+
+def evaluate_factor_if_positive(matrix: Any) -> Any:
+    """Evaluate `factor_if_positive`."""
+
+    def one(matrix: Any) -> Any:
+        try:
+            return np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            return np.full_like(matrix, np.nan)
+
+    return over_stacks(one, (2,), matrix)
+
+
+factor_if_positive = constant(
+    "factor_if_positive",
+    evaluate_factor_if_positive,
+    form=Routine("(n,n)->(n,n)"),
+    routine=lambda: RoutineCall("cholesky"),
+)
+"""Cholesky's factor, or NaN if a matrix is not positive definite."""

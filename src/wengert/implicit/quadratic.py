@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wengert.core.diagnostics.argument_checks import require_callable, require_number, shown
 from wengert.core.diagnostics.source_positions import Position, caller, position_of
+from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor
 from wengert.errors import NumericalError, ShapeError, UsageError
 from wengert.implicit.attaching import implicit_solution
@@ -102,7 +103,10 @@ def qp(
     array([[ 0.5, -0.5],
            [-0.5,  0.5]])
     """
-    data = checked_program({"P": P, "q": q, "A": A, "b": b, "G": G, "h": h})
+    p, *rest = checked_program({"P": P, "q": q, "A": A, "b": b, "G": G, "h": h})
+    data: tuple[Any, ...] = (0.5 * (p + p.T), *rest)
+    if any(type(x) is Tensor for x in data):
+        data = tuple([x if type(x) is Tensor else fixed_copy(x) for x in data])
     solve, barrier = solver_named(solver), checked_barrier(relax, solver)
     options = options_of("qp", "dense", tol, singular)
     place = position_of(*caller())
@@ -112,30 +116,52 @@ def qp(
 
     def find_any(*data: Any) -> tuple[Any, ...]:
         plain = not any(type(x) is Tensor for x in data)
-        program = Program(*(np.asarray(x, float) if plain else x * 1.0 for x in data))
-        program = program._replace(p=0.5 * (program.p + program.p.T))
+        program = Program(*(np.asarray(x, float) if plain else x for x in data))
         return find(program) if plain or solver is not None else solve_traced(program, find, barrier)
 
     like = (like_solution, NOTES) if solver is not None else (None,)
-    x, y, z, active = solve_without_derivatives(find_any, data, {}, *like)
-    if barrier:
-        found = implicit_solution(relaxed_conditions, (x, y, z), (*data, barrier), name="qp", **options)
-    else:
-        options["jacobian"] = columns_of_conditions
-        found = implicit_solution(conditions, (x, y, z), (*data, active), name="qp", **options)
-    return QuadraticSolution(*found)
+    *found, active = solve_without_derivatives(find_any, data, {}, *like)
+    own = (relaxed_conditions, None, barrier) if barrier else (conditions, columns_of_conditions, active)
+    given = {"jacobian": own[1], "name": "qp", **options}
+    parts = iter(implicit_solution(own[0], parts_with_elements(found), (*data, own[2]), **given))
+    return QuadraticSolution(*(next(parts) if i == 0 or len(x) else x for i, x in enumerate(found)))
+
+
+def fixed_copy(value: Any) -> Any:
+    """Return an array that nobody writes to, so that each trace reads this one: equal matrices have one factor."""
+    found = np.array(value)
+    found.flags.writeable = False
+    return found
+
+
+def parts_with_elements(found: Sequence[Any]) -> tuple[Any, ...]:
+    """Return x and the multipliers of what constraints there are: native code knows no arrays without elements."""
+    return (found[0], *(x for x in found[1:] if len(x)))
 
 
 def conditions(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any, h: Any, active: Any) -> Any:
     """Return what is zero where x and the multipliers are optimal."""
-    x, y, z = found
-    return 0.5 * (p @ x + x @ p) + q + y @ a + z @ g, a @ x - b, np.where(active, g @ x - h, z)
+    if not len(h):
+        return slope_and_equations(found, p, q, a, b, g)
+    x, z = found[0], found[-1]
+    missed = slope_and_equations((*found[:-1], np.where(active, z, 0.0)), p, q, a, b, g)
+    return *missed, np.where(active, g @ x - h, z)
 
 
 def relaxed_conditions(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any, h: Any, barrier: float) -> Any:
     """Return what is zero at the point of the central path."""
-    x, y, z = found
-    return 0.5 * (p @ x + x @ p) + q + y @ a + z @ g, a @ x - b, z * (h - g @ x) - barrier
+    x, z = found[0], found[-1]
+    missed = slope_and_equations(found, p, q, a, b, g)
+    return (*missed, z * (h - g @ x) - barrier) if len(h) else missed
+
+
+def slope_and_equations(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any) -> tuple[Any, ...]:
+    """Return the gradient of the Lagrangian, and by how much equations are missed, if there are some."""
+    x = found[0]
+    slope = p @ x + q
+    if len(g):
+        slope = slope + found[-1] @ g
+    return (slope + found[1] @ a, a @ x - b) if len(b) else (slope,)
 
 
 def relaxed(program: Program, barrier: float) -> tuple[Any, ...]:
@@ -190,7 +216,7 @@ def checked_program(data: dict[str, Any]) -> tuple[Any, ...]:
             given = f"{name} of shape {np.shape(value)}"
             needed = f"{wanted[name]} is needed beside q of shape {np.shape(data['q'])}"
             raise ShapeError("qp", given, needed, "Reshape it")
-    return tuple(data.values())
+    return tuple([x if aval_of(x).dtype.kind == "f" else x * 1.0 for x in data.values()])
 
 
 def solver_named(solver: Callable[..., Any] | str | None) -> Callable[..., Any]:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from wengert.control.lanes_in_turn import run_lanes_in_turn
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import constant
 from wengert.core.primitives.primitive import RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.implicit.factored import factors, substituted
-from wengert.implicit.interior_point import Point, iterate
+from wengert.implicit.interior_point import Point, factor_if_positive, iterate
 from wengert.implicit.programs import NEAR, Program
 from wengert.primitives.linear_algebra.matrices import over_stacks
 
@@ -25,8 +26,7 @@ def solve_traced(program: Program, again: Again, barrier: float) -> tuple[Any, .
     Where the iteration has not converged, P is no positive definite matrix, or it is not clear what is active, Python
     solves `again`, which says what is wrong, or warns.
     """
-    *parts, converged = iterate(program, barrier)
-    point = Point(*parts)
+    point, converged = iterate_in_turn(program, barrier)
     active = point.z > point.s
     certain = converged & is_convex(program)
     if not barrier:
@@ -40,6 +40,19 @@ def solve_traced(program: Program, again: Again, barrier: float) -> tuple[Any, .
         return x, y, z, active > 0.5
     x, y, z = polished_parts(program, (x, y, z), active > 0.5, certain)
     return x, y, z, active > 0.5
+
+
+def iterate_in_turn(program: Program, barrier: float) -> tuple[Point, Any]:
+    """Return the last point, and whether it is the solution; the lanes of a batch run in turn, each to its own end."""
+    lengths = [len(program.q), len(program.b), len(program.h), len(program.h)]
+
+    def parts_there(*data: Any) -> tuple[Any, ...]:
+        *parts, converged = iterate(Program(*data), barrier)
+        return *(part for part, length in zip(parts, lengths, strict=True) if length), converged
+
+    *parts, converged = run_lanes_in_turn(parts_there, *program)
+    rest = iter(parts)
+    return Point(*(next(rest) if length else np.zeros(0) for length in lengths)), converged
 
 
 def is_decided(point: Point, active: Any, program: Program) -> Any:
@@ -91,15 +104,17 @@ def divided(whole: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
 
 
 def columns_of_conditions(_found: Any, p: Any, _q: Any, a: Any, _b: Any, g: Any, _h: Any, active: Any) -> Any:
-    """Return the transpose of the Jacobian of the conditions of optimality by x and the multipliers."""
-    n, m, r = p.shape[0], a.shape[0], g.shape[0]
+    """Return the Jacobian of the conditions of optimality by x and the multipliers, which is symmetric.
+
+    What is not active has a row of its own, with one on the diagonal.
+    """
+    m, r = a.shape[0], g.shape[0]
     held = np.where(active, 1.0, 0.0)
-    rows = [joined([0.5 * (p + p.T), a.T, g.T * held], axis=1)]
-    if m:
-        rows.append(joined([a, np.zeros((m, m + r))], axis=1))
-    if r:
-        rows.append(joined([g, np.zeros((r, m)), np.diag(1.0 - held)], axis=1))
-    return joined(rows) if n else np.zeros((0, 0))
+    slopes = joined([a, g * held[:, None]])  # turned below: of constants the transpose would be another one
+    if not m + r:
+        return p
+    open_rows = joined([np.zeros(m), 1.0 - held])
+    return joined([joined([p, slopes.T], axis=1), joined([slopes, np.diag(open_rows)], axis=1)])
 
 
 # Operations
@@ -123,24 +138,3 @@ examined = constant(
     routine=lambda *, again: RoutineCall("exchange_rows", (), {"backward": 0}, (0, 1)),
 )
 """A solution, as it is where the gate, the numbers of its rows, is open; where it is closed, with -1, found again."""
-
-
-def evaluate_factor_if_positive(matrix: Any) -> Any:
-    """Evaluate `factor_if_positive`."""
-
-    def one(matrix: Any) -> Any:
-        try:
-            return np.linalg.cholesky(matrix)
-        except np.linalg.LinAlgError:
-            return np.full_like(matrix, np.nan)
-
-    return over_stacks(one, (2,), matrix)
-
-
-factor_if_positive = constant(
-    "factor_if_positive",
-    evaluate_factor_if_positive,
-    form=Routine("(n,n)->(n,n)"),
-    routine=lambda: RoutineCall("cholesky"),
-)
-"""Cholesky's factor, or NaN if a matrix is not positive definite."""
