@@ -281,11 +281,12 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     if not type(axisa) is type(axisb) is type(axisc) is int:
         axisa, axisb, axisc = (as_whole("cross", "an axis", i) for i in (axisa, axisb, axisc))
     x, y = array("cross", a), array("cross", b)
-    lengths = (x.shape[axisa] if x.ndim else 0, y.shape[axisb] if y.ndim else 0)
+    of_x, of_y = x.shape, y.shape
+    lengths = (of_x[axisa] if of_x else 0, of_y[axisb] if of_y else 0)
     if not {*lengths} <= {2, 3}:
         raise contractions.shape_mismatch("cross", x, y, "vectors with 3 elements are needed")
     x, y = move_to_end(x, axisa), move_to_end(y, axisb)
-    if x.shape[:-1] != y.shape[:-1]:
+    if of_x != of_y or axisa != axisb:
         try:
             np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
         except ValueError:

@@ -95,8 +95,9 @@ class Cotangents:
         """
         if ct.dtype is not node.dtype:
             ct = match_dtype(ct, node.dtype)
-        newest = self.newest
+        cts = self.cts
         if type(node) is not Leaf:
+            newest = self.newest
             if newest is None:
                 if not (heap := self.heap) or node.number > -heap[0][0]:
                     self.newest = node
@@ -118,7 +119,8 @@ class Cotangents:
                 self.ct = ct
                 self.owns = fresh
                 return True
-        cts = self.cts
+            if node not in cts:
+                heappush(self.heap, (-node.number, node))
         if node in cts:
             total = cts[node]
             if node in self.owned and type(total) is not Tensor and type(ct) is not Tensor:
@@ -131,8 +133,6 @@ class Cotangents:
         cts[node] = ct
         if fresh:
             self.owned.add(node)
-        if type(node) is not Leaf:
-            heappush(self.heap, (-node.number, node))
         return True
 
     def put_back(self) -> None:

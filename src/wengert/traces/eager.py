@@ -53,9 +53,10 @@ from wengert.traces.nodes import (
     LargeResiduals,
     Node,
     form_of_result,
-    new_node,
-    new_result,
+    no_residuals,
     record_result,
+    record_results,
+    relied_on,
 )
 
 unregister(globals())  # what would warn goes the general way, and warns there
@@ -117,15 +118,16 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
     keeps_out, positions = (False, ()) if constant else primitive.saving((True,))
     general = otherwise or partial(apply_with, primitive)
     depth = 2 if elementwise and not takes_numbers else 3
-    taped = bool(positions), keeps_out, elementwise, "" if constant else "fc", depth
+    taped = bool(positions), keeps_out, None if elementwise else "" if constant else "fc"
     gives_arrays = elementwise or isinstance(compute, np.ufunc)
     refused = (frozenset() if takes_numbers else frozenset(NUMBERS)) | ({Tensor} if constant else set())
 
     def operate(a: Any, params: Params | None = None) -> Any:
-        if type(a) is not Tensor:
-            return elsewhere(a, params)
-        trace = a._trace
-        x = a._value
+        try:
+            trace = a._trace
+            x = a._value
+        except AttributeError:  # no Tensor, for which nobody asks: it would take a twentieth of the time
+            return general(a, params or NO_PARAMS)
         if WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
             return elsewhere(a, params)
         try:
@@ -139,8 +141,12 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
                     out = evaluate(x, **params or NO_PARAMS)
             elif params:
                 out = evaluate(x, **params)
+            elif compute_large is None or x.size < LARGE:
+                out = evaluate(x)
+            elif elementwise:
+                return of_large(primitive, compute_large, (a,), trace, depth + 1)
             else:
-                out = evaluate(x) if compute_large is None or x.size < LARGE else compute_large(x)
+                out = compute_large(x)
         except TypeError as error:
             require_warning(error)
             return elsewhere(a, params)
@@ -150,23 +156,25 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
             result._trace = result._node = None
             result._kept = False
             return result
-        keeps_x, keeps_out, elementwise, differentiable, depth = taped
-        saved = (x,) if keeps_x else NO_RESIDUAL
-        if elementwise:
-            if type(x) is ndarray and x.size >= LARGE and not params:
-                saved = LargeResiduals(saved)
+        keeps_x, keeps_out, differentiable = taped
+        if differentiable is None:
+            pass
         elif type(out) is not ndarray and not isinstance(out, RESULTS):
             if type(out) is tuple and trace is not None:
+                saved = (x,) if keeps_x else NO_RESIDUAL
                 return record_results(primitive, a, params or NO_PARAMS, out, saved, keeps_out)
             return elsewhere(a, params)  # an object, which is refused there
         elif out.dtype.kind not in differentiable:
             return wrapped_constant(out)
         if keeps_x:
             a._kept = True
+            saved = (x,)
+        else:
+            saved = NO_RESIDUAL
         return record_result(out, trace, primitive, (a._node,), params or NO_PARAMS, saved, keeps_out, depth)
 
-    def elsewhere(a: Any, params: Params | None) -> Any:
-        trace = a._trace if type(a) is Tensor else None
+    def elsewhere(a: Tensor, params: Params | None) -> Any:
+        trace = a._trace
         if trace is None or (trace.fast and not SPECIAL):
             return general(a, params or NO_PARAMS)
         if (elementwise or constant) and not params and type(a._value) is ndarray and a._value.dtype is DOUBLE:
@@ -179,24 +187,23 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
     return operate
 
 
+def of_large(primitive: Primitive, compute: Function, operands: Sequence[Any], trace: Any, depth: int) -> Tensor:
+    """Return what several threads compute element by element, of numbers and arrays of which one is large.
+
+    On a live tape residuals tell the sweep that they are large; `depth` is that of `record_result`.
+    """
+    out = compute(*[x._value if type(x) is Tensor else x for x in operands])
+    if trace is None or primitive.kind == "constant":
+        return plain_tensor(out) if type(out) in OF_COMPARISONS else wrapped_constant(out)
+    nodes = tuple([None if type(x) is not Tensor or x._trace is None else x._node for x in operands])
+    keeps_out, positions = primitive.saving(tuple([node is not None for node in nodes]))
+    saved = LargeResiduals(relied_on(operands, positions, trace))
+    return record_result(out, trace, primitive, nodes, NO_PARAMS, saved, keeps_out, depth)
+
+
 def apply_with(primitive: Primitive, a: Any, params: Params) -> Any:
     """Apply a primitive of one operand in the general way."""
     return apply(primitive, a, **params)
-
-
-def record_results(
-    primitive: Primitive, a: Tensor, params: Params, outs: Sequence[Any], saved: Any, keeps_out: bool
-) -> tuple[Tensor, ...]:
-    """Return the Tensors of several results of one operand on a live tape, with the nodes that choose them."""
-    a._kept = a._kept or saved is not NO_RESIDUAL
-    node = new_node(primitive, (a._node,), params, saved, caller(3))
-    node.out = outs if keeps_out else None
-    return tuple(
-        [
-            new_result(node, i, out, a._trace, keeps_out) if out.dtype.kind in "fc" else wrapped_constant(out)
-            for i, out in enumerate(outs)
-        ]
-    )
 
 
 def of_view(primitive: Primitive, otherwise: Function | None) -> Function:
@@ -306,7 +313,7 @@ def of_many(primitive: Primitive, compute: Function | None) -> Function:
             return wrapped_constant(out) if nested else plain_tensor(out)
         wanted = BOTH if len(nodes) == 2 and None not in nodes else tuple([node is not None for node in nodes])
         keeps_out, positions = savings.get(wanted) or primitive.saving(wanted)
-        saved = residuals(relied_on(operands, positions, trace))
+        saved = residuals(relied_on(operands, positions, trace)) if positions else no_residuals(nodes)
         return record_result(out, trace, primitive, tuple(nodes), params, saved, keeps_out, 3)
 
     return operate
@@ -324,19 +331,6 @@ def by_trace(primitive: Primitive, operate: Function, operands: Sequence[Any], p
     return apply(primitive, *operands, **params)
 
 
-def relied_on(operands: Sequence[Any], positions: Sequence[int], trace: Any) -> list[Any]:
-    """Return the residuals of operands on a tape: the values of those at some positions, of numbers, too."""
-    residuals: list[Any] = [None] * len(operands)
-    for i in positions:
-        x = operands[i]
-        kind = type(x)
-        if kind is Tensor:
-            residuals[i] = x._value if x._kept is True else lend(x)
-        else:
-            residuals[i] = lent(x, trace) if kind is ndarray else x
-    return residuals
-
-
 def of_two(primitive: Primitive, compute: Function | None, otherwise: Function | None, reflected: bool) -> Function:
     """Return `a (op) b` for a Tensor `a` and anything `b`; reflected, `b (op) a` for a `b` that is no Tensor.
 
@@ -347,7 +341,8 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
     converts = compute in ARITHMETIC
     elementwise, constant = primitive.kind == "elementwise", primitive.kind == "constant"
     arrays_alone = not elementwise and not constant
-    compute_large = None if arrays_alone else strict(primitive.evaluate_large or compute)
+    compute_large = strict(primitive.evaluate_large or compute)
+    divided = None if arrays_alone else ndarray  # among threads, where there is enough of it
     left_out, left = (False, ()) if constant or reflected else primitive.saving((True, False))
     right_out, right = (False, ()) if constant else primitive.saving((False, True))
     for_left, for_right = ((0 in kept, 1 in kept) for kept in (left, right))
@@ -389,11 +384,11 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
             return general(a, b)
         if arrays_alone and (type(own) is not ndarray or type(other) is not ndarray):
             return general(a, b)
-        large = False
         try:
-            if type(own) is ndarray:
-                if compute_large is not None and own.size >= LARGE:
-                    large = type(other) is not Tensor and not (reflected and kind is ndarray and b.shape != own.shape)
+            if type(own) is divided:
+                if own.size >= LARGE:
+                    if type(other) is not Tensor and not (reflected and kind is ndarray and b.shape != own.shape):
+                        return of_large(primitive, compute_large, (b, a) if reflected else (a, b), trace, 3)
                 elif (
                     trace is not None
                     and kind is not Tensor
@@ -402,10 +397,7 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
                     and own.dtype is DOUBLE
                 ):
                     other = array(other, DOUBLE)
-            if large and compute_large is not None:
-                out = compute_large(other, own) if reflected else compute_large(own, other)
-            else:
-                out = compute(other, own) if reflected else compute(own, other)
+            out = compute(other, own) if reflected else compute(own, other)
         except (ArithmeticError, TypeError, ValueError) as error:
             return general(a, b, error)
         result = new_tensor()
@@ -417,7 +409,6 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
         constant, for_a, for_b, for_both, any_out = taped
         if constant:
             return plain_tensor(out) if type(out) in OF_COMPARISONS else wrapped_constant(out)
-        left = None if a._trace is None else a._node
         node = result._node = Node()
         if type(out) is ndarray:
             node.shape = out.shape
@@ -426,25 +417,31 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
             return general(a, b)
         else:
             node.shape, node.dtype = form_of_result(out)
-        keeps_own, keeps_other = for_a if right is None else for_b if left is None else for_both
-        if not keeps_own and not keeps_other:
-            node.saved = NO_RESIDUALS
+        if right is None:
+            left, (keeps_own, keeps_other) = a._node, for_a
+        elif a._trace is None:
+            left, (keeps_own, keeps_other) = None, for_b
         else:
-            x = y = None
-            if keeps_own:
-                x = own if a._kept is not BORROWED else lend(a)
+            left, (keeps_own, keeps_other) = a._node, for_both
+        if keeps_own or keeps_other:
+            if not keeps_own:
+                own = None
+            else:
+                if a._kept is BORROWED:
+                    own = lend(a)
                 a._kept = True
-            if keeps_other:
-                y = other
-                if kind is Tensor:
-                    y = other if b._kept is not BORROWED else lend(b)
-                    b._kept = True
-                elif kind is ndarray:  # whose owner may write to it
-                    order: Literal["C", "K"] = "K" if arrays_alone else "C"
-                    y = b.copy(order) if b.nbytes < MUCH and b.flags.writeable else lent(b, trace, order)
-            node.saved = (y, x) if reflected else (x, y)
-        if large:
-            node.saved = LargeResiduals(node.saved)
+            if not keeps_other:
+                other = None
+            elif kind is Tensor:
+                if b._kept is BORROWED:
+                    other = lend(b)
+                b._kept = True
+            elif kind is ndarray:  # whose owner may write to it
+                order: Literal["C", "K"] = "K" if arrays_alone else "C"
+                other = b.copy(order) if b.nbytes < MUCH and b.flags.writeable else lent(b, trace, order)
+            node.saved = (other, own) if reflected else (own, other)
+        else:
+            node.saved = NO_RESIDUALS
         node.number = next(CREATED)
         node.primitive = primitive
         node.inputs = (right, left) if reflected else (left, right)

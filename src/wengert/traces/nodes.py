@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import RECENT, Origin, Position, caller, position_of
+from wengert.core.memory.buffers import lend, lent
 from wengert.core.memory.views import share
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import strong
@@ -250,6 +251,9 @@ def record_result(
     if type(value) is ndarray:
         node.shape = value.shape
         node.dtype = value.dtype
+    elif type(value) is float64:
+        node.shape = ()
+        node.dtype = DOUBLE
     else:
         node.shape, node.dtype = form_of_result(value)
     node.hooks = None
@@ -267,12 +271,45 @@ def record_result(
     return result
 
 
+def record_results(
+    primitive: Primitive, a: Tensor, params: dict[str, Any], outs: Sequence[Any], saved: Any, keeps_out: bool
+) -> tuple[Tensor, ...]:
+    """Return the Tensors of several results of one operand on a live tape, with the nodes that choose them."""
+    a._kept = a._kept or saved is not NOTHING[1]
+    node = new_node(primitive, (a._node,), params, saved, caller(3))
+    node.out = outs if keeps_out else None
+    return tuple(
+        [
+            new_result(node, i, out, a._trace, keeps_out) if out.dtype.kind in "fc" else wrapped_constant(out)
+            for i, out in enumerate(outs)
+        ]
+    )
+
+
 def new_result(source: Node, index: int, value: Any, trace: Any, kept: bool) -> Tensor:
     """Return the Tensor of one of the results of what was recorded; `kept` if that keeps it, too."""
     place = source.code, source.offset
     result = make_tensor(value, trace, new_node(RESULT, (source,), {"index": index}, NOTHING[1], place, strong(value)))
     result._kept = kept
     return result
+
+
+def no_residuals(inputs: Sequence[Node | None]) -> tuple[None, ...]:
+    """Return the residuals of an operation that needs none of its operands."""
+    return NOTHING[len(inputs)] if len(inputs) < len(NOTHING) else (None,) * len(inputs)
+
+
+def relied_on(operands: Sequence[Any], positions: Sequence[int], trace: Any) -> list[Any]:
+    """Return the residuals of operands on a tape: the values of those at some positions, of numbers, too."""
+    residuals: list[Any] = [None] * len(operands)
+    for i in positions:
+        x = operands[i]
+        kind = type(x)
+        if kind is Tensor:
+            residuals[i] = x._value if x._kept is True else lend(x)
+        else:
+            residuals[i] = lent(x, trace) if kind is ndarray else x
+    return residuals
 
 
 def new_leaf(

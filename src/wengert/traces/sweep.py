@@ -403,18 +403,19 @@ class Sweep(Cotangents):
 
     def pull_linear(self, node: Node, ct: Any, owns: bool) -> None:
         """Run the transposes of a linear operation."""
-        saved, inputs, primitive = node.saved, node.inputs, node.primitive
+        saved, inputs, primitive, lifting = node.saved, node.inputs, node.primitive, self.lifting
         if not isinstance(saved, tuple):
             self.pull(node, ct, owns)
             return
-        if self.lifting is not None and self.lifting.transpose(self, node, ct):
+        if lifting is not None and lifting.transpose(self, node, ct):
             self.pass_mask(node, ct, saved)
             self.leave(node)
             return
+        operands = saved if lifting is None else lifting.residuals(node)[1]
+        if not self.retain:
+            node.saved = RELEASED
         parent = inputs[0]
         if len(inputs) == 1 and primitive.alone and parent is not None:
-            if not self.retain:
-                node.saved = RELEASED
             c = primitive.transposes[0](ct, parent, **node.given)
             if type(c) is Tensor:
                 c = current(c)
@@ -422,8 +423,6 @@ class Sweep(Cotangents):
                 raise misshapen(node, c.shape, parent.shape)
             self.add(parent, c, primitive.fresh)
             return
-        _, operands = self.residuals(node)
-        self.leave(node)
         if not self.pull_in_place(node, inputs, ct, owns, operands):
             self.pass_mask(node, ct, operands)
             cts = primitive.vjp(ct, None, operands, inputs, node.params)
@@ -470,11 +469,12 @@ class Sweep(Cotangents):
         self, node: Node, parents: Sequence[Node | None], ct: Any, owns: bool, operands: Sequence[Any]
     ) -> bool:
         """Run the vjp of a linear operation in memory that the sweep owns, and tell whether the operation has such."""
-        primitive, params = node.primitive, node.params
+        primitive = node.primitive
         if primitive.accumulate is None and primitive.consume is None:
             if primitive is guarded:
                 self.pass_guard(node)
             return False
+        params = node.params
         constants = operands[len(primitive.transposes) :]
         traced = ct
         if constants:
@@ -512,7 +512,7 @@ class Sweep(Cotangents):
             node.out = None
         if self.masked:
             primitive = self.protected(node)
-        alone = len(inputs) == 1 and inputs[0] is not None
+        alone = len(inputs) == 1
         if not alone or primitive.masks or primitive.outputs != 1:
             self.pass_mask(node, ct, operands)
         cts = primitive.vjp(ct, out, operands, inputs, node.given)

@@ -24,7 +24,7 @@ from wengert.core.values.tensor import Tensor, make_tensor, unwrap_plain, wrappe
 from wengert.errors import GraphError
 from wengert.traces.grad_modes import recording
 from wengert.traces.hooks import hand_on
-from wengert.traces.nodes import NOTHING, GeneralResiduals, Leaf, Node, new_leaf, new_node, new_result, pack
+from wengert.traces.nodes import GeneralResiduals, Leaf, Node, new_leaf, new_node, new_result, no_residuals, pack
 from wengert.traces.transient import Transient, pickling_error
 
 
@@ -34,11 +34,6 @@ def make_leaf(value: Any, tape: Tape, place: tuple[CodeType, int] | None = None)
     shape, dtype = (value.shape, value.dtype) if type(value) is ndarray else aval_of(value)[:2]
     tensor._node = new_leaf(shape, dtype, tensor, place)
     return tensor
-
-
-def no_residuals(inputs: Sequence[Node | None]) -> tuple[None, ...]:
-    """Return the residuals of an operation that needs none of its operands."""
-    return NOTHING[len(inputs)] if len(inputs) < len(NOTHING) else (None,) * len(inputs)
 
 
 class Tape(Transient):

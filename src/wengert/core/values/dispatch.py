@@ -10,7 +10,7 @@ import numpy as np
 from numpy import ndarray
 
 from wengert.core.containers.tree_leaves import nesting_error
-from wengert.core.diagnostics.numpy_warnings import at_users_line
+from wengert.core.diagnostics.numpy_warnings import call_with_warnings
 from wengert.core.memory.buffers import BORROWED, forbid_writes, may_change
 from wengert.core.memory.views import Derivation, apply_view
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
@@ -23,6 +23,7 @@ from wengert.core.values.recording import has_budget
 from wengert.core.values.tensor import Tensor, Trace, constant_tensor, is_staged, make_tensor
 from wengert.errors import DtypeError
 from wengert.support.attributes import attribute
+from wengert.support.deferred_warnings import require_warning
 from wengert.support.refusals import refusal
 
 ARRAYS = (ndarray, np.generic)
@@ -83,7 +84,11 @@ def at_once(primitive: Primitive, *operands: Any, **params: Any) -> Any:
     for x in operands:
         if type(x) is not ndarray:
             return apply(primitive, *operands, **params)
-    return at_users_line(primitive.strict, *operands, **params)
+    try:
+        return primitive.strict(*operands, **params)
+    except TypeError as error:  # as in `at_users_line`, whose call would unpack all once more
+        require_warning(error)
+        return call_with_warnings(primitive.strict, operands, params)
 
 
 applied: Callable[..., Tensor] = apply

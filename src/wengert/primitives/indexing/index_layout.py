@@ -56,8 +56,9 @@ def static_index(index: Any, arrays: bool = False) -> Entries | None:
     >>> static_index(slice(1, None)), static_index((0, [1]))
     ((slice(1, None, None),), None)
     """
-    entries = index if type(index) is tuple else (index,)
-    for entry in entries:
+    if type(index) is not tuple:
+        index = (index,)
+    for entry in index:
         kind = type(entry)
         if kind is slice:
             if (
@@ -71,7 +72,7 @@ def static_index(index: Any, arrays: bool = False) -> Entries | None:
                 return None
         elif kind is not int and entry is not None and entry is not Ellipsis:
             return None
-    return entries
+    return index  # type: ignore[no-any-return]  # a tuple by now
 
 
 def without_arrays(index: Entries) -> Entries:
