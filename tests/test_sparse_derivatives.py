@@ -465,9 +465,13 @@ BY_ELEMENTS = [
 
 @together("case", BY_ELEMENTS)
 def test_jacobians_by_elements_are_the_dense_ones(case):
-    fun, args, argnums = case
+    compare_by_elements(*case)
+
+
+def compare_by_elements(fun, args, argnums):
     made = sparse.value_and_jacobian(fun, argnums, plan="elements", format="flat")
-    assert made.plan(*args).method == "elements"
+    plan = made.plan(*args)
+    assert plan.method == "elements"
     dense = sparse.jacobian(fun, argnums, plan="dense", format="flat")(*args)
     chosen = [args[i] for i in np.atleast_1d(argnums)]
     leaves = flatten(chosen)[0]
@@ -480,6 +484,75 @@ def test_jacobians_by_elements_are_the_dense_ones(case):
         np.testing.assert_allclose(matrix, np.vstack(rows), rtol=bound, atol=bound)
     for leaf, other in zip(flatten(value)[0], flatten(fun(*args))[0], strict=True):
         np.testing.assert_allclose(leaf, other)
+    return plan
+
+
+LANES = np.random.default_rng(1).integers(0, 9, (20, 3))
+LANES[4, 1] = LANES[4, 0]  # one with the same node twice
+NODES = np.linspace(-1.0, 1.5, 27)
+FRAMES = np.random.default_rng(2).standard_normal((20, 3, 3))
+
+
+def stretched(x, scale=1.0):
+    ends = x.reshape(9, 3)[LANES]
+    frames = np.einsum("eka,ekb->eab", ends - np.mean(ends, axis=1, keepdims=True), FRAMES.astype(x.dtype))
+    return frames @ frames.swapaxes(1, 2) * scale
+
+
+def stable_lengths(x, y):
+    first, second = x.reshape(9, 3)[LANES[:, 0]], y[LANES[:, 1:]]
+    square = np.sum(first * first, axis=1)
+    tiny = square < 0.5
+    lengths = np.where(tiny, 0.0, np.sqrt(np.where(tiny, 1.0, square)))
+    return np.concatenate([(2.0 * second[1:] - second[:-1]).reshape(-1), lengths, np.diff(lengths), 1.0 - y * y])
+
+
+def nodal_forces(x):
+    forces = np.log(1.0 + stretched(x) ** 2)
+    total = wg.numpy.zeros((9, 3))
+    np.add.at(total, LANES, forces)
+    return {"forces": total, "work": np.sum(forces, axis=(1, 2))[::-1]}
+
+
+BY_LANES = [
+    (stretched, (NODES,), 0),
+    (stretched, (NODES.astype(np.float32), np.float32(0.5)), 0),
+    (stable_lengths, (NODES, NODES[:20] + 0.3), (1, 0)),
+    (lambda x, y: stable_lengths(x[::-1], y)[20:60], (NODES, NODES[:20] + 0.3), 0),
+    (nodal_forces, (NODES,), 0),
+]
+
+
+@together("case", BY_LANES)
+def test_jacobians_by_numbers_of_lanes_are_the_dense_ones(case):
+    assert compare_by_elements(*case).coloring is None
+
+
+def bent_energy(x, weights):
+    first, second, third = np.moveaxis(x.reshape(9, 3)[LANES], 1, 0)
+    volumes = np.sum(first * second * third, axis=1)
+    return np.sum(weights * np.sin(volumes)) + 3.0 * np.sum(np.exp(0.1 * x[LANES[:16, 0]])) + np.sum(x * x)
+
+
+def test_hessians_by_numbers_of_lanes_are_differentiated_batched_and_kept_in_files(tmp_path):
+    weights = np.linspace(0.5, 2.0, 20)
+    made = sparse.hessian(bent_energy, plan="elements")
+    plan = made.plan(NODES, weights)
+    assert (plan.method, plan.coloring) == ("elements", None)
+    plan.save(tmp_path / "plan")
+    again = sparse.hessian(bent_energy, plan=sparse.load_plan(tmp_path / "plan"))
+    assert str(again.plan(NODES, weights)) == str(plan)
+    full = wg.hessian(bent_energy)(NODES, weights)
+    assert plan.pattern.toarray()[full != 0].all()
+    for one in (made, again, sparse.hessian(bent_energy, plan="elements", lower=True)):
+        expected = np.tril(full) if one.request.lower else full
+        np.testing.assert_allclose(one(NODES, weights).toarray(), expected, rtol=1e-12, atol=1e-12)
+    slopes = wg.jacobian(wg.jit(lambda x, w: made(x, w) @ np.ones(27)), (0, 1))(NODES, weights)
+    dense = wg.jacobian(lambda x, w: wg.hessian(bent_energy)(x, w) @ np.ones(27), (0, 1))(NODES, weights)
+    for found, expected in zip(slopes, dense, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-11)
+    batch = wg.vmap(lambda w: made(NODES, w) @ np.ones(27))(np.stack([weights, weights + 1.0]))
+    np.testing.assert_allclose(batch[1], wg.hessian(bent_energy)(NODES, weights + 1.0).sum(axis=1), rtol=1e-12)
 
 
 def test_hessians_by_elements_are_differentiated_batched_and_kept_in_files(tmp_path):
@@ -515,7 +588,8 @@ def test_plans_by_elements_are_taken_where_arguments_are_shared():
     x = generator.standard_normal(2700)
     made = sparse.hessian(energy)
     plan = made.plan(x)
-    assert (plan.method, plan.coloring.count) == ("elements", 12)
+    assert (plan.method, plan.coloring, plan.maps) == ("elements", None, 78)
+    assert "by elements: 78 numbers of each" in str(plan)
     direction = generator.standard_normal(2700)
     product = wg.jvp(wg.grad(energy), (x,), (direction,))[1]
     np.testing.assert_allclose(made(x) @ direction, product, rtol=1e-9, atol=1e-9 * np.abs(product).max())

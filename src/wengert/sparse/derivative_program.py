@@ -16,11 +16,9 @@ from wengert.errors import ShapeError
 from wengert.passes.dead_code import narrow_graph
 from wengert.sparse.block_layout import BlockLayout
 from wengert.sparse.derivative_arguments import DerivativeCall, Positional, describe_inputs
-from wengert.sparse.element_plan import ElementPlan
 from wengert.sparse.lanes import lane_elements
-from wengert.sparse.map_plan import MapPlan
 from wengert.sparse.pattern_check import require_every_element
-from wengert.sparse.plan_choice import Request, Wanted, choose_plan
+from wengert.sparse.plan_choice import Means, Request, Wanted, choose_plan
 from wengert.sparse.plans import Plan
 from wengert.transforms.boundary import Narrowed, name_of, require_complex, selected_arguments, split_aux
 from wengert.transforms.jit import Jitted
@@ -143,9 +141,7 @@ def function_to_differentiate(form: Function, request: Request, call: Derivative
     return make_derivative(gradient_at, main, DerivativeOptions(options.name, call.chosen)) if request.second else main
 
 
-def elements_of(
-    form: Function, request: Request, call: DerivativeCall, plan: Plan, means: MapPlan | ElementPlan | None
-) -> Function:
+def elements_of(form: Function, request: Request, call: DerivativeCall, plan: Plan, means: Means | None) -> Function:
     """Return the function of all arguments that gives the elements of a Jacobian in the order of its pattern.
 
     Args:

@@ -23,6 +23,7 @@ from wengert.sparse.coloring_methods import color_general, color_symmetric, with
 from wengert.sparse.derivative_arguments import Positional
 from wengert.sparse.find_pattern import pattern_with_causes
 from wengert.sparse.gather_cut import GatherCut
+from wengert.sparse.lane_plan import LanePlan, plan_by_lanes
 from wengert.sparse.lanes import lane_sums
 from wengert.sparse.map_plan import Contribution, Placement
 from wengert.sparse.pattern import Pattern
@@ -110,7 +111,7 @@ class ElementPlan:
 
 def plan_by_elements(
     name: str, graph: Graph, of: Positional, second: bool, coloring: Coloring | None = None, slices: bool = False
-) -> ElementPlan | None:
+) -> ElementPlan | LanePlan | None:
     """Return the plan by elements of a function; None where it gathers nothing.
 
     Args:
@@ -128,4 +129,7 @@ def plan_by_elements(
     moving = [v for i in of.argnums for v, owner in zip(graph.inputs, owners, strict=True) if owner == i]
     cut = GatherCut(graph, moving)
     wanted = any(v not in moving for v in cut.gathered) if slices or coloring is not None else cut.gathers
-    return ElementPlan(name, cut, of, second, coloring) if wanted else None
+    if not wanted:
+        return None
+    by_lanes = None if coloring is not None else plan_by_lanes(cut, of, second)
+    return ElementPlan(name, cut, of, second, coloring) if by_lanes is None else by_lanes

@@ -30,7 +30,8 @@ class GatherCut:
         columns: for each element of the variables at the cut, one after the other, which element of the arguments.
         gathers: whether elements are gathered by tables; else arguments are used whole or by slices.
         before: from all inputs to what is at the cut.
-        behind: from that, and inputs that are still, to the outputs.
+        graph: of what is computed from that and inputs that are still, to the outputs.
+        behind: the same as a function.
     """
 
     def __init__(self, graph: Graph, moving: Sequence[Variable]) -> None:
@@ -43,7 +44,8 @@ class GatherCut:
         self.still = [v not in moving for v in graph.inputs]
         inputs = [v for v, flag in zip(graph.inputs, self.still, strict=True) if flag]
         self.before = as_function(eliminate_dead(Graph(graph.inputs, before, self.gathered)))
-        self.behind = as_function(eliminate_dead(Graph([*self.gathered, *inputs], behind, graph.outputs)))
+        self.graph: Graph = eliminate_dead(Graph([*self.gathered, *inputs], behind, graph.outputs))
+        self.behind = as_function(self.graph)
         own = [walk.maps[v][0] for v in self.gathered]
         self.gathers = any(c.tables for one in own for c in one.source)
         places = [places_of(one, v.shape, walk.columns) for one, v in zip(own, self.gathered, strict=True)]

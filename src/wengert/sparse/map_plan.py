@@ -27,7 +27,10 @@ from wengert.sparse.value_walk import InnerValues, NotByMaps, ValueWalk
 from wengert.transforms.tracing import trace
 
 MOST_READ = 4
-"""Up to so many contributions to each element are read and added; where there are more, each is added in its place."""
+"""Up to so many contributions to each element are added one after the other; tables of more have lengths of their own.
+"""
+LENGTHS = (0, 1, *[n for k in range(1, 31) for n in (1 << k, 3 << (k - 1))])
+"""The lengths of tables: where elements have other numbers of contributions, zeros are added."""
 
 
 class Contribution(NamedTuple):
@@ -51,62 +54,122 @@ class Placement:
     Attributes:
         pattern: the rows and columns of the elements.
         constant: the sum of the contributions that are constants, for each element.
-        reads: for each element the places of its other contributions among all values, one row for each of the most
-            that an element has; where it has fewer, the place after the last. None where there are many.
-        places: for each of the other contributions its element, and its place among all values.
+        total: how many values contributions that are no constants have, in all.
+        tables: the places of these contributions among all values: for elements that have as many, one behind the
+            other, a row of each table for each of them; where an element has fewer, the place after the last.
+        order: for each element its place among those of the tables; None where that is their order.
+        most: the most contributions that an element has.
     """
 
-    def __init__(self, shape: tuple[int, int], contributions: Sequence[Contribution], moving: Sequence[bool]) -> None:
-        rows = join([one.rows for one in contributions])
-        columns = join([one.columns for one in contributions])
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        contributions: Sequence[Contribution],
+        moving: Sequence[bool],
+        symmetric: bool = False,
+    ) -> None:
+        """Make the tables.
+
+        Args:
+            shape: of the matrix.
+            contributions: to it.
+            moving: which of them are no constants.
+            symmetric: whether contributions are those to one half of a matrix and its diagonal; the other is the same.
+        """
+        rows, columns = join([one.rows for one in contributions]), join([one.columns for one in contributions])
+        if symmetric:
+            rows, columns = np.maximum(rows, columns), np.minimum(rows, columns)
         self.pattern, elements = number_elements(shape, rows, columns)
         self.constant = np.zeros(self.pattern.count)
         sources, targets = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-        total = start = 0
+        self.total = start = 0
         for one, flag in zip(contributions, moving, strict=True):
             own = elements[start : start + len(one.rows)]
             start += len(one.rows)
             if flag:
-                sources.append((one.source + total).astype(np.int32))
+                sources.append((one.source + self.total).astype(np.int32))
                 targets.append(own)
-                total += math.prod(shape_of(one.values))
+                self.total += math.prod(shape_of(one.values))
             else:
                 fixed = np.asarray(one.values, float).reshape(-1)[one.source]
                 self.constant += np.bincount(own, fixed, self.pattern.count)
-        self.total = total
-        self.places = np.concatenate(targets), np.concatenate(sources)
-        counts = np.bincount(self.places[0], minlength=self.pattern.count)
-        self.most = int(counts.max(initial=0))
-        self.reads = self.read_table(counts) if self.most <= MOST_READ else None
-        if self.reads is None:  # bincount would convert them in each call
-            self.places = self.places[0].astype(np.intp), self.places[1]
+        self.tables: list[Array] = []
+        self.order: Array | None = None
+        self.set_tables(np.concatenate(targets), np.concatenate(sources))
+        if symmetric:
+            self.mirror()
 
-    def read_table(self, counts: Array) -> Array:
-        """Return the places of the contributions to each element."""
-        elements, sources = self.places
-        found = np.full((self.most, self.pattern.count), self.total, np.int32)
-        if self.most == 1:
+    def set_tables(self, elements: Array, sources: Array) -> None:
+        """Set the tables of contributions to elements."""
+        counts = np.bincount(elements, minlength=self.pattern.count)
+        self.most = int(counts.max(initial=0))
+        if self.most <= MOST_READ:
+            self.tables = [self.table(self.most, np.arange(self.pattern.count), counts, elements, sources)]
+            return
+        rounded = np.array(LENGTHS)[np.searchsorted(LENGTHS, counts)]
+        order = np.argsort(rounded, kind="stable").astype(np.int32)
+        self.order = np.empty_like(order)
+        self.order[order] = np.arange(len(order), dtype=np.int32)
+        ends = np.flatnonzero(np.diff(rounded[order], append=-1)) + 1
+        by_element = np.argsort(elements, kind="stable")
+        elements, sources = elements[by_element], sources[by_element]
+        self.tables = [
+            self.table(int(rounded[part[0]]), part, counts, elements, sources) for part in np.split(order, ends[:-1])
+        ]
+
+    def table(self, height: int, part: Array, counts: Array, elements: Array, sources: Array) -> Array:
+        """Return the places of the contributions to some elements: of the first of each, of the second, and so on."""
+        found = np.full((height, len(part)), self.total, np.int32)
+        if height == 1 and len(part) == len(elements):
             found[0, elements] = sources
             return found
-        order = np.argsort(elements, kind="stable")
-        turn = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-        found[turn, elements[order]] = sources[order]
+        if len(elements) and (np.diff(elements) < 0).any():
+            by_element = np.argsort(elements, kind="stable")
+            elements, sources = elements[by_element], sources[by_element]
+        starts = np.cumsum(counts) - counts
+        for k in range(height):
+            here = counts[part] > k
+            found[k, here] = sources[starts[part[here]] + k]
         return found
+
+    def mirror(self) -> None:
+        """Let elements below the diagonal stand above it, too."""
+        from scipy.sparse import csr_array
+
+        lower = self.pattern
+        numbers: Any = csr_array((np.arange(1, lower.count + 1), lower.indices, lower.indptr), lower.shape)
+        upper = numbers.T.tocsr()
+        upper.setdiag(0)
+        upper.eliminate_zeros()
+        whole = (numbers + upper).tocsr()
+        whole.sort_indices()
+        self.pattern, own = Pattern.of_scipy(whole), (whole.data - 1).astype(np.int32)
+        self.constant = self.constant[own]
+        self.order = own if self.order is None else self.order[own]
 
     def elements(self, values: Any) -> Any:
         """Return the elements that are stored, from all values that are no constants in one row."""
         if not self.most:
             return wnp.asarray(self.constant)
-        if self.reads is None:
-            elements, sources = self.places
-            return self.constant + wnp.bincount(elements, values[sources], minlength=self.pattern.count)
-        if (self.reads == self.total).any():
-            values = wnp.concatenate([values, np.zeros(1)])
-        found: Any = None
-        for row in self.reads:
-            part = values[row]
-            found = part if found is None else found + part
+        if any((table == self.total).any() for table in self.tables):
+            values = wnp.concatenate([values, np.zeros(1, values.dtype)])
+        parts = [self.sums(values, table) for table in self.tables if len(table)]
+        found = parts[0] if len(parts) == 1 else wnp.concatenate(parts)
+        if len(self.tables) > len(parts):  # elements of constants alone
+            found = wnp.concatenate([np.zeros(self.tables[0].shape[1], found.dtype), found])
+        found = found if self.order is None else found[self.order]
         return found + self.constant if self.constant.any() else found
+
+    def sums(self, values: Any, table: Array) -> Any:
+        """Return the sums of contributions to the elements of a table."""
+        if len(table) > MOST_READ:
+            return wnp.sum(values[table], axis=0)
+        found: Any = None
+        for row in table:
+            is_all = len(row) == self.total and row[0] == 0 and (np.diff(row) == 1).all()
+            part = values if is_all else values[row]
+            found = part if found is None else found + part
+        return found
 
 
 def number_elements(shape: tuple[int, int], rows: Array, columns: Array) -> tuple[Pattern, Array]:

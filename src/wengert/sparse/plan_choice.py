@@ -23,6 +23,7 @@ from wengert.sparse.coloring_methods import (
 from wengert.sparse.derivative_arguments import Positional
 from wengert.sparse.element_plan import ElementPlan, plan_by_elements
 from wengert.sparse.find_pattern import pattern_with_causes
+from wengert.sparse.lane_plan import LanePlan
 from wengert.sparse.map_plan import MapPlan, plan_by_maps
 from wengert.sparse.pattern import Pattern
 from wengert.sparse.plan_times import NEAR, fewest_colors, time_by_colors, work_of
@@ -37,6 +38,10 @@ MANY = 0.5
 """The share of rows or columns from which colours are so many that it is told."""
 NAMED = 3
 """How many rows or columns a warning names."""
+
+
+Means = MapPlan | ElementPlan | LanePlan
+"""What carries out a plan by maps or elements."""
 
 
 class Request(NamedTuple):
@@ -90,7 +95,7 @@ class Wanted(NamedTuple):
         return Identity("hessian" if self.second else "jacobian", self.inputs, "" if own is None else own.hex())
 
 
-def choose_plan(wanted: Wanted, of: Positional, request: Request) -> tuple[Plan, MapPlan | ElementPlan | None]:
+def choose_plan(wanted: Wanted, of: Positional, request: Request) -> tuple[Plan, Means | None]:
     """Return the plan that was given, if it is of this function and these arguments, or the one that takes least.
 
     With a plan by maps or elements comes what carries it out.
@@ -114,14 +119,14 @@ def choose_plan(wanted: Wanted, of: Positional, request: Request) -> tuple[Plan,
         return Plan(own, "maps", maps.pattern, None, maps.count), maps
     if request.plan == "elements":
         elements = require_elements(wanted, of, None)
-        return Plan(own, "elements", elements.pattern, elements.coloring), elements
+        return elements_plan(own, elements), elements
     program = TangentProgram(wanted.name, of, of.values, of.argnums)
     if request.plan == "auto":
         by_elements = plan_by_elements(wanted.name, wanted.value, of, wanted.second)
         is_shared = by_elements is not None and len(by_elements.cut.columns) > program.columns
         found = None if is_shared else plan_by_maps(program, of.values)
         if by_elements is not None and takes_least(by_elements, program, found):
-            return Plan(own, "elements", by_elements.pattern, by_elements.coloring), by_elements
+            return elements_plan(own, by_elements), by_elements
         if found is not None:
             return maps_or_colors(wanted, own, program, found)
     pattern, dense = pattern_with_causes(program, False)
@@ -131,7 +136,13 @@ def choose_plan(wanted: Wanted, of: Positional, request: Request) -> tuple[Plan,
     return plan_for_pattern(wanted, own, pattern, request.plan, reasons), None
 
 
-def takes_least(elements: ElementPlan, program: TangentProgram, maps: MapPlan | None) -> bool:
+def elements_plan(own: Identity, elements: ElementPlan | LanePlan) -> Plan:
+    """Return the plan by elements."""
+    count = elements.count if isinstance(elements, LanePlan) else 0
+    return Plan(own, "elements", elements.pattern, elements.coloring, count)
+
+
+def takes_least(elements: ElementPlan | LanePlan, program: TangentProgram, maps: MapPlan | None) -> bool:
     """Tell whether a plan by elements takes less time than one by maps, and than one by as few colours as may be."""
     if maps is not None and maps.time <= NEAR * elements.time:
         return False
@@ -167,7 +178,7 @@ def require_maps(wanted: Wanted, of: Positional) -> MapPlan:
     return maps
 
 
-def require_elements(wanted: Wanted, of: Positional, coloring: Coloring | None) -> ElementPlan:
+def require_elements(wanted: Wanted, of: Positional, coloring: Coloring | None) -> ElementPlan | LanePlan:
     """Return the plan by elements, with colours if they are known; raise a UsageError if there is none."""
     elements = plan_by_elements(wanted.name, wanted.value, of, wanted.second, coloring, True)
     if elements is None:

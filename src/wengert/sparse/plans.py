@@ -53,7 +53,8 @@ class Plan:
             column or row is computed by itself.
         pattern: which elements may be other than zero.
         coloring: the colours of rows and columns, in a plan by elements behind its gathers; None for a plan by maps.
-        maps: of how many maps between elements the derivative is the sum, in a plan by maps.
+        maps: of how many maps between elements the derivative is the sum, in a plan by maps; in one by elements without
+            colours, how many numbers of each element are computed.
         reasons: what else is to be said: what the dense parts of the pattern come from.
 
     >>> import wengert as wg
@@ -117,7 +118,7 @@ class Plan:
     def means(self) -> str:
         """Return by what elements are computed, as the plan prints it."""
         if self.coloring is None:
-            return f"{self.maps} maps"
+            return f"elements: {self.maps} numbers of each" if self.method == "elements" else f"{self.maps} maps"
         sides = [(self.coloring.column_count, "columns"), (self.coloring.row_count, "rows")]
         parts = [f"{count} of {what}" for count, what in sides if count]
         if self.method == "dense":

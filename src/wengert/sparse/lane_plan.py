@@ -1,0 +1,210 @@
+"""The plan by elements where one small function is computed for each: its derivatives are computed number by number.
+
+Behind the gathers the program is taken apart into numbers of each lane (`lane_program`), which are differentiated in
+the mode that takes less: numbers that are zero or constants for every input are not computed. What puts the results of
+lanes together at the end, sums, joins and scatters, is linear, and says where their derivatives go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import wengert.numpy as wnp
+from wengert.core.containers.tree_leaves import flatten
+from wengert.core.graph.graph import Graph
+from wengert.core.maps.coordinates import Array, Coordinate
+from wengert.core.values.aval import aval_of
+from wengert.core.values.tensor import is_staged
+from wengert.passes.dead_code import eliminate_dead
+from wengert.sparse.column_maps import Maps
+from wengert.sparse.derivative_arguments import Positional
+from wengert.sparse.gather_cut import GatherCut
+from wengert.sparse.lane_numbers import NotByLanes
+from wengert.sparse.lane_program import Entry, LaneProgram, hessian_entries, jacobian_entries
+from wengert.sparse.map_plan import Contribution, Placement
+from wengert.sparse.pattern import Pattern
+from wengert.sparse.plan_times import COLOURED, PLACE, RECOVERY, work_of
+from wengert.sparse.value_walk import NotByMaps
+from wengert.transforms.tracing import as_function, trace
+
+FEW_LANES = 16
+"""Up to so many lanes nothing is gained by loops over them."""
+
+
+class Column(NamedTuple):
+    """Hold a vector with the elements that it is: their rows and columns, and what puts it beside others."""
+
+    values: Any
+    rows: Array
+    columns: Array
+    family: Any
+
+
+class LanePlan:
+    """Compute the elements that a Jacobian or Hessian stores, number by number of each lane.
+
+    Attributes:
+        placement: where they go.
+        count: how many numbers of each lane are computed.
+        time: about how many microseconds it takes.
+        coloring: None: there are no colours.
+    """
+
+    coloring = None
+
+    def __init__(self, cut: GatherCut, of: Positional, second: bool) -> None:
+        self.cut, self.second = cut, second
+        self.program = LaneProgram(cut.graph, len(cut.gathered))
+        owners = [i for i, value in enumerate(of.values) for _ in flatten(value)[0]]
+        self.moving = [k for i in of.argnums for k, owner in enumerate(owners) if owner == i]
+        leaves = flatten(of.values)[0]
+        self.width = sum([math.prod(aval_of(leaves[k]).shape) for k in self.moving])
+        self.placement: Placement | None = None
+        self.count = 0
+        self.graph: Graph = eliminate_dead(trace(self.traced_elements)(*leaves))
+        assert self.placement is not None
+        work = work_of(self.graph, ())
+        self.time: float = RECOVERY + COLOURED * work.still + PLACE * (self.placement.total + self.pattern.count)
+
+    @property
+    def pattern(self) -> Pattern:
+        """The rows and columns of the elements."""
+        assert self.placement is not None
+        return self.placement.pattern
+
+    def elements(self, *args: Any) -> Any:
+        """Return the elements that are stored, for arguments, in the order of the pattern."""
+        return as_function(self.graph)(*flatten(list(args))[0])[0]
+
+    def traced_elements(self, *leaves: Any) -> Any:
+        """Return the elements from the leaves of arguments, and set where they go."""
+        still = [x for x, flag in zip(leaves, self.cut.still, strict=True) if flag]
+        args = [*self.vectors(leaves), *still]
+        program, count = self.program, self.program.vectors
+        maps = program.tail_maps(still)
+        if self.second:
+            entries = hessian_entries(program.weighted(still), count, args)
+        else:
+            entries = jacobian_entries(program.graph, count, args)
+        self.count = sum([is_staged(entry.values) for entry in entries])
+        columns = self.hessian_columns(entries) if self.second else self.jacobian_columns(entries, maps)
+        return self.place(columns)
+
+    def vectors(self, leaves: Sequence[Any]) -> list[Any]:
+        """Return the numbers of each lane that are gathered from the leaves that are differentiated by."""
+        moving = [leaves[k] for k in self.moving]
+        ends = np.cumsum([math.prod(aval_of(x).shape) for x in moving])
+        dtypes = [v.dtype for v in self.cut.gathered for _ in range(math.prod(v.shape[1:]))]
+        found = []
+        for places, dtype in zip(self.program.gathered, dtypes, strict=True):
+            columns = self.cut.columns[places]
+            leaf = int(np.searchsorted(ends, columns[0], "right"))
+            x = moving[leaf].reshape(-1)
+            found.append(read_places(x, columns - (ends[leaf] - x.shape[0])).astype(dtype))
+        return found
+
+    def hessian_columns(self, entries: Sequence[Entry]) -> list[Column]:
+        """Return where second derivatives go, which are those of one half of a block and its diagonal each."""
+        found = []
+        for entry in entries:
+            rows, columns = (self.cut.columns[self.program.gathered[k]] for k in (entry.row, entry.column))
+            found.append(Column(entry.values, rows, columns, len(rows)))
+            same = np.flatnonzero(rows == columns) if entry.row != entry.column else ()
+            if len(same):  # both halves
+                found.append(Column(entry.values[same], rows[same], columns[same], "same"))
+        return found
+
+    def jacobian_columns(self, entries: Sequence[Entry], tails: Sequence[Maps]) -> list[Column]:
+        """Return where derivatives go: where maps put the results that are differentiated."""
+        found: list[Column] = []
+        start = 0
+        size = sum([len(places) for places in self.program.results])
+        for own, out in zip(tails, self.program.tail.outputs, strict=True):
+            shape = aval_of(out).shape
+            for one in own:
+                if is_staged(one.coefficient):
+                    raise NotByLanes
+                rows, results = one.pairs(shape, (size,))
+                factors = np.broadcast_to(one.coefficient, one.extents).reshape(-1)
+                order = np.argsort(results, kind="stable")
+                starts = np.searchsorted(results[order], np.arange(size + 1))
+                for entry in entries:
+                    places = self.program.results[entry.row]
+                    lanes, points = points_of(places, starts, order)
+                    if len(lanes):
+                        columns = self.cut.columns[self.program.gathered[entry.column]]
+                        values = multiplied(entry.values, lanes, factors[points])
+                        found.append(Column(values, rows[points] + start, columns[lanes], id(one)))
+            start += math.prod(shape)
+        return found
+
+    def place(self, columns: Sequence[Column]) -> Any:
+        """Return the elements, and set where vectors go: those of one family side by side, in the order of rows."""
+        families: dict[Any, list[Column]] = {}
+        for one in columns:
+            families.setdefault((one.family, len(one.rows), is_staged(one.values)), []).append(one)
+        contributions, values = [], []
+        for (_, length, moving), own in families.items():
+            own.sort(key=lambda one: (one.rows[0], one.columns[0]))
+            rows, places = (np.stack([one[k] for one in own], axis=1).reshape(-1) for k in (1, 2))
+            block = wnp.stack([one.values for one in own], axis=1).reshape(-1)
+            source = np.arange(length * len(own))
+            contributions.append(Contribution(rows, places, source, block))
+            values += [block] * moving
+        shape = (self.width if self.second else self.rows, self.width)
+        flags = [moving for _, _, moving in families]
+        self.placement = Placement(shape, contributions, flags, symmetric=self.second)
+        return self.placement.elements(wnp.concatenate(values) if len(values) > 1 else values[0] if values else None)
+
+    @property
+    def rows(self) -> int:
+        """How many elements the results have."""
+        return sum([math.prod(aval_of(v).shape) for v in self.program.tail.outputs])
+
+
+def read_places(x: Any, places: Array) -> Any:
+    """Return the elements of a vector at places: a slice where these are steps of one length."""
+    at = Coordinate.listed(0, places)
+    if at.tables:
+        return x[places.astype(np.int32)]
+    step = at.solo[1] if at.solo is not None else 0
+    if step <= 0:
+        return x[places.astype(np.int32)]
+    return x[at.line.offset : at.line.offset + step * (len(places) - 1) + 1 : step]
+
+
+def points_of(places: Array, starts: Array, order: Array) -> tuple[Array, Array]:
+    """Return at which points a map reads some places, and for each of these points which of the places it is.
+
+    Args:
+        places: the places.
+        starts: where the points of each place begin in `order`.
+        order: the points by their places.
+    """
+    counts = starts[places + 1] - starts[places]
+    lanes = np.repeat(np.arange(len(places)), counts)
+    turn = np.arange(len(lanes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return lanes, order[starts[places][lanes] + turn]
+
+
+def multiplied(values: Any, lanes: Array, factors: Array) -> Any:
+    """Return some lanes of a vector, times factors."""
+    if len(lanes) != aval_of(values).shape[0] or (np.diff(lanes) != 1).any():
+        values = values[lanes]
+    if (factors == factors[0]).all():
+        return values if factors[0] == 1 else values * float(factors[0])
+    return values * factors
+
+
+def plan_by_lanes(cut: GatherCut, of: Positional, second: bool) -> LanePlan | None:
+    """Return the plan by numbers of lanes of what is computed behind gathers; None where lanes are mixed."""
+    if any(not v.shape or v.shape[0] < FEW_LANES for v in cut.gathered):
+        return None
+    try:
+        return LanePlan(cut, of, second)
+    except (NotByLanes, NotByMaps):
+        return None
