@@ -305,6 +305,47 @@ def test_what_is_read_under_several_maps_is_computed_once() -> None:
     assert sum(len(stage.operations) for stage in stages_of(segments)) < 600
 
 
+MANY = np.linspace(0.1, 2.0, 70)
+SOME = np.array([0, 7, 419, 63, 7])
+
+
+def waves(x: Any) -> list[Any]:
+    return [np.sin(x) + 1.0, x * np.sin(x), x, np.exp(x), 2.0 * x, np.sin(x) - x]
+
+
+def interleaved(x: Any) -> Any:
+    return np.stack(waves(x), axis=1).reshape(-1)
+
+
+STORED: dict[str, Callable[[Any], Any]] = {
+    "rows": lambda x: np.stack(waves(x)),
+    "columns": lambda x: np.stack(waves(x), axis=1),
+    "joined": lambda x: np.concatenate(waves(x)),
+    "a part that parts fill": lambda x: np.concatenate([interleaved(x), x * x]),
+    "gaps": lambda x: np.stack([x, 0 * MANY, np.sin(x), 0 * MANY, x, 0 * MANY, -x], axis=1),
+    "a part that others read": lambda x: [np.concatenate([x, interleaved(x)]), interleaved(x)[SOME]],
+    "a part of two": lambda x: [np.concatenate([interleaved(x), x]), np.concatenate([-x, interleaved(x)])],
+    "a part that is a result": lambda x: [np.stack(waves(x), axis=1), np.concatenate([x, interleaved(x), -x])],
+    "a part twice": lambda x: np.concatenate([interleaved(x), interleaved(x), x])[SOME],
+    "read": lambda x: np.concatenate([x, interleaved(x)])[SOME] + np.sum(np.stack(waves(x), axis=1), axis=0)[0],
+    "lengths": lambda x: np.concatenate([x, x[:64], np.sin(x), x[:65] ** 2, np.cos(x), 3.0 * x[2:]]),
+    "written": lambda x: np.concatenate([interleaved(x), np.cumsum(x), np.sin(x), x, -x, 1.0 + x]),
+}
+
+
+@together("name", STORED)
+def test_parts_of_arrays_are_stored_where_they_go(name: str) -> None:
+    segments = require_same(trace(STORED[name])(MANY), [MANY])
+    if name in ("rows", "columns", "joined", "a part that parts fill"):
+        (stage,) = stages_of(segments)
+        assert {store.buffer for store in stage.stores} == {"y0"}
+    require_same(trace(wg.grad(lambda x: sum(np.sum(part**2) for part in flattened(STORED[name](x)))))(MANY), [MANY])
+
+
+def flattened(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else [found]
+
+
 def test_pieces_of_another_shape_are_no_pieces_of_a_sum() -> None:
     x = np.array([[0.3], [1.2], [-0.7]])
     require_same(trace(wg.grad(lambda x: np.sum(x[1:] ** 2) + np.sum(x.reshape(3)[:2] ** 2)))(x), [x])

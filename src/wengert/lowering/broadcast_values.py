@@ -35,7 +35,7 @@ def repeated_values(
     for node in reversed(made):
         seen = reached.pop(node, set())
         root = roots.get(node)
-        if root is None and not seen:
+        if (root is None and not seen) or (root is not None and root.kind == "join"):
             continue
         if values.is_to_be_kept(node, seen, root):
             values.kept.add(node)

@@ -77,7 +77,8 @@ def grouped(roots: Mapping[PointNode, Root]) -> list[Group]:
     homes: dict[Root, Group] = {}
     orders = LoopOrders(roots)
     for root in roots.values():
-        join(root, groups, homes, orders)
+        if root.kind != "join":
+            join(root, groups, homes, orders)
     return groups
 
 
@@ -91,7 +92,9 @@ def set_stages(groups: Iterable[Group], roots: Mapping[PointNode, Root]) -> None
             keep_long(group, roots, used)
 
 
-def computed_again(groups: Iterable[Group], made: Sequence[PointNode]) -> set[PointNode]:
+def computed_again(
+    groups: Iterable[Group], roots: Mapping[PointNode, Root], made: Sequence[PointNode]
+) -> set[PointNode]:
     """Return the nodes that several kernels would compute again, with all that they are computed from, at great cost.
 
     If they were not kept, a chain of values of which each kernel reads the last one would be computed by all of them
@@ -99,6 +102,7 @@ def computed_again(groups: Iterable[Group], made: Sequence[PointNode]) -> set[Po
 
     Args:
         groups: the kernels.
+        roots: those of the kernels, and arrays that some of them fill, by their nodes.
         made: all nodes, each after those that it reads.
     """
     homes = {root.node: group for group in groups for root in group.roots}
@@ -109,6 +113,8 @@ def computed_again(groups: Iterable[Group], made: Sequence[PointNode]) -> set[Po
     for node in reversed(made):
         count, place = readers.pop(node, (0, None))
         home: object = homes.get(node)
+        if home is None and node in roots:
+            continue
         if home is None:
             if not count:
                 continue

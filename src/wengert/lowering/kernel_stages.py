@@ -44,13 +44,14 @@ def program_of(lowered: Lowered, window: AxisIndex | None = None) -> Program:
         window: where in the first input, which is changed then, the first output lies; None if it has its own memory.
     """
     outputs = output_nodes(lowered)
-    roots = find_roots(outputs, lowered.nodes.made)
+    nodes, is_changed = lowered.nodes, window is not None
+    roots = find_roots(outputs, nodes, changed=is_changed)
     groups = grouped(roots)
-    if kept := computed_again(groups, lowered.nodes.made) | repeated_values(groups, roots, lowered.nodes.made):
-        roots = find_roots(outputs, lowered.nodes.made, kept)
+    if kept := computed_again(groups, roots, nodes.made) | repeated_values(groups, roots, nodes.made):
+        roots = find_roots(outputs, nodes, kept, is_changed)
         groups = grouped(roots)
     set_stages(groups, roots)
-    searched = {node.args[0].node for node in lowered.nodes.made if node.kind == "row"}
+    searched = {node.args[0].node for node in nodes.made if node.kind == "row"}
     memory = BufferNames(roots, groups, searched)
     for k, node in enumerate(given(lowered.inputs)):
         memory.name(node, f"x{k}", "input")
@@ -65,7 +66,7 @@ def program_of(lowered: Lowered, window: AxisIndex | None = None) -> Program:
     inputs, made = [
         tuple([b.name for b in buffers if b.kind in kinds]) for kinds in (("input", "changed"), ("output",))
     ]
-    failing = made[-1] if lowered.nodes.outside else ""
+    failing = made[-1] if nodes.outside else ""
     program = checked("fused", Program(inputs, made, buffers, kernels, failing))
     for step in (spelled_out, with_merged_dimensions, with_long_lanes, with_merged_dimensions):
         program = checked(step.__name__, step(program))
@@ -140,6 +141,7 @@ class BufferNames:
 
     def place_others(self) -> None:
         """Give memory to the other roots that need some: a buffer of the row where only their own row reads them."""
+        self.place_parts()
         far = {need for root in self.roots.values() for need in root.far}
         for group in self.groups:
             for root in group.roots:
@@ -155,6 +157,19 @@ class BufferNames:
                 elif root.kind != "reduce" or not root.is_number:
                     root.buffer = f"w{root.node.number}"
                     self.buffers[root.buffer] = Buffer(root.buffer, row_shape(root), root.node.dtype, "row")
+
+    def place_parts(self) -> None:
+        """Give the parts of arrays memory in those."""
+        for root in reversed([*self.roots.values()]):
+            if root.kind != "join":
+                continue
+            if not root.buffer:
+                root.buffer = f"t{root.node.number}"
+                self.buffers[root.buffer] = Buffer(root.buffer, root.node.shape, root.node.dtype, "temporary")
+            start = 0 if root.window is None else root.window.offset
+            for part in root.parts:
+                assert part.window is not None
+                part.buffer, part.window = root.buffer, part.window._replace(offset=start + part.window.offset)
 
     def set_order(self, root: Root) -> Sequence[int]:
         """Return the dimensions of a root's values in the order in which they lie in memory that nobody else sees.

@@ -6,11 +6,12 @@ cost than reading it. All else is computed where it is used, again in each stage
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from typing import Literal
 
 from wengert.core.maps.index_maps import AxisIndex, IndexMap, compose, identity_map
-from wengert.lowering.nodes import Access, PointNode, Shape, through_memory
+from wengert.lowering.joined_parts import Part, is_filled_by_parts, joined_in, part_of, parts_along, window_at
+from wengert.lowering.nodes import Access, Nodes, PointNode, Shape, through_memory
 from wengert.support.machine import MACHINE
 
 Reads = set[tuple["Root", IndexMap]]
@@ -22,7 +23,7 @@ class Root:
     Attributes:
         node: what is computed.
         kind: a store of each point, what is written at computed places, a reduction, what one gives step by step, or
-            values that are kept for other stages of the row.
+            values that are kept for other stages of the row; an array that parts fill has no loop.
         space: of the loop.
         axes: the dimensions of the space that are reduced.
         needs: the roots that it reads, each with the maps under which it does.
@@ -32,7 +33,8 @@ class Root:
         level: the number of its stage in the kernel.
         buffer: the name of its memory, if it has any.
         is_apart: whether it has a loop of its own, with lanes, rather than being a number of each row.
-        window: where it is in a buffer that is changed; None if its buffer is its own.
+        window: where it is in a buffer that is changed, or that parts fill; None if its buffer is its own.
+        parts: the roots that fill it.
     """
 
     __slots__ = (
@@ -45,12 +47,13 @@ class Root:
         "needs",
         "node",
         "outer",
+        "parts",
         "reads",
         "space",
         "window",
     )
 
-    def __init__(self, node: PointNode, kind: Literal["store", "reduce", "scan", "scatter", "kept"]) -> None:
+    def __init__(self, node: PointNode, kind: Literal["store", "reduce", "scan", "scatter", "kept", "join"]) -> None:
         self.node = node
         self.kind = kind
         self.space: Shape = node.space if node.kind in ("reduce", "scatter") else node.shape
@@ -63,6 +66,7 @@ class Root:
         self.buffer = ""
         self.is_apart = False
         self.window: AxisIndex | None = None
+        self.parts: tuple[Root, ...] = ()
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.node}, outer {self.outer}, level {self.level}>"
@@ -111,37 +115,97 @@ class Root:
 
 
 def find_roots(
-    outputs: Sequence[PointNode], made: Sequence[PointNode], kept: Collection[PointNode] = ()
+    outputs: Sequence[PointNode], nodes: Nodes, kept: Collection[PointNode] = (), changed: bool = False
 ) -> dict[PointNode, Root]:
     """Return the roots that outputs need, by their nodes, in the order in which nodes were made.
 
     Args:
         outputs: the nodes of the outputs.
-        made: all nodes, each after those that it reads.
+        nodes: what made all nodes.
         kept: those that are roots besides.
+        changed: whether the first output is a part of an input.
     """
-    reached: dict[PointNode, Reads] = {}
-    held: dict[PointNode, set[Root]] = {}
-    roots: dict[PointNode, Root] = {}
-    live = {*outputs, *kept}
-    for node in reversed(made):
-        seen = reached.pop(node, set())
-        if not seen and node not in live and node not in held:
-            continue
+    found = RootSearch(nodes, {*outputs, *kept}, {*outputs[:1]} if changed else set())
+    for node in reversed([*nodes.made]):
+        found.visit(node, node in kept)
+    return dict(reversed(found.roots.items()))
+
+
+class RootSearch:
+    """Find roots among nodes, each after its readers.
+
+    Attributes:
+        nodes: what made them.
+        live: those that are roots in any case.
+        whole: those of them that parts do not fill.
+        roots: by their nodes.
+        reached: who reads nodes, under which maps.
+        held: who reads nodes in memory in another order.
+        within: arrays that are a part of another one, with that, and the part.
+        readers: who reads arrays that parts fill.
+    """
+
+    def __init__(self, nodes: Nodes, live: Container[PointNode], whole: Container[PointNode]) -> None:
+        self.nodes, self.live, self.whole = nodes, live, whole
+        self.roots: dict[PointNode, Root] = {}
+        self.reached: dict[PointNode, Reads] = {}
+        self.held: dict[PointNode, set[Root]] = {}
+        self.within: dict[PointNode, tuple[Root, Part]] = {}
+        self.readers: dict[Root, set[Root]] = {}
+
+    def visit(self, node: PointNode, is_apart: bool) -> None:
+        """Make a node a root if it has to be, and let what it reads know its readers."""
+        seen = self.reached.pop(node, set())
+        is_live = node in self.live or node in self.held or node in self.within
+        if not seen and not is_live:
+            return
         if node.kind in ("buffer", "constant", "index"):
             note(node, seen)
-            continue
-        if node.kind in ("reduce", "scan", "scatter") or node in live or node in held or is_worth_memory(node, seen):
-            root = roots[node] = Root(node, kind_of(node))
-            root.is_apart = node in kept
+            return
+        if is_live or node.kind in ("reduce", "scan", "scatter") or is_worth_memory(node, seen):
             note(node, seen)
+            if node not in self.whole and is_filled_by_parts(node):
+                self.fill(node, seen)
+                return
+            root = self.roots[node] = Root(node, kind_of(node))
+            root.is_apart = is_apart
             for reader, read in seen:
                 reader.needs.setdefault(root, set()).add(read)
-            for reader in held.get(node, ()):
+            for reader in self.held.get(node, ()):
                 reader.far.add(root)
             seen = {(root, identity_map(root.space))}
-        follow(node, seen, reached, held)
-    return dict(reversed(roots.items()))
+        follow(node, seen, self.reached, self.held)
+
+    def fill(self, node: PointNode, seen: Reads) -> None:
+        """Let parts fill an array; one that others do not read may be a part of another array."""
+        readers = {reader for reader, _ in seen} | self.held.get(node, set())
+        root = Root(node, "join")
+        if node in self.within:
+            outer, place = self.within[node]
+            if readers:
+                readers = readers | {self.add_part(outer, place, self.readers[outer])}
+            else:
+                root.window = window_at(place[1][0][0], node.shape)
+                outer.parts += (root,)
+                readers = self.readers[outer]
+        self.roots[node], self.readers[root] = root, readers
+        for place in parts_along(node):
+            inner = joined_in(place)
+            if inner is not None and inner not in self.live and inner not in self.within:
+                self.within[inner] = root, place
+            else:
+                part = self.add_part(root, place, readers)
+                follow(part.node, {(part, identity_map(part.space))}, self.reached, self.held)
+
+    def add_part(self, root: Root, place: Part, readers: Iterable[Root]) -> Root:
+        """Return a new root that fills a part of an array."""
+        node, window = part_of(self.nodes, root.node, place)
+        part = self.roots[node] = Root(node, "store")
+        part.window = window
+        root.parts += (part,)
+        for reader in readers:
+            reader.far.add(part)
+        return part
 
 
 def kind_of(node: PointNode) -> Literal["store", "reduce", "scan", "scatter"]:
