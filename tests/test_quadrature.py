@@ -159,6 +159,45 @@ def test_cumulative_simpson(count: int) -> None:
     check_grads(lambda y, x: integrate.cumulative_simpson(y, x=x), y[0, :, 0], x, order=2)
 
 
+def test_integrals_of_arrays() -> None:
+    def moments(a: Any, b: Any, k: Any) -> Any:
+        return integrate.quad_vec(lambda x: np.exp(-k * x) * np.stack([x * 0 + 1, x])[:, None] * np.ones(2), a, b)[0]
+
+    a, b, k = 0.1, 2.0, 1.3
+
+    def rest(a: Any, k: Any) -> Any:
+        return np.stack([np.exp(-k * a) / k, np.exp(-k * a) * (a + 1 / k) / k])
+
+    def want(a: Any, b: Any, k: Any) -> Any:
+        return rest(a, k) - rest(b, k)
+
+    np.testing.assert_allclose(moments(a, b, k), np.repeat(want(a, b, k)[:, None], 2, axis=1), rtol=1e-12)
+    for found in (wg.jacobian(moments, (0, 1, 2))(a, b, k), wg.jit(wg.jacfwd(moments, (0, 1, 2)))(a, b, k)):
+        found = [part[:, 1] for part in found]
+        np.testing.assert_allclose(found, wg.jacobian(want, (0, 1, 2))(a, b, k), rtol=1e-9)
+    rates = np.array([1.3, 40.0])  # each lane is as exact as a call of its own
+    lanes = wg.jit(wg.vmap(wg.grad(lambda k: moments(a, INF, k)[1, 0])))(rates)
+    np.testing.assert_allclose(lanes, wg.vmap(wg.grad(lambda k: rest(a, k)[1]))(rates), rtol=1e-8)
+    nothing, error = integrate.quad_vec(lambda x: [x / (1e-6 + x * x), 0.0 * x], -1.0, 1.0, norm="max")
+    np.testing.assert_allclose(nothing, 0.0, atol=1e-12)
+    assert error < 1e-10
+    for options in ({"norm": "1"}, {"quadrature": "gk15"}, {"full_output": True}):
+        with pytest.raises(UsageError, match=r"^quad_vec: "):
+            integrate.quad_vec(np.exp, 0.0, 1.0, **options)
+
+
+def test_more_intervals_than_there_is_room_for_at_first() -> None:
+    def peaks(x: Any) -> Any:
+        return np.sin(1.0 / (x + 1e-3))
+
+    def many(end: Any) -> Any:
+        return integrate.quad(peaks, 0.0, end, epsrel=1e-9, limit=500)[0]
+
+    want = scipy.integrate.quad(peaks, 0.0, 1.0, epsrel=1e-9, limit=1000)[0]
+    for found in (many(1.0), wg.jit(many)(1.0)):
+        np.testing.assert_allclose(found, want, rtol=1e-8)
+
+
 def test_errors() -> None:
     with pytest.warns(scipy.integrate.IntegrationWarning, match=r"^quad: 10 intervals leave an error"):
         integrate.quad(lambda x: np.sin(1.0 / x), 0.0, 1.0, limit=10)

@@ -193,7 +193,7 @@ CALLS: dict[str, dict[str, Sample]] = {
     },
     "wengert.scipy.integrate": {
         **dict.fromkeys(("cumulative_trapezoid", "simpson", "trapezoid", "romb"), of(SPREAD)),
-        **dict.fromkeys(("fixed_quad", "quad"), of(np.sin, positive(), 2.0 + positive())),
+        **dict.fromkeys(("fixed_quad", "quad", "quad_vec"), of(np.sin, positive(), 2.0 + positive())),
         "cumulative_simpson": of(SPREAD),
         "nquad": of(np.multiply, ((0.0, positive()), (0.0, positive()))),
         "dblquad": of(np.multiply, 0.0, positive(), 0.0, positive()),

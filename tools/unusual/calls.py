@@ -24,7 +24,7 @@ LEFT_ALONE = frozenset(
     {
         *("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"),  # they write
         *("empty_like", "from_dlpack"),
-        *("fixed_quad", "solve_bvp", "vectorize"),  # they take functions
+        *("fixed_quad", "quad_vec", "solve_bvp", "vectorize"),  # they take functions
     }
 )
 ROW, MATRIX = normal(4), normal(3, 3)

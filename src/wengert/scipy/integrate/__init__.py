@@ -18,6 +18,7 @@ from wengert.scipy.integrate._boundary_value import solve_bvp
 from wengert.scipy.integrate._fixed_places import fixed_quad
 from wengert.scipy.integrate._initial_value import solve_ivp
 from wengert.scipy.integrate._odeint import odeint
+from wengert.scipy.integrate._quad_vec import quad_vec
 from wengert.scipy.integrate._samples import cumulative_simpson, cumulative_trapezoid, romb, simpson
 from wengert.support.hints import names_on_demand
 
@@ -29,6 +30,7 @@ __all__ = [
     "nquad",
     "odeint",
     "quad",
+    "quad_vec",
     "romb",
     "simpson",
     "solve_bvp",

@@ -26,7 +26,7 @@ from wengert.creation import asarray
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.implicit.attaching import reaches_traced
 from wengert.scipy.integrate._integral import NAME, integral, warn_if_inexact
-from wengert.scipy.integrate._meshes import integrate
+from wengert.scipy.integrate._meshes import Wanted, integrate
 from wengert.support.refusals import forgive, refusal_count
 from wengert.transforms.reverse import stop_gradient
 from wengert.transforms.tracing import trace_converting
@@ -39,21 +39,26 @@ def number_of(value: Any) -> Any:
     """Return what the user's function gave, which is one number, in double precision."""
     found = asarray(value)
     if found.size != 1:
-        given, action = f"func returned shape {found.shape}", "Integrate one component after the other"
+        given, action = f"func returned shape {found.shape}", "Integrate by quad_vec"
         raise ShapeError(NAME, given, "one number is needed", action)
-    return found.reshape(()).astype(complex if found.dtype.kind == "c" else float)
+    return in_double(found.reshape(1))
 
 
-def of_places(func: Callable[..., Any], further: Sequence[Any]) -> Function:
-    """Return a user's function as one of many places, which sees them as lanes."""
-    return vmap(lambda place: number_of(func(place, *own_copies(further))))
+def in_double(found: Any) -> Any:
+    """Return numbers in double precision."""
+    return found.astype(complex if found.dtype.kind == "c" else float)
 
 
-def graph_of_places(func: Callable[..., Any], further: Sequence[Any]) -> Function:
+def of_places(func: Callable[..., Any], further: Sequence[Any], form: Function) -> Function:
+    """Return a user's function as one of many places, which sees them as lanes, with a row of components for each."""
+    return vmap(lambda place: form(func(place, *own_copies(further))))
+
+
+def graph_of_places(func: Callable[..., Any], further: Sequence[Any], form: Function) -> Function:
     """Return a user's function as one of a place, or many, which has been traced, and converted if it decides."""
 
-    def trace(form: Callable[..., Any], reach: Reach) -> Any:
-        return trace_within(reach, lambda x: [number_of(form(x, *own_copies(further)))], [0.0], NAME)
+    def trace(function: Callable[..., Any], reach: Reach) -> Any:
+        return trace_within(reach, lambda x: [form(function(x, *own_copies(further)))], [0.0], NAME)
 
     (graph, captured), _ = trace_converting(NAME, func, trace)
 
@@ -65,23 +70,21 @@ def graph_of_places(func: Callable[..., Any], further: Sequence[Any]) -> Functio
     return function
 
 
-def integral_over(line: Function, most: int, epsabs: Any, epsrel: Any) -> tuple[Any, Any]:
+def integral_over(line: Function, wanted: Wanted) -> tuple[Any, Any]:
     """Return the integral of a traced function over the unit interval, and its error, with their derivatives."""
-
-    def place(form: Function, reach: Reach) -> Any:
-        return trace_within(reach, lambda s: [np.reshape(form(s), (1,))], [0.0], NAME)
-
-    graph, captured = place(line, Reach(NAME, line))
-    wanted = [x if type(x) is Tensor else float(x) for x in (epsabs, epsrel)]
-    found = apply(integral, *wanted, *captured, integrand=graph, limit=most)
-    return found[0, 0], found[1, 0]
+    graph, captured = trace_within(Reach(NAME, line), lambda s: [line(s)], [0.0], NAME)
+    errors = [x if type(x) is Tensor else float(x) for x in wanted[:2]]
+    found = apply(
+        integral, *errors, *captured, integrand=graph, limit=wanted.limit, norm=wanted.norm, groups=wanted.groups
+    )
+    return found[0], found[1]
 
 
-def value_over(line: Function, most: int, epsabs: Any, epsrel: Any) -> tuple[Any, Any]:
+def value_over(line: Function, wanted: Wanted) -> tuple[Any, Any]:
     """Return the integral of a function over the unit interval, and its error; nothing of it is being traced."""
-    found = integrate(lambda s: np.reshape(line(s), (-1, 1)), most, epsabs, epsrel)
-    warn_if_inexact(found, most, epsabs, epsrel)
-    return found[0, 0], found[1, 0]
+    found = integrate(line, wanted)
+    warn_if_inexact(found, wanted.limit)
+    return found[0], found[1]
 
 
 def over_line(function: Callable[[Any], Any], a: Any, b: Any) -> tuple[Callable[[Any], Any], Any]:
@@ -93,21 +96,30 @@ def over_line(function: Callable[[Any], Any], a: Any, b: Any) -> tuple[Callable[
     if not (is_concrete(a) and is_concrete(b)):
         return over_unknown_line(function, a, b)
     low, high = end_of(a), end_of(b)
+
+    def smoothed(s: Any) -> Any:
+        return function(a + (b - a) * (s * s * (3.0 - 2.0 * s))) * column((b - a) * 6.0 * s * (1.0 - s))
+
     if low == high and low:
-        return lambda s: 0.0 * s, 1.0
+        return lambda s: np.zeros_like(function(0.0 * s)), 1.0
     if low > high:
         inner, sign = over_line(function, b, a)
         return inner, -sign
     if not low and not high:
-        return lambda s: function(a + (b - a) * (s * s * (3.0 - 2.0 * s))) * ((b - a) * 6.0 * s * (1.0 - s)), 1.0
+        return smoothed, 1.0
 
     def stretched(s: Any) -> Any:
         far, width = s * s / (1.0 - s), s * (2.0 - s) / (1.0 - s) ** 2
         if low and high:
-            return (function(far) + function(-far)) * width
-        return function(b - far if low else a + far) * width
+            return (function(far) + function(-far)) * column(width)
+        return function(b - far if low else a + far) * column(width)
 
     return stretched, 1.0
+
+
+def column(weights: Any) -> Any:
+    """Return weights of places, or that of one, as those of all components."""
+    return np.expand_dims(weights, -1)
 
 
 def over_unknown_line(function: Callable[[Any], Any], a: Any, b: Any) -> tuple[Callable[[Any], Any], Any]:
@@ -123,7 +135,7 @@ def over_unknown_line(function: Callable[[Any], Any], a: Any, b: Any) -> tuple[C
         whole = np.sign(2.0 * s - 1.0) * side * side / (1.0 - side), 2.0 * side * (2.0 - side) / (1.0 - side) ** 2
         place = np.where(is_low, np.where(is_high, whole[0], end - far), np.where(is_high, begin + far, finite[0]))
         share = np.where(is_low & is_high, whole[1], np.where(is_low | is_high, width, finite[1]))
-        return function(place) * np.where(low == high, 0.0, share)
+        return function(place) * column(np.where(low == high, 0.0, share))
 
     return placed, np.where(turned, -1.0, 1.0)
 
@@ -147,7 +159,7 @@ def at_limit(function: Callable[[Any], Any], limit: Any, other: Any) -> Any:
     way = np.where(is_finite, limit, 0.0) - np.where(is_finite, here, 0.0)
     inside = np.where(np.isfinite(there), there, 0.0) + np.sign(here)
     begin: Any = np.where(is_finite, here, inside)
-    return way * (function(begin + way * (places + 1.0) / 2.0) @ (weights / 2.0))
+    return way * ((weights / 2.0) @ function(begin + way * (places + 1.0) / 2.0))
 
 
 def quad(
@@ -199,28 +211,55 @@ def quad(
     require_callable("quad", func)
     if full_output:
         raise UsageError("quad", f"full_output={full_output}", "0 is needed", "Call scipy.integrate.quad for details")
-    most = as_whole("quad", "limit", limit, least=1)
-    for name, end in (("a", a), ("b", b)):
-        require_one_number("quad", name, end)
-    further = args if isinstance(args, tuple) else (args,)
+    wanted = Wanted(epsabs, epsrel, as_whole("quad", "limit", limit, least=1))
+    value, error = integral_between(
+        "quad", func, a, b, args if isinstance(args, tuple) else (args,), points, wanted, number_of
+    )
+    return value[0], error[0]
+
+
+def integral_between(
+    name: str,
+    func: Callable[..., Any],
+    a: Any,
+    b: Any,
+    further: tuple[Any, ...],
+    points: Sequence[float] | None,
+    wanted: Wanted,
+    form: Function,
+) -> tuple[Any, Any]:
+    """Return the integrals of all components of a function, and estimates of their errors.
+
+    Args:
+        name: what the user called.
+        func: the user's function.
+        a: the lower limit.
+        b: the upper limit.
+        further: arguments of the function.
+        points: places where it is not smooth.
+        wanted: how exact integrals are to be.
+        form: makes a vector of what the function gives.
+    """
+    for what, end in (("a", a), ("b", b)):
+        require_one_number(name, what, end)
     held = stop_gradient(a), stop_gradient(b)
     inner = sorted(points) if points is not None else []
     if inner and any(map(end_of, held)):
         action = "Integrate the finite part with points, and the rest without"
-        raise UsageError(NAME, "points for an infinite interval", "a finite one is needed", action)
+        raise UsageError(name, "points for an infinite interval", "a finite one is needed", action)
     ends = [held[0], *inner, held[1]]
 
     def over_all(function: Function, over: Callable[..., tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         lines = [over_line(function, low, high) for low, high in pairwise(ends)]
-        parts = [(sign, over(line, most, epsabs, epsrel)) for line, sign in lines]
+        parts = [(sign, over(line, wanted)) for line, sign in lines]
         return [(sign * value, np.abs(error)) for sign, (value, error) in parts]
 
-    known = not any(type(x) is Tensor and x._trace is not None for x in flatten((further, a, b, epsabs, epsrel))[0])
+    known = not any(type(x) is Tensor and x._trace is not None for x in flatten((further, a, b, *wanted[:2]))[0])
     found = None
-    if known and not reaches_traced(NAME, func):
-        found = evaluated(over_all, func, further)
+    if known and not reaches_traced(name, func):
+        found = evaluated(over_all, of_places(func, further, form))
     if found is None:
-        function = graph_of_places(func, further)
+        function = graph_of_places(func, further, form)
         found = over_all(function, integral_over)
         moved = at_limit(function, b, a) - at_limit(function, a, b)
         found.append((moved, 0.0))
@@ -228,11 +267,11 @@ def quad(
     return value, error
 
 
-def evaluated(over_all: Callable[..., Any], func: Callable[..., Any], further: Sequence[Any]) -> Any:
+def evaluated(over_all: Callable[..., Any], function: Function) -> Any:
     """Return integrals of which nothing is being traced; None if the function decides by its place."""
     before = refusal_count()
     try:
-        return over_all(of_places(func, further), value_over)
+        return over_all(function, value_over)
     except GraphError:
         forgive(before)
         return None

@@ -9,10 +9,53 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.special
 
+from wengert.control.cond import cond
 from wengert.control.while_loop import while_loop
 
+ROOMS = 64, 1024
+"""For how many intervals there is room at first, and then; few integrals need more."""
 FINE, COARSE = 20, 10
 """Places of Gauss's rule that gives the integral over an interval, and of that which it is compared with."""
+
+
+class Wanted(NamedTuple):
+    """Hold how exact integrals are to be.
+
+    Attributes:
+        epsabs: the error that they may have.
+        epsrel: the same, as a share of their size.
+        limit: how many intervals there may be.
+        norm: what the size of a group of components is, "2" or "max".
+        groups: how many groups there are; 0 if each component is one.
+    """
+
+    epsabs: Any
+    epsrel: Any
+    limit: int
+    norm: str = "max"
+    groups: int = 0
+
+    def sizes(self, x: Any) -> Any:
+        """Return the sizes of groups of components, which are along the last axis."""
+        if not self.groups:
+            return np.abs(x)
+        parts = np.abs(np.reshape(x, (*x.shape[:-1], self.groups, -1)))
+        return np.max(parts, axis=-1, initial=0.0) if self.norm == "max" else np.sqrt(np.sum(parts * parts, axis=-1))
+
+    def shares(self, mesh: Intervals, errors: Any) -> Any:
+        """Return errors of components as parts of what these may be; of groups, those of rounding may always be."""
+        sizes = np.maximum(self.epsabs, self.epsrel * self.sizes(np.sum(mesh.value, axis=0)))
+        if self.groups:
+            sizes = np.maximum(sizes, 100.0 * np.finfo(float).eps * self.sizes(np.sum(np.abs(mesh.value), axis=0)))
+        return self.sizes(errors) / np.maximum(sizes, np.finfo(float).tiny)
+
+    def is_missed(self, mesh: Intervals) -> Any:
+        """Tell whether integrals are not as exact as that."""
+        return np.max(self.shares(mesh, np.sum(mesh.error, axis=0)), initial=0.0) > 1.0
+
+    def asks_for_more(self, room: int, mesh: Intervals) -> Any:
+        """Tell whether integrals are not as exact as that, and there is room for another interval."""
+        return self.is_missed(mesh) & (mesh.count < room)
 
 
 class Intervals(NamedTuple):
@@ -60,15 +103,9 @@ def measure(function: Callable[[Any], Any], low: Any, high: Any) -> tuple[Any, A
     return width * value, np.maximum(error, 50.0 * np.finfo(float).eps * size)
 
 
-def shares(mesh: Intervals, errors: Any, epsabs: Any, epsrel: Any) -> Any:
-    """Return errors of components as parts of what these may be."""
-    wanted = np.maximum(epsabs, epsrel * np.abs(np.sum(mesh.value, axis=0)))
-    return errors / np.maximum(wanted, np.finfo(float).tiny)
-
-
-def cut(function: Callable[[Any], Any], epsabs: Any, epsrel: Any, mesh: Intervals) -> Intervals:
+def cut(function: Callable[[Any], Any], wanted: Wanted, mesh: Intervals) -> Intervals:
     """Return a mesh with the interval of the greatest error in two halves."""
-    worst = np.argmax(np.max(shares(mesh, mesh.error, epsabs, epsrel), axis=1, initial=0.0))
+    worst = np.argmax(np.max(wanted.shares(mesh, mesh.error), axis=1, initial=0.0))
     low, high = mesh.low[worst], mesh.high[worst]
     middle = (low + high) / 2.0
     value, error = measure(function, np.stack([low, middle]), np.stack([middle, high]))
@@ -87,37 +124,41 @@ def cut(function: Callable[[Any], Any], epsabs: Any, epsrel: Any, mesh: Interval
     )
 
 
-def refine(function: Callable[[Any], Any], ends: Any, limit: int, epsabs: Any, epsrel: Any) -> Intervals:
-    """Return the mesh on which the integral of a function is as exact as wanted, or one with as many as there may be.
+def with_room(mesh: Intervals, room: int) -> Intervals:
+    """Return a mesh with room for a number of intervals."""
+
+    def extend(x: Any) -> Any:
+        return np.concatenate([x, np.zeros((room - len(x), *x.shape[1:]), x.dtype)])
+
+    return mesh._replace(
+        low=extend(mesh.low), high=extend(mesh.high), value=extend(mesh.value), error=extend(mesh.error)
+    )
+
+
+def integrate(function: Callable[[Any], Any], wanted: Wanted) -> Any:
+    """Return the integrals of a function of several components over the unit interval, and below how far they are off.
+
+    All components are integrated on one mesh, until the last one is as exact as wanted. Where one is not, errors are
+    negative.
 
     Args:
         function: of places in the unit interval, an array, with a row of components for each.
-        ends: the ends of the intervals to begin with.
-        limit: how many intervals there may be.
-        epsabs: the error that the integral may have.
-        epsrel: the same, as a share of it.
+        wanted: how exact integrals are to be.
     """
-    count = len(ends) - 1
-    low, high = np.zeros(limit), np.zeros(limit)
-    low[:count], high[:count] = ends[:-1], ends[1:]
-    value, error = measure(function, low[:count], high[:count])
-    none = np.zeros((limit - count, value.shape[1]))
-    filled = [np.concatenate([x, none.astype(x.dtype)]) for x in (value, error)]
-    first = Intervals(low, high, filled[0], filled[1], count)
+    rooms = sorted({min(room, wanted.limit) for room in (*ROOMS, wanted.limit)})
 
-    def goes_on(mesh: Intervals) -> Any:
-        total = shares(mesh, np.sum(mesh.error, axis=0), epsabs, epsrel)
-        return (np.max(total, initial=0.0) > 1.0) & (mesh.count < limit)
+    def refined(mesh: Intervals, level: int) -> Any:
+        room = rooms[level]
+        go_on = functools.partial(wanted.asks_for_more, room)
+        mesh = while_loop(go_on, functools.partial(cut, function, wanted), with_room(mesh, room))
+        if level + 1 == len(rooms):
+            return rows_of(mesh)
+        return cond(wanted.is_missed(mesh), lambda mesh: refined(mesh, level + 1), rows_of, mesh)
 
-    mesh: Intervals = while_loop(goes_on, functools.partial(cut, function, epsabs, epsrel), first)
-    return mesh
+    def rows_of(mesh: Intervals) -> Any:
+        value, error = np.sum(mesh.value, axis=0), np.sum(mesh.error, axis=0)
+        error = np.where(wanted.is_missed(mesh), -error, error)
+        return np.stack([value, error if error.dtype == value.dtype else error.astype(value.dtype)])
 
-
-def integrate(function: Callable[[Any], Any], limit: int, epsabs: Any, epsrel: Any) -> Any:
-    """Return the integrals of a function of several components over the unit interval, and below how far they are off.
-
-    All components are integrated on one mesh, until the last one is as exact as wanted.
-    """
-    mesh = refine(function, np.array([0.0, 1.0]), limit, epsabs, epsrel)
-    value, error = np.sum(mesh.value, axis=0), np.sum(mesh.error, axis=0)
-    return np.stack([value, error if error.dtype == value.dtype else error.astype(value.dtype)])
+    low, high = np.zeros(1), np.ones(1)
+    return refined(Intervals(low, high, *measure(function, low, high), 1), 0)

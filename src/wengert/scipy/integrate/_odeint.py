@@ -13,7 +13,7 @@ from wengert.core.diagnostics.argument_checks import as_whole, elements, require
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.creation import asarray
-from wengert.errors import ShapeError, UsageError
+from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.scipy.integrate._initial_value import solve_ivp
 
 NAME = "odeint"
@@ -63,6 +63,7 @@ def odeint(
 
     Raises:
         UsageError: times are not in order, tolerances or sizes not positive.
+        DtypeError: `y0` is complex.
         ShapeError: `t` has not one axis, or no elements, or `func` gives another shape than that of the state.
 
     >>> import wengert as wg
@@ -80,6 +81,8 @@ def odeint(
         raise ShapeError(NAME, f"t of shape {times.shape}", "one axis of times is needed", "Pass a list of times")
     times = times if any(type(x) is Tensor for x in flatten(t)[0]) else times.numpy()
     start = np.atleast_1d(y0)
+    if start.dtype.kind == "c":
+        raise DtypeError(NAME, f"y0 of dtype {start.dtype}", "real numbers are needed", "Call solve_ivp")
     known = elements(times)
     places = None
     if known is not None:
