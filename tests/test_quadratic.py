@@ -175,8 +175,8 @@ def test_what_is_no_solution_is_refused() -> None:
         qp(P, q, A, b, G, h, solver=lambda *data: by_slsqp(*data) + 0.1)
     with pytest.raises(ShapeError, match=r"G of shape \(4, 3\); \(4, 2\) is needed beside q of shape \(2,\)"):
         qp(np.eye(2), np.zeros(2), G=G, h=h)
-    with pytest.raises(DtypeError, match=r"csr_array as P; .* Convert it, with \.toarray\(\)\.$"):
-        qp(sparse.eye_array(2, format="csr"), np.ones(2))
+    with pytest.raises(DtypeError, match=r"csr_array as q; .* Convert it, with \.toarray\(\)\.$"):
+        qp(np.eye(2), sparse.eye_array(2, format="csr"))
     with pytest.raises(UsageError, match="A and b are needed together"):
         qp(P, q, A=A)
     with pytest.raises(ShapeError, match=r"a solver that returned shape \(2,\)"):
@@ -205,3 +205,57 @@ def test_gradients_in_graphs_are_one_native_program_with_one_factorisation() -> 
         assert "NumPy" not in kernels
         assert kernels.count("lu_factor") == 1
         assert sum(line.lstrip().startswith("loop rounds") for line in kernels.splitlines()) == loops
+
+
+def test_sparse_programs_are_those_in_full_with_derivatives_on_their_patterns() -> None:
+    random = np.random.default_rng(0)
+    n, m, p = 12, 3, 20
+    root = sparse.random_array((n, n), density=0.2, rng=random)
+    P = sparse.csr_array(root @ root.T + sparse.eye_array(n))
+    A = sparse.random_array((m, n), density=0.5, rng=random, format="csc")
+    G = sparse.random_array((p, n), density=0.4, rng=random, format="coo")
+    inside, q = random.normal(size=n), 3 * random.normal(size=n)
+    data = P, q, A, A @ inside, G, G @ inside + random.uniform(0.1, 1.0, p) * random.integers(0, 2, p)
+    full = tuple(x.toarray() if sparse.issparse(x) else x for x in data)
+
+    def loss(*data: Any, **options: Any) -> Any:
+        return sum(np.sum(np.sin(part)) for part in qp(*data, **options))
+
+    for options in ({}, {"relax": 0.01}, {"solver": lambda P, q, *_: qp(*full).x}):
+        for one, other in zip(qp(*data, **options), qp(*full, **options), strict=True):
+            assert type(one) is np.ndarray
+            np.testing.assert_allclose(one, other, atol=1e-10)
+        found, expected = (wg.grad(loss, tuple(range(6)))(*given, **options) for given in (data, full))
+        for one, other, matrix in zip(found, expected, data, strict=True):
+            if sparse.issparse(matrix):
+                assert (type(one), one.nnz) == (type(matrix), matrix.nnz)
+                one, other = one.toarray(), other * (matrix.toarray() != 0)
+            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
+    of_q = lambda given: lambda q: loss(given[0], q, *given[2:])
+    for transform in (
+        wg.hessian,
+        lambda f: wg.jit(wg.grad(f)),
+        lambda f: lambda q: wg.vmap(wg.grad(f))(np.stack([q, -q])),
+    ):
+        np.testing.assert_allclose(transform(of_q(data))(q), transform(of_q(full))(q), atol=1e-8)
+
+
+def test_what_is_no_sparse_program_and_constraints_that_depend_on_each_other() -> None:
+    eye, q, row = sparse.eye_array(3).tocsr(), np.array([1.0, 2.0, 3.0]), sparse.csr_array(np.ones((1, 3)))
+    twice = sparse.vstack([row, row]).tocsr()
+    np.testing.assert_allclose(qp(eye, q, twice, np.ones(2)).x, qp(eye, q, row, np.ones(1)).x, atol=1e-7)
+    with pytest.raises(NumericalError, match="qp: a singular matrix"):
+        wg.grad(lambda q: np.sum(np.sin(qp(eye, q, twice, np.ones(2)).x)))(q)
+    for given, text in (
+        ((-eye, q), "P with a negative eigenvalue"),
+        ((0 * eye, q), "falls for ever"),
+        ((eye, q, None, None, sparse.vstack([row, -row]), -np.ones(2)), "infeasible"),
+    ):
+        with pytest.raises(NumericalError, match=text):
+            qp(*given)
+    indefinite = sparse.diags_array([1.0, 1.0, -1.0])  # but positive where A x = b
+    assert qp(indefinite, q, sparse.csr_array([[0.0, 0.0, 1.0]]), np.ones(1)).x[2] == pytest.approx(1.0)
+    with pytest.raises(UsageError, match="minimum_norm"):
+        qp(eye, q, singular="minimum_norm")
+    with pytest.raises(ShapeError, match="A of shape"):
+        qp(eye, q, eye[:, :2], np.ones(3))

@@ -447,6 +447,9 @@ CALLS |= {
     "implicit.custom_fixed_point": lambda step=lambda x, a: a / 2, tol=1e-3, singular="raise", x=X: solved(
         x, functools.partial(implicit.custom_fixed_point, step), tol=tol, singular=singular
     ),
+    "implicit.complementarity": lambda f=lambda x: x - 1.0, lower=0.0, upper=X, args=(), start=None, tol=1e-3: (
+        implicit.complementarity(f, lower, upper, args, start=start, tol=tol)
+    ),
     "implicit.linear_solve": lambda matvec=lambda v: 2 * v, b=X, solve=lambda _, b: b / 2, transpose_solve=None: (
         wg.grad(lambda b: np.sum(implicit.linear_solve(matvec, b, solve, transpose_solve)))(b)
     ),

@@ -10,10 +10,10 @@ from tests.samples.base import fixed, normal, sample
 from wengert.core.values.dispatch import apply
 from wengert.implicit.factored import factored_solution, factors, substituted
 from wengert.implicit.interior_point import factor_if_positive
+from wengert.implicit.newton_iteration import regular_solution
 from wengert.implicit.programs import Program
 from wengert.implicit.systems import certified, linear_solution
 from wengert.implicit.traced_programs import examined
-from wengert.optim.iterations import regular_solution
 
 
 def solved(columns: Any, b: Any, transposed: bool) -> Any:

@@ -15,13 +15,22 @@ found follow from the equations, in both modes and to any order (the implicit fu
 
 from typing import TYPE_CHECKING
 
+from wengert.implicit.bounded_equations import complementarity
 from wengert.implicit.linear import linear_solve
 from wengert.implicit.optima import stationary
 from wengert.implicit.quadratic import QuadraticSolution, qp
 from wengert.implicit.roots import custom_fixed_point, custom_root
 from wengert.support.hints import names_on_demand
 
-__all__ = ["QuadraticSolution", "custom_fixed_point", "custom_root", "linear_solve", "qp", "stationary"]
+__all__ = [
+    "QuadraticSolution",
+    "complementarity",
+    "custom_fixed_point",
+    "custom_root",
+    "linear_solve",
+    "qp",
+    "stationary",
+]
 
 if not TYPE_CHECKING:
     __getattr__ = names_on_demand("wengert.implicit")

@@ -14,7 +14,8 @@ from wengert.core.primitives.declare import constant
 from wengert.core.primitives.primitive import RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.implicit.program_checks import failure
-from wengert.implicit.programs import Program
+from wengert.implicit.programs import Program, is_sparse
+from wengert.implicit.sparse_programs import solver_of_system
 from wengert.primitives.linear_algebra.lu import lu_factor, lu_solution
 from wengert.primitives.linear_algebra.matrices import over_stacks
 from wengert.primitives.linear_algebra.triangular import cholesky_solution
@@ -26,7 +27,7 @@ PRECISION, GAP = 1e-7, 1e-10
 
 Residuals of larger programs stay at 1e-9: the matrices of the last steps are nearly singular.
 """
-CLEAR, LAST = 1e-8, 1e-3
+CLEAR, LAST = 1e-8, 1e-2
 """How near to zero the room or the multiplier of each constraint is, as part of the data's size, where it is clear who
 is active, and the part of GAP from which on nobody waits for that."""
 CENTRED = 1e-9
@@ -73,9 +74,10 @@ def solve_by_interior_point(program: Program, barrier: float = 0.0) -> Point:
     Raises:
         NumericalError: it has not converged: constraints contradict each other, or the objective has no minimum.
     """
-    for positive in (True, False) if not len(program.b) else (False,):
+    for positive in (True, False) if not len(program.b) and not is_sparse(program.p) else (False,):
+        iteration = functools.partial(iterate_sparse, barrier) if is_sparse(program.p) else compiled(barrier, positive)
         with np.errstate(all="ignore"):  # of programs without a solution numbers grow
-            *point, converged = compiled(barrier, positive)(*program)
+            *point, converged = iteration(*program)
         if converged:
             return Point(*map(np.asarray, point))
     raise failure(program, f"no solution by an interior point method, after {MOST_STEPS} steps")
@@ -85,6 +87,18 @@ def solve_by_interior_point(program: Program, barrier: float = 0.0) -> Point:
 def compiled(barrier: float, positive: bool) -> Callable[..., Any]:
     """Return the iteration as one compiled program of the data."""
     return jit(lambda *data: iterate(Program(*data), barrier, positive))
+
+
+def repeat(go_on: Callable[[Any], Any], advance: Callable[[Any], Any], state: Any) -> Any:
+    """Return what `while_loop` does of ndarrays, which stay that."""
+    while go_on(state):
+        state = advance(state)
+    return state
+
+
+def iterate_sparse(barrier: float, *data: Any) -> tuple[Any, ...]:
+    """Return what `iterate` does of a program with sparse matrices, step by step."""
+    return iterate(Program(*data), barrier)
 
 
 def iterate(program: Program, barrier: float, positive: bool = True) -> tuple[Any, ...]:
@@ -124,7 +138,7 @@ def iterate(program: Program, barrier: float, positive: bool = True) -> tuple[An
         point, count = Point(*state[0]), state[1]
         return tuple(next_point(point, program, residuals_at(point, program), barrier, positive)), count + 1
 
-    found, _ = while_loop(go_on, advance, (tuple(start), 0))
+    found, _ = (repeat if is_sparse(program.p) else while_loop)(go_on, advance, (tuple(start), 0))
     return (*found, is_solved(residuals_at(Point(*found), program)))
 
 
@@ -147,6 +161,8 @@ def split_between(found: Any, count: int) -> tuple[Any, Any]:
 def solver_of(program: Program, weights: Any, positive: bool) -> Callable[[Any], Any]:
     """Return what solves the conditions of optimality without inequalities, which the objective weighs instead."""
     p, _, a, _, g, _ = program
+    if is_sparse(p):
+        return solver_of_system(program, weights, REGULAR)
     inner = p + (g.T * weights) @ g
     size = REGULAR * (1.0 + np.max(np.abs(p), initial=0.0))
     n, m = a.shape[1], a.shape[0]

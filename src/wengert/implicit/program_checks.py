@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.errors import NumericalError
-from wengert.implicit.programs import NEAR, Polished, Program
+from wengert.implicit.programs import NEAR, Polished, Program, is_sparse, stacked
 
 ROUNDING = 1e-10
 """The part of the largest element of P by which an eigenvalue may be negative."""
@@ -59,9 +59,9 @@ def missed_by(found: Polished, program: Program) -> float:
     """Return the largest residual of the conditions of optimality, as part of their terms."""
     (p, q, a, b, g, _), x = program, found.x
     y, z = found.equality, found.inequality
-    terms = np.abs(p) @ np.abs(x) + np.abs(q) + np.abs(y) @ np.abs(a) + np.abs(z) @ np.abs(g)
+    terms = abs(p) @ np.abs(x) + np.abs(q) + abs(a).T @ np.abs(y) + abs(g).T @ np.abs(z)
     slope = np.abs(p @ x + q + y @ a + z @ g) / (1.0 + terms)
-    equations = np.abs(a @ x - b) / (1.0 + np.abs(b) + np.abs(a) @ np.abs(x))
+    equations = np.abs(a @ x - b) / (1.0 + np.abs(b) + abs(a) @ np.abs(x))
     room = -found.room
     parts = [float(np.max(part, initial=0.0)) for part in (slope, equations, room)]
     return float(np.max(parts)) if np.all(np.isfinite(parts)) else np.inf
@@ -72,14 +72,14 @@ def failure(program: Program, otherwise: str) -> NumericalError:
     from scipy.optimize import linprog
 
     p, q, a, b, g, h = program
-    if not all(np.all(np.isfinite(x)) for x in (p, q, a, b, g, h)):
+    if not all(np.all(np.isfinite(x.data if is_sparse(x) else x)) for x in program):
         return NumericalError("qp", "NaN or infinity", "finite numbers are needed", "Leave out what has no limit")
     free = (None, None)
     if linprog(np.zeros(len(q)), g, h, a, b, free).status == 2:
         given = "infeasible constraints: no x meets all of them"
         return NumericalError("qp", given, "ones that can be met are needed", "Look for contradictions")
-    still = np.concatenate([p, a])
-    fall = linprog(q, g, np.zeros(len(h)), still, np.zeros(len(still)), (-1.0, 1.0))
+    still = stacked([p, a])
+    fall = linprog(q, g, np.zeros(len(h)), still, np.zeros(still.shape[0]), (-1.0, 1.0))
     if fall.status == 0 and fall.fun < -NEAR * (1.0 + np.max(np.abs(q), initial=0.0)):
         given = "an objective that falls for ever within the constraints"
         return NumericalError("qp", given, "one with a minimum is needed", "Add constraints, or a term to P")

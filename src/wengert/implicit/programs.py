@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,23 @@ CLOSE = 1e-3
 MOST_ROUNDS = 10
 
 
+def is_sparse(matrix: Any) -> bool:
+    """Tell whether a matrix is sparse, of SciPy or of Tensors."""
+    return hasattr(matrix, "tocsr")
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Return matrices one below the other."""
+    from scipy import sparse
+
+    return sparse.vstack(parts) if any(map(is_sparse, parts)) else np.concatenate(parts)
+
+
 class Program(NamedTuple):
-    """Hold a program of ndarrays: minimise x^T p x / 2 + q^T x where a x = b and g x <= h; p is symmetric."""
+    """Hold a program of arrays: minimise x^T p x / 2 + q^T x where a x = b and g x <= h.
+
+    The matrices may be sparse, all of them; p is symmetric.
+    """
 
     p: Any
     q: Any
@@ -42,10 +58,19 @@ class Polished(NamedTuple):
     is_optimal: bool
 
 
+def sizes_of(x: Any, program: Program) -> Any:
+    """Return the sizes of the terms of each inequality."""
+    return 1.0 + np.abs(program.h) + abs(program.g) @ np.abs(x)
+
+
+def is_near(x: Any, program: Program) -> Any:
+    """Tell which inequalities x meets with equality, or nearly."""
+    return program.h - program.g @ x <= NEAR * sizes_of(x, program)
+
+
 def polish(x: Any, program: Program) -> Polished:
     """Return the solution near x by the conditions of optimality, of which that decides which inequalities count."""
-    sizes = 1.0 + np.abs(program.h) + np.abs(program.g) @ np.abs(x)
-    near = program.h - program.g @ x <= NEAR * sizes
+    sizes, near = sizes_of(x, program), is_near(x, program)
     for _ in range(MOST_ROUNDS):
         multipliers = multipliers_at(x, program, near)
         active = np.zeros(len(program.h), bool)

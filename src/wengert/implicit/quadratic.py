@@ -18,11 +18,20 @@ from wengert.errors import NumericalError, ShapeError, UsageError
 from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.interior_point import solve_by_interior_point
 from wengert.implicit.program_checks import require_convex, require_optimal
-from wengert.implicit.programs import NEAR, Program, polish
+from wengert.implicit.programs import NEAR, Program, is_near, is_sparse, polish
 from wengert.implicit.roots import options_of
 from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives
+from wengert.implicit.sparse_programs import (
+    assemble,
+    elements_of_conditions,
+    in_one_form,
+    polish_sparse,
+    relaxed_elements,
+    require_convex_sparse,
+)
 from wengert.implicit.systems import TOLERANCE
 from wengert.implicit.traced_programs import columns_of_conditions, solve_traced
+from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.support.hints import hint_parameters
 
 PACKAGE = "qpsolvers"
@@ -69,7 +78,9 @@ def qp(
     uncertain there, as who is active, is left to Python. With one they are solved by Python, program by program.
 
     Args:
-        P: of shape (n, n), symmetric and positive semidefinite; its symmetric part is used.
+        P: of shape (n, n), symmetric and positive semidefinite; its symmetric part is used. If P, A or G is a sparse
+            array, of SciPy or of Tensors, all of them are taken so: the system of the conditions is, too, and its
+            factor, and derivatives by a sparse matrix are those by its stored elements.
         q: of shape (n,).
         A: of shape (m, n); None without equations.
         b: of shape (m,).
@@ -77,12 +88,12 @@ def qp(
         h: of shape (p,).
         solver: `solver(P, q, A, b, G, h)` returns x, from ndarrays, of which A and G may have no rows. The name of a
             solver, such as "clarabel", "osqp", "proxqp" or "highs", is one that the package qpsolvers knows. By default
-            an interior point method of ours, for dense programs of up to some hundred numbers.
+            an interior point method of ours.
         relax: the weight of a barrier, for derivatives that change smoothly where constraints become active: what is
             minimised then is the objective minus relax * sum(log(h - G x)), and each multiplier is relax / (h - G x).
         tol: by which part of their terms the conditions of optimality may be missed.
         singular: as for `custom_root`: the conditions are singular where active constraints depend on each other, or
-            where P leaves a direction open.
+            where P leaves a direction open. With sparse matrices that is an error.
 
     Returns:
         x and the multipliers, as named tuple. With them P x + q + A^T equality + G^T inequality is zero.
@@ -103,28 +114,48 @@ def qp(
     array([[ 0.5, -0.5],
            [-0.5,  0.5]])
     """
-    p, *rest = checked_program({"P": P, "q": q, "A": A, "b": b, "G": G, "h": h})
-    data: tuple[Any, ...] = (0.5 * (p + p.T), *rest)
-    if any(type(x) is Tensor for x in data):
-        data = tuple([x if type(x) is Tensor else fixed_copy(x) for x in data])
+    data = constants_once(checked_program({"P": P, "q": q, "A": A, "b": b, "G": G, "h": h}))
     solve, barrier = solver_named(solver), checked_barrier(relax, solver)
+    stored, native = is_sparse(data[0]), solver is None and not is_sparse(data[0])
     options = options_of("qp", "dense", tol, singular)
+    if stored and singular != "raise":
+        needed = "'raise' is needed with sparse matrices, of whose factors there is no smallest solution"
+        raise UsageError("qp", f"singular={singular!r}", needed, "Pass arrays in full")
     place = position_of(*caller())
 
     def find(program: Program) -> tuple[Any, ...]:
         return relaxed(program, barrier) if barrier else polished(solve, program, place)
 
     def find_any(*data: Any) -> tuple[Any, ...]:
-        plain = not any(type(x) is Tensor for x in data)
-        program = Program(*(np.asarray(x, float) if plain else x for x in data))
-        return find(program) if plain or solver is not None else solve_traced(program, find, barrier)
+        if native and any(type(x) is Tensor for x in data):
+            return solve_traced(Program(*data), find, barrier)
+        return find(Program(*(x.astype(float) for x in data)))
 
-    like = (like_solution, NOTES) if solver is not None else (None,)
+    like = (None,) if native else (like_solution, NOTES)
     *found, active = solve_without_derivatives(find_any, data, {}, *like)
-    own = (relaxed_conditions, None, barrier) if barrier else (conditions, columns_of_conditions, active)
-    given = {"jacobian": own[1], "name": "qp", **options}
-    parts = iter(implicit_solution(own[0], parts_with_elements(found), (*data, own[2]), **given))
+    jacobian: Any = None if barrier else columns_of_conditions
+    if stored and not isinstance(data[0], SparseTensor):
+        return QuadraticSolution(*found)
+    if stored:
+        jacobian = relaxed_elements if barrier else elements_of_conditions
+        options["linear_solver"] = assemble(*(data[i]._pattern for i in (0, 2, 4))).pattern
+    given = (relaxed_conditions if barrier else conditions, parts_with_elements(found), (*data, barrier or active))
+    parts = iter(implicit_solution(*given, jacobian=jacobian, name="qp", **options))
     return QuadraticSolution(*(next(parts) if i == 0 or len(x) else x for i, x in enumerate(found)))
+
+
+def constants_once(data: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the data of a program with a symmetric P; constants are the same arrays for all that read them.
+
+    So the solution and its derivatives have one matrix, and one factor.
+    """
+    if any(map(is_sparse, data)):
+        return in_one_form(data)
+    p, *rest = data
+    found = 0.5 * (p + p.T), *rest
+    if not any(type(x) is Tensor for x in found):
+        return found
+    return tuple([x if type(x) is Tensor else fixed_copy(x) for x in found])
 
 
 def fixed_copy(value: Any) -> Any:
@@ -159,14 +190,14 @@ def slope_and_equations(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any) -> t
     """Return the gradient of the Lagrangian, and by how much equations are missed, if there are some."""
     x = found[0]
     slope = p @ x + q
-    if len(g):
+    if g.shape[0]:
         slope = slope + found[-1] @ g
     return (slope + found[1] @ a, a @ x - b) if len(b) else (slope,)
 
 
 def relaxed(program: Program, barrier: float) -> tuple[Any, ...]:
     """Return the point of the central path, and that nothing is active."""
-    require_convex(program)
+    require_convex_sparse(program) if is_sparse(program.p) else require_convex(program)
     x, y, _, z = solve_by_interior_point(program, barrier)
     return x, y, z, np.zeros(z.shape, bool)
 
@@ -182,14 +213,20 @@ def checked_barrier(relax: float, solver: Any) -> float:
     return float(relax)
 
 
-def polished(solve: Callable[..., Any], program: Program, place: Position) -> tuple[Any, ...]:
-    """Return x and the multipliers, and which inequalities are active, of a program that a solver solves."""
-    require_convex(program)
-    x = np.asarray(solve(*program), float)
-    if x.shape != program.q.shape:
-        given = f"a solver that returned shape {x.shape}"
-        raise ShapeError("qp", given, f"{program.q.shape} is needed", "Return x alone")
-    found = polish(x, program)
+def polished(solve: Callable[..., Any] | None, program: Program, place: Position) -> tuple[Any, ...]:
+    """Return x and the multipliers, and which inequalities are active, of a program that a solver solves, or we do."""
+    stored = is_sparse(program.p)
+    require_convex_sparse(program) if stored else require_convex(program)
+    if solve is None:
+        point = solve_by_interior_point(program)
+        x, near = point.x, point.z > point.s
+    else:
+        x = np.asarray(solve(*program), float)
+        if x.shape != program.q.shape:
+            given = f"a solver that returned shape {x.shape}"
+            raise ShapeError("qp", given, f"{program.q.shape} is needed", "Return x alone")
+        near = is_near(x, program)
+    found = polish_sparse(x, near, program) if stored else polish(x, program)
     require_optimal(found, program)
     if weak := np.flatnonzero(~found.active & (found.room <= NEAR)).tolist():
         text = f"qp: rows {weak} of G are active with a multiplier of zero; derivatives are those without them"
@@ -211,18 +248,20 @@ def checked_program(data: dict[str, Any]) -> tuple[Any, ...]:
         count = np.size(data[side])
         wanted[matrix], wanted[side] = (count, n), (count,)
     for name, value in data.items():
-        require_number("qp", name, value)
-        if np.shape(value) != wanted[name]:
-            given = f"{name} of shape {np.shape(value)}"
+        if not is_sparse(value) or name in "qbh":
+            require_number("qp", name, value)
+        shape = value.shape if is_sparse(value) else np.shape(value)
+        if shape != wanted[name]:
+            given = f"{name} of shape {shape}"
             needed = f"{wanted[name]} is needed beside q of shape {np.shape(data['q'])}"
             raise ShapeError("qp", given, needed, "Reshape it")
-    return tuple([x if aval_of(x).dtype.kind == "f" else x * 1.0 for x in data.values()])
+    return tuple([x if is_sparse(x) or aval_of(x).dtype.kind == "f" else x * 1.0 for x in data.values()])
 
 
-def solver_named(solver: Callable[..., Any] | str | None) -> Callable[..., Any]:
-    """Return a solver; by its name one of a package that may be there."""
+def solver_named(solver: Callable[..., Any] | str | None) -> Callable[..., Any] | None:
+    """Return a solver; by its name one of a package that may be there; None for ours."""
     if solver is None:
-        return lambda *data: solve_by_interior_point(Program(*data)).x
+        return None
     if not isinstance(solver, str):
         require_callable("qp", solver, "solver")
         return solver

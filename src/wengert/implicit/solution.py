@@ -37,8 +37,11 @@ from wengert.implicit.matrix_free import (
     products_with,
     solve_by_products,
 )
-from wengert.implicit.systems import TOLERANCE, certified, excess_of
+from wengert.implicit.systems import TOLERANCE, certified, excess_of, excess_of_terms
 from wengert.passes.output_aliasing import copying
+from wengert.primitives.sparse.direct_solves import REGULAR, sparse_solve
+from wengert.primitives.sparse.products import sparse_product
+from wengert.primitives.sparse.storage_pattern import StoragePattern
 from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.traces.calls import StandInGraph, readable, value_below
 from wengert.transforms.forward import push_forward
@@ -66,9 +69,10 @@ class ImplicitSolution(Primitive):
 
     Operands are x, a vector of real numbers that is a constant, and what F reads besides. Parameters: `residual`, the
     graph of F, from and to vectors of n numbers; `jacobian`, the graph of the transpose of its Jacobian from the same
-    operands, or None; `lanes`, a `Lanes` for each batch, from the outermost in; the `name` of what was called, for
-    errors; `tol`, by which x may miss the equations; `singular`, as `custom_root` has it; `linear`, what solves their
-    linear systems: "dense", the name of a method without a matrix, or an `OwnSolver`.
+    operands, of a sparse Jacobian that of its stored elements, or None; `lanes`, a `Lanes` for each batch, from the
+    outermost in; the `name` of what was called, for errors; `tol`, by which x may miss the equations; `singular`, as
+    `custom_root` has it; `linear`, what solves their linear systems: "dense", the pattern of a sparse Jacobian, the
+    name of a method without a matrix, or an `OwnSolver`.
     """
 
     kind = "opaque"
@@ -170,13 +174,25 @@ class Equations(NamedTuple):
 
     def solve(self, residual: Any, right: Any, transposed: bool) -> Any:
         """Solve with the Jacobian by x, or its transpose, if x solves the equations; `residual` is F there."""
+        options = {key: self.params[key] for key in ("name", "singular", "tol")}
+        if isinstance(self.params["linear"], StoragePattern):
+            return self.solve_stored(residual, right, transposed, options)
         if self.params["linear"] != "dense":
             return self.solve_by_products(residual, right, transposed)
-        options = {key: self.params[key] for key in ("name", "singular", "tol")}
         columns = self.columns()
         excess = excess_of(*stop_gradient((residual, columns, self.x)), options["tol"])
         right = apply(certified, right, excess, **options)
         return solution_of(columns, right, excess, not transposed, options)
+
+    def solve_stored(self, residual: Any, right: Any, transposed: bool, options: dict[str, Any]) -> Any:
+        """Solve with sparse factors, which are known by the stored elements of the Jacobian."""
+        graph, pattern = self.params["jacobian"], self.params["linear"]
+        data = evaluate(graph, (self.x, *self.operands[: len(graph.inputs) - 1]))[0]
+        missed, held, x = stop_gradient((residual, data, self.x))
+        terms = apply(sparse_product, np.abs(held), 1 + np.abs(x), pattern=pattern, transposed=False)
+        right = apply(certified, right, excess_of_terms(missed, terms, options["tol"]), **options)
+        own = {"pattern": pattern, "transposed": transposed, "options": REGULAR, "name": options["name"]}
+        return apply(sparse_solve, data, right, **own)
 
     def columns(self) -> Any:
         """Return the transpose of the Jacobian, each row what comes of one direction; made once of plain arrays."""

@@ -261,8 +261,12 @@ def excess_of(residual: Any, columns: Any, solution: Any, tol: float) -> Any:
     first order (W. Oettli and W. Prager, Compatibility of approximate solution of linear equations, 1964). It does not
     depend on the units of equations.
     """
+    return excess_of_terms(residual, (1 + np.abs(solution)) @ np.abs(columns), tol)
+
+
+def excess_of_terms(residual: Any, scale: Any, tol: float) -> Any:
+    """Return the same of equations with terms of these sizes."""
     size = np.abs(residual)
-    scale = (1 + np.abs(solution)) @ np.abs(columns)
     allowed = np.where(scale > 0, tol * scale, 1.0)
     parts = np.where((scale > 0) | (size == 0), size / allowed, np.inf)
     return np.max(parts, initial=0.0)

@@ -18,9 +18,9 @@ from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
 from wengert.implicit.attaching import implicit_solution
+from wengert.implicit.newton_iteration import Limits, Solution, newton, solve_system
 from wengert.implicit.solver_call import solve_without_derivatives
 from wengert.optim import iterations
-from wengert.optim.iterations import Limits, Solution
 from wengert.scipy.optimize._vector_problem import FlatProblem, as_example
 from wengert.support.hints import hint_parameters
 from wengert.transforms.jacobian import jacfwd
@@ -55,7 +55,7 @@ class IterationMethod(NamedTuple):
     most: int
 
 
-NEWTON = IterationMethod("newton", iterations.newton, False, 100)
+NEWTON = IterationMethod("newton", newton, False, 100)
 ITERATION = IterationMethod("iteration", iterations.iterate, True, 10_000)
 
 
@@ -128,7 +128,7 @@ def last_step(residual: Function, x: Any, args: Any, repeats: bool) -> Any:
     if repeats:
         return x + missed
     slope = stop_gradient(jacfwd(lambda v: residual(v, *args))(x))
-    return x - iterations.solve_system(slope, missed)
+    return x - solve_system(slope, missed)
 
 
 def limits_of(name: str, x0: Any, tol: Any, most: Any) -> Limits:

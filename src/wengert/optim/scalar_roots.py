@@ -18,6 +18,7 @@ from wengert.core.diagnostics.argument_checks import (
 )
 from wengert.core.values.aval import aval_of
 from wengert.errors import UsageError
+from wengert.implicit.newton_iteration import Limits, Solution
 from wengert.optim import iterations
 from wengert.optim.equations import (
     CONVERGED,
@@ -29,7 +30,6 @@ from wengert.optim.equations import (
     limits_of,
     solution_of,
 )
-from wengert.optim.iterations import Limits, Solution
 from wengert.scipy.optimize._vector_problem import FlatProblem
 from wengert.support.hints import hint_parameters
 

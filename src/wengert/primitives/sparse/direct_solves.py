@@ -33,6 +33,10 @@ Params = Mapping[str, Any]
 MOST_FACTORS = 8
 MOST_ELEMENTS = 1 << 25
 """How many factors are kept at most, and how many elements these have together, unless one alone has more."""
+SYMMETRIC = (("diag_pivot_thresh", 1e-3), ("permc_spec", "MMD_AT_PLUS_A"))
+"""Options for symmetric matrices: an order for both sides, and pivots from the diagonal where these are not small."""
+REGULAR = (*SYMMETRIC, ("regular", True))
+"""Those by which nearly singular matrices are errors, too."""
 
 
 class KeptFactor(NamedTuple):
@@ -96,12 +100,15 @@ def remember(factor: KeptFactor) -> None:
 
 
 def factorise(name: str, pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any]) -> Any:
-    """Return SuperLU's factor of a matrix, or of what is left of it without a `shift` of its eigenvalues."""
+    """Return SuperLU's factor of a matrix, or of what is left of it without a `shift` of its eigenvalues.
+
+    With `regular` a matrix whose pivots differ by more than numbers tell is singular, too.
+    """
     from scipy.sparse import eye_array
     from scipy.sparse.linalg import splu
 
     others = dict(options)
-    shift = others.pop("shift", None)
+    shift, regular = others.pop("shift", None), others.pop("regular", False)
 
     if data.dtype.char not in "fdFD":
         data = data.astype(np.result_type(data.dtype, np.float64))
@@ -110,7 +117,10 @@ def factorise(name: str, pattern: StoragePattern, options: Any, data: np.ndarray
     if shift is not None:
         matrix = (matrix - shift * eye_array(pattern.shape[0], format="csc", dtype=matrix.dtype)).tocsc()
     try:
-        return splu(matrix, **others)
+        factor = splu(matrix, **others)
+        if regular and is_singular(np.abs(factor.U.diagonal())):
+            raise RuntimeError("singular but for rounding")
+        return factor
     except RuntimeError as error:
         if "singular" not in str(error):
             raise
@@ -121,6 +131,11 @@ def factorise(name: str, pattern: StoragePattern, options: Any, data: np.ndarray
         if shift is not None:
             given, action = f"a matrix with the eigenvalue sigma={shift:g}", "Choose another sigma"
         raise NumericalError(name, given, "one with an inverse is needed", action) from error
+
+
+def is_singular(pivots: np.ndarray[Any, Any]) -> bool:
+    """Tell whether pivots differ by more than numbers tell."""
+    return not np.min(pivots) > np.finfo(pivots.dtype).eps * np.max(pivots)
 
 
 class SystemForm(Form):

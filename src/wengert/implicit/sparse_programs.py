@@ -1,0 +1,203 @@
+"""Quadratic programs with sparse matrices: the same iteration, with factors of the whole system in place of a block.
+
+The conditions of optimality have one sparse Jacobian, [P A^T G^T; A 0 0; G 0 D], whose places do not depend on what is
+active. SuperLU's factor of it, kept by its stored elements (`wengert.primitives.sparse.direct_solves`), polishes the
+solution and solves for all tangents and cotangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.values.tensor import Tensor, is_concrete, raw
+from wengert.errors import GraphError, NumericalError
+from wengert.implicit.program_checks import ROUNDING
+from wengert.implicit.programs import CLOSE, MOST_ROUNDS, NEAR, Polished, Program, sizes_of
+from wengert.primitives.sparse.direct_solves import REGULAR, SYMMETRIC, factor_of
+from wengert.primitives.sparse.sparse_tensor import SparseTensor, sparse_tensor
+from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
+
+SHIFTED = (*SYMMETRIC, ("shift", -1e-8))
+"""The option of the factor where constraints depend on each other, by which they hold as nearly as refinement makes."""
+REFINEMENTS = 3
+WEIGHT = 1e6
+"""How much more equations weigh than P where a direction that they leave free is looked for in which P is negative."""
+
+
+def in_one_form(data: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the data of a program with a symmetric P and all matrices sparse, by rows, each place stored once.
+
+    They are arrays of Tensors, unless all data are plain.
+    """
+    from scipy import sparse
+
+    plain = not any(type(x) is Tensor or isinstance(x, SparseTensor) for x in data)
+    found = list(data)
+    for name, i in (("P", 0), ("A", 2), ("G", 4)):
+        x = found[i]
+        if type(x) is Tensor and not (is_concrete(x) and x._trace is None):
+            needed = "sparse matrices beside each other, or constants, are needed"
+            raise GraphError("qp", f"{name} in full that is traced beside sparse matrices", needed, "Make it sparse")
+        if not isinstance(x, SparseTensor):
+            known = raw(x) if type(x) is Tensor else x
+            x = sparse.csr_array(known, dtype=np.result_type(known.dtype, np.float32))
+            x.sum_duplicates()
+            x = x if plain else sparse_tensor(x)
+        found[i] = x if plain else x.tocsr().sum_duplicates_of()
+    return (found[0] + found[0].T) * 0.5, *found[1:]
+
+
+class Assembly(NamedTuple):
+    """Say where the elements of the Jacobian of the conditions come from.
+
+    Attributes:
+        pattern: where they are stored.
+        sources: their places among those of P, A, G, G again, and the diagonal, beside each other.
+        rows: of each element of G its row.
+    """
+
+    pattern: StoragePattern
+    sources: Any
+    rows: Any
+
+    def elements(self, p: Any, a: Any, g: Any, columns: Any, rows: Any, diagonal: Any) -> Any:
+        """Return the stored elements, with the columns that G^T has and the rows of G multiplied, and D."""
+        parts = [p, a, g * columns[self.rows], g * rows[self.rows], diagonal]
+        some = [part for part in parts if 0 not in part.shape]
+        return np.concatenate(some)[self.sources] if some else np.zeros(0)
+
+
+def assemble(p: StoragePattern, a: StoragePattern, g: StoragePattern) -> Assembly:
+    """Return the places of the Jacobian of the conditions of programs with matrices of these patterns."""
+
+    def make() -> Assembly:
+        from scipy import sparse
+
+        sizes = np.cumsum([1, p.size, a.size, g.size, g.size])  # zeros are no places
+        numbers = [
+            part.matrix(np.arange(first, first + part.size))
+            for part, first in zip((p, a, g, g), sizes[:4], strict=True)
+        ]
+        m, r = a.shape[0], g.shape[0]
+        own = sparse.diags_array(np.arange(sizes[4], sizes[4] + r), dtype=int)
+        none = sparse.coo_array((m, m), dtype=int)
+        blocks = [[numbers[0], numbers[1].T, numbers[2].T], [numbers[1], none, None], [numbers[3], None, own]]
+        whole = sparse.block_array(blocks, format="csc")
+        return Assembly(pattern_of(whole), whole.data - 1, g.coordinates[0])
+
+    found: Assembly = p.derive(("conditions", a, g), make)
+    return found
+
+
+def elements_of_conditions(_found: Any, p: Any, _q: Any, a: Any, _b: Any, g: Any, _h: Any, active: Any) -> Any:
+    """Return the stored elements of the Jacobian of the conditions by x and the multipliers."""
+    held = np.where(active, 1.0, 0.0)
+    return assemble(p._pattern, a._pattern, g._pattern).elements(p.data, a.data, g.data, held, held, 1.0 - held)
+
+
+def relaxed_elements(found: Any, p: Any, _q: Any, a: Any, _b: Any, g: Any, h: Any, _barrier: Any) -> Any:
+    """Return the same of the central path: there z (h - G x) is given."""
+    x, z, ones = found[0], found[-1] if len(h) else np.zeros(0), np.ones(len(h))
+    whole = assemble(p._pattern, a._pattern, g._pattern)
+    return whole.elements(p.data, a.data, g.data, ones, -z, h - g @ x)
+
+
+# Of numbers
+
+
+def solver_of_system(program: Program, weights: Any, regular: float) -> Callable[[Any], Any]:
+    """Return what solves the conditions without inequalities, which the objective weighs instead."""
+    from scipy import sparse
+    from scipy.sparse.linalg import splu
+
+    p, _, a, _, g, _ = program
+    n, m = a.shape[1], a.shape[0]
+    size = regular * (1.0 + (np.max(np.abs(p.data)) if p.nnz else 0.0))
+    blocks = [[p + size * sparse.eye_array(n), a.T, g.T], [a, -size * sparse.eye_array(m), None]]
+    whole = sparse.block_array([*blocks, [g, None, -sparse.diags_array(1.0 / weights)]], format="csc")
+    try:
+        factor = splu(whole, **dict(SYMMETRIC))
+    except RuntimeError:  # singular: the iteration ends without a solution
+        return lambda right: np.full(right.shape, np.nan)
+    rest = np.zeros(len(weights))
+
+    def solve(right: Any) -> Any:
+        whole_right = np.concatenate([right, rest])
+        found = factor.solve(whole_right)
+        return (found + factor.solve(whole_right - whole @ found))[: n + m]
+
+    return solve
+
+
+def polish_sparse(x: Any, active: Any, program: Program) -> Polished:
+    """Return the solution near x by the conditions of optimality; what is active follows from it, and it from that."""
+    n, m = len(program.q), len(program.b)
+    sizes = sizes_of(x, program)
+    for _ in range(MOST_ROUNDS):
+        exact, equality, inequality = divided(solve_active(active, program), n, m)
+        room = (program.h - program.g @ exact) / sizes
+        largest = 1.0 + np.max(np.abs(np.concatenate([equality, inequality])), initial=0.0)
+        after = np.where(active, inequality > NEAR * largest, room < -NEAR * NEAR)
+        if np.array_equal(after, active):
+            break
+        active = after
+    near = bool(np.all(np.abs(exact - x) <= CLOSE * (1.0 + np.max(np.abs(x), initial=0.0))))
+    is_optimal = near and bool(np.all(room >= -NEAR)) and bool(np.all(inequality[active] >= 0.0))
+    return Polished(exact, equality, inequality, active, room, is_optimal)
+
+
+def divided(whole: Any, n: int, m: int) -> tuple[Any, Any, Any]:
+    """Return x and the multipliers of equations and inequalities."""
+    return whole[:n], whole[n : n + m], whole[n + m :]
+
+
+def solve_active(active: Any, program: Program) -> Any:
+    """Return x and the multipliers by the factor that derivatives use."""
+    p, q, a, b, g, h = program
+    patterns = [pattern_of(matrix) for matrix in (p, a, g)]
+    held = np.where(active, 1.0, 0.0)
+    whole = assemble(*patterns)
+    data = whole.elements(p.data, a.data, g.data, held, held, 1.0 - held)
+    matrix, right = whole.pattern.matrix(data), np.concatenate([-q, b, held * h])
+    try:
+        factor = factor_of("qp", whole.pattern, REGULAR, data).factor
+    except NumericalError:  # there are solutions, of which derivatives know no more
+        factor = factor_of("qp", whole.pattern, SHIFTED, data).factor
+    found = np.zeros(len(right))
+    for _ in range(REFINEMENTS):
+        found = found + factor.solve(right - matrix @ found)
+    return found
+
+
+def require_convex_sparse(program: Program) -> None:
+    """Raise a NumericalError where P has a negative eigenvalue along which the equations let x go.
+
+    P + w A^T A is positive definite for large w exactly where P is along these (G. Debreu, Definite and semidefinite
+    quadratic forms, Econometrica, 1952).
+    """
+    p, a = program.p, program.a
+    largest = float(np.max(np.abs(p.data))) if p.nnz else 0.0
+    if not np.all(np.isfinite(p.data)) or not largest or is_positive(p, largest):
+        return
+    slope = float(np.max(np.abs(a.data))) if a.nnz else 0.0
+    if not slope or not is_positive(p + (WEIGHT * largest / slope**2) * (a.T @ a), WEIGHT * largest):
+        given = "P with a negative eigenvalue along a direction that A leaves free"
+        needed = "a positive semidefinite one is needed there: what is stationary is no minimum"
+        raise NumericalError("qp", given, needed, "Look at the sign of P, or add a multiple of the identity")
+
+
+def is_positive(matrix: Any, size: float) -> bool:
+    """Tell whether a symmetric matrix is positive semidefinite but for rounding, by elimination without exchanges."""
+    from scipy import sparse
+    from scipy.sparse.linalg import splu
+
+    shifted = matrix + ROUNDING * size * matrix.shape[0] * sparse.eye_array(matrix.shape[0])
+    options = {"SymmetricMode": True}
+    try:
+        factor = splu(shifted.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    except RuntimeError:
+        return False
+    return bool(np.all(factor.U.diagonal() > 0.0)) and np.array_equal(factor.perm_r, factor.perm_c)
