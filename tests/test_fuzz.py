@@ -1,5 +1,6 @@
 """Random programs of fixed seeds, in every mode; `python -m tools.fuzz` runs any number of others."""
 
+import numpy as np
 import pytest
 
 from tests.cases import OPTIONS
@@ -7,6 +8,7 @@ from tools.fuzz.command import examined
 from tools.fuzz.lane_modes import LANE_MODES
 from tools.fuzz.modes import MODES
 from tools.fuzz.statements import FEATURES
+from tools.fuzz_solvers import SOLVERS, failures, made
 from wengert.lowering.rules import contractions
 from wengert.support.machine import MACHINE
 
@@ -52,3 +54,9 @@ def test_batches_of_batches_agree_with_loops_over_calls(chunk):
     reports = [examined(i, 8, FEATURES, modes, shrink=True, name="lanes") for i in numbers]
     failures = [report.failure for report in reports if report.failure]
     assert not failures, "\n\n".join(failures)
+
+
+def test_solvers_agree_with_all_steps_of_an_iteration_and_errors_leave_nothing_behind():
+    for index in range(len(SOLVERS)):
+        problem = made(index, seed=1)
+        assert not list(failures(problem, ["forward over reverse"], np.random.default_rng(index))), problem
