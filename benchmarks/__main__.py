@@ -53,7 +53,7 @@ COMPARED: dict[str, Sequence[str]] = {
     "operations": ("numpy",),
     "programs": ("jax-jit",),
     "solvers": ("optimistix", "scipy"),
-    "implicit": ("wengert-parts", "wengert-forward", "wengert-written", "qpth"),
+    "implicit": ("wengert-parts", "wengert-forward", "wengert-written", "qpth", "proxqp"),
     "sparse": ("asdex", "scipy"),
     "equations": ("diffrax", "scipy"),
     "sparse-values": ("scipy", "jax-jit"),

@@ -25,6 +25,8 @@ UNKNOWN_NUMBERS = 1_000_000
 """Of systems that are solved without a matrix."""
 ROUNDS = 1_000
 """Of a loop with a rule."""
+BATCH = 128
+"""Quadratic programs at once."""
 
 
 def weights(size: int) -> np.ndarray[Any, Any]:
@@ -131,14 +133,19 @@ def loop_with_rule(library: str) -> Callable[[], Any] | None:
     return lambda: gradient(np.linspace(0.1, 1.0, 10))
 
 
+def program_of(size: int) -> list[np.ndarray[Any, Any]]:
+    """Return P, q, G and h of a quadratic program."""
+    random = np.random.default_rng(1)
+    root, g = random.normal(size=(2, size, size))
+    return [root @ root.T / size + np.eye(size), random.normal(size=size) * 3, g, random.uniform(0.1, 1.0, size)]
+
+
 def quadratic(library: str, size: int) -> Callable[[], Any] | None:
     """Return what solves a quadratic program and differentiates its solution, or solves it alone."""
     import wengert as wg
     from wengert import implicit
 
-    random = np.random.default_rng(1)
-    root, g = random.normal(size=(2, size, size))
-    p, q, h = root @ root.T / size + np.eye(size), random.normal(size=size) * 3, random.uniform(0.1, 1.0, size)
+    p, q, g, h = program_of(size)
 
     def total(q: Any) -> Any:
         return np.sum(np.sin(implicit.qp(p, q, G=g, h=h).x))
@@ -151,7 +158,62 @@ def quadratic(library: str, size: int) -> Callable[[], Any] | None:
         return lambda: solution(q)
     if library == "qpth" and importlib.util.find_spec("qpth") is not None:
         return of_qpth(p, q, g, h)
+    if library == "proxqp" and importlib.util.find_spec("proxsuite") is not None:
+        return of_proxqp(p, q, g, h)
     return None
+
+
+def batch_of_programs(library: str, size: int) -> Callable[[], Any] | None:
+    """Return what differentiates the solutions of many quadratic programs."""
+    import wengert as wg
+    from wengert import implicit
+
+    p, q, g, h = program_of(size)
+    many = q + 0.1 * np.random.default_rng(3).normal(size=(BATCH, size))
+    if library == "wengert":
+        gradient: Any = wg.jit(wg.vmap(wg.grad(lambda q: np.sum(np.sin(implicit.qp(p, q, G=g, h=h).x)))), native=True)
+        return lambda: gradient(many)
+    return None
+
+
+def sparse_program(library: str, size: int) -> Program | None:
+    """Return what solves a program of an obstacle below a chain, or solves it and then pulls a cotangent back."""
+    from scipy import sparse
+
+    import wengert as wg
+    from wengert import implicit
+
+    ends = [np.full(size, 2.01), -np.ones(size - 1), -np.ones(size - 1)]
+    p, g = sparse.diags_array(ends, offsets=[0, 1, -1], format="csr"), -sparse.eye_array(size, format="csr")
+    q, h = np.sin(np.arange(size) / size * 20), np.full(size, 0.1)
+
+    def run() -> dict[str, float]:
+        found, pullback = wg.vjp(lambda p, q: implicit.qp(p, q, G=g, h=h).x, p, q)
+        start = time.process_time()
+        pullback(found)
+        return {"": time.process_time() - start}
+
+    if library == "wengert-forward":
+        return timed(lambda: implicit.qp(p, q, G=g, h=h), time.process_time)
+    return run if library == "wengert" else None
+
+
+def of_proxqp(p: Any, q: Any, g: Any, h: Any) -> Callable[[], Any]:
+    """Return the same by ProxQP."""
+    proxqp: Any = importlib.import_module("proxsuite").proxqp
+    n = len(q)
+    program = proxqp.dense.QP(n, 0, n)
+    program.settings.eps_abs, program.settings.eps_rel = 1e-9, 0.0
+    program.settings.initial_guess = proxqp.InitialGuess.NO_INITIAL_GUESS
+    program.init(p, q, np.zeros((0, n)), np.zeros(0), g, np.full(n, -1e30), h)
+    slopes = np.zeros(2 * n)
+
+    def run() -> Any:
+        program.solve()
+        slopes[:n] = np.cos(program.results.x)
+        proxqp.dense.compute_backward(program, slopes, 1e-9, 1e-9, 1e-9)
+
+    return run
 
 
 def of_qpth(*arrays: Any) -> Callable[[], Any]:
@@ -176,8 +238,12 @@ def cases(_threads: int) -> Iterator[Case]:
         name = f"adjoint of {method}, {UNKNOWN_NUMBERS} unknown numbers"
         yield Case(name, 1, partial(adjoint, method=method))
     yield case_of(f"loop of {ROUNDS} rounds with a rule, and its gradient", loop_with_rule)
-    for size in (10, 100):
+    for size in (10, 100, 1_000):
         yield case_of(f"quadratic program of {size} numbers, with gradient", partial(quadratic, size=size))
+    for size in (10, 100):
+        name = f"gradients of {BATCH} quadratic programs of {size} numbers"
+        yield case_of(name, partial(batch_of_programs, size=size))
+    yield Case("pullback of a sparse program of 10000 numbers", 1, partial(sparse_program, size=10_000))
 
 
 def case_of(name: str, maker: Callable[[str], Callable[[], Any] | None]) -> Case:

@@ -86,17 +86,23 @@ def polish(x: Any, program: Program) -> Polished:
 
 def multipliers_at(x: Any, program: Program, near: Any) -> Any:
     """Return the multipliers of the equations and of inequalities that x meets with equality, these not negative."""
+    slopes = np.concatenate([program.a, program.g[near]]).T
+    lowest = np.zeros(slopes.shape[1])
+    lowest[: len(program.b)] = -np.inf
+    return multipliers_within(slopes, -(program.p @ x + program.q), (lowest, np.inf))
+
+
+def multipliers_within(columns: Any, slope: Any, bounds: tuple[Any, Any], **options: Any) -> Any:
+    """Return the multipliers within bounds with which columns add up to a slope as nearly as can be."""
     from scipy.optimize import lsq_linear
 
-    count, slope = len(program.b), -(program.p @ x + program.q)
-    slopes = np.concatenate([program.a, program.g[near]]).T
-    if not slopes.size:
-        return np.zeros(slopes.shape[1])
-    found = np.linalg.lstsq(slopes, slope, rcond=None)[0]
-    if np.all(found[count:] >= 0):
-        return found
-    lowest = np.concatenate([np.full(count, -np.inf), np.zeros(slopes.shape[1] - count)])
-    return lsq_linear(slopes, slope, (lowest, np.inf), tol=1e-14).x
+    if not columns.size:
+        return np.zeros(columns.shape[1])
+    if columns.shape[1] <= columns.shape[0]:  # else there are many, of which the shortest one has no zeros
+        found = np.linalg.lstsq(columns, slope, rcond=None)[0]
+        if np.all((found >= bounds[0]) & (found <= bounds[1])):
+            return found
+    return lsq_linear(columns, slope, bounds, **(options or {"tol": 1e-14})).x
 
 
 def solve_active(x: Any, active: Any, program: Program) -> tuple[Any, Any, Any]:

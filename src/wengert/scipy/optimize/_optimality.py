@@ -16,6 +16,7 @@ import numpy as np
 
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.errors import NumericalError
+from wengert.implicit.programs import multipliers_within
 
 NEAR = 1e-4
 """How near to a limit, relative to it, solvers that approach it from inside leave what is active."""
@@ -130,18 +131,12 @@ def normals_of(what: str, values: Any, slopes: Any, sides: Sides) -> list[Normal
 
 def multipliers_of(normals: Sequence[Normal], gradient: Any) -> Any:
     """Return the multipliers, of the signs they have, with which normals add up to the gradient as nearly as can be."""
-    from scipy.optimize import lsq_linear
-
     if not normals:
         return np.zeros(0)
     columns = np.stack([n.gradient for n in normals], axis=1)
     lower = np.array([0.0 if n.sign > 0 else -np.inf for n in normals])
     upper = np.array([0.0 if n.sign < 0 else np.inf for n in normals])
-    if columns.shape[1] <= columns.shape[0]:
-        found = np.linalg.lstsq(columns, gradient)[0]
-        if np.all((found >= lower) & (found <= upper)):
-            return found
-    return lsq_linear(columns, gradient, (lower, upper), method="bvls").x
+    return multipliers_within(columns, gradient, (lower, upper), method="bvls")
 
 
 def warn_of_weak(name: str, weak: Sequence[Normal]) -> None:
