@@ -67,8 +67,12 @@ PROBLEMS: dict[str, Callable[[Any], Problem]] = {
 """Problems by the namespace of arrays."""
 
 
+UNJITTED = ("Jacobian", "lanes")
+"""What is asked for outside of `wengert.jit`, of diffrax jitted: a Jacobian by parameters, gradients in 100 lanes."""
+
+
 def derivative(library: str, name: str, what: str) -> Run | None:
-    """Return what computes the end of a problem, its gradient by parameters, or its change with them, in a library."""
+    """Return what computes the end of a problem, or some derivative of it by parameters, in a library."""
     if library == "wengert":
         return by_wengert(PROBLEMS[name](np), what)
     if library == "diffrax":
@@ -90,6 +94,11 @@ def by_wengert(problem: Problem, what: str) -> Run:
         run: Any = wg.jit(wg.grad(lambda p: np.sum(end(p)[:2])), native=True)
     elif what == "forward":
         run = wg.jit(lambda p: wg.jvp(end, (p,), (p,)), native=True)
+    elif what == "Jacobian":
+        run = wg.jacobian(end)
+    elif what == "lanes":
+        each, lanes = wg.vmap(wg.grad(lambda p: np.sum(end(p)[:2]))), p * np.linspace(0.9, 1.1, 100)[:, None]
+        return lambda: each(lanes)
     else:
         run = wg.jit(end, native=True)
     return lambda: run(p)
@@ -125,6 +134,12 @@ def by_diffrax(problem: Problem, what: str) -> Run:
         run = jax.jit(jax.grad(lambda p: numpy.sum(end(p)[:2])))
     elif what == "forward":
         run = jax.jit(lambda p: jax.jvp(end, (p,), (p,)))
+    elif what == "Jacobian":
+        run = jax.jit(jax.jacobian(end))
+    elif what == "lanes":
+        each = jax.jit(jax.vmap(jax.grad(lambda p: numpy.sum(end(p)[:2]))))
+        lanes = p * numpy.linspace(0.9, 1.1, 100)[:, None]
+        return lambda: jax.block_until_ready(each(lanes))
     else:
         run = jax.jit(end)
     return lambda: jax.block_until_ready(run(p))
@@ -147,7 +162,7 @@ def whole_call(library: str, method: str) -> Run | None:
 def cases(_threads: int) -> Iterator[Case]:
     """Yield values and derivatives of problems, then whole calls."""
     for name in PROBLEMS:
-        for what in ("value", "gradient", "forward"):
+        for what in ("value", "gradient", "forward", *UNJITTED):
 
             def program(library: str, name: str = name, what: str = what) -> Program | None:
                 found = derivative(library, name, what)

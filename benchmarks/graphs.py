@@ -19,7 +19,7 @@ from benchmarks.graph_list import EXAMPLES, Example
 from benchmarks.measure import Case, timed
 from wengert.core.graph.graph import Graph
 from wengert.passes.gradient_split import cut
-from wengert.transforms.traced_form import joint_graph
+from wengert.transforms.form_graphs import joint_graph
 from wengert.transforms.tracing import trace
 
 __all__ = ["cases", "gradient", "residual_bytes", "second"]

@@ -480,6 +480,14 @@ def test_steps_of_one_size_have_their_order(method, order):
     np.testing.assert_allclose(np.log2(errors[0] / errors[1]), order, atol=0.1)
 
 
+def test_verlets_order_holds_for_slopes_that_depend_on_both_halves():
+    slope = lambda t, y: [y[1] + 0.1 * y[0], np.cos(t) - y[0] - 0.5 * y[1] ** 3]
+    exact = solve_ivp(slope, (0.0, 2.0), [1.0, 0.5], "DOP853", [2.0], rtol=1e-12, atol=1e-12).y
+    ends = [solve_ivp(slope, (0.0, 2.0), [1.0, 0.5], "Verlet", [2.0], step=step).y for step in (0.05, 0.025)]
+    errors = np.array([np.abs(y - exact) for y in ends])
+    np.testing.assert_allclose(np.log2(errors[0] / errors[1]), 2, atol=0.2)
+
+
 def test_odeint_returns_what_scipy_returns():
     times = [0.0, 1.0, 1.0, 3.0]
     early, options = (lambda y, t, p: lotka(t, y, p)), {"args": (RATES,), "full_output": True}

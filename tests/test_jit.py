@@ -18,7 +18,7 @@ from wengert.core.graph.graph import evaluate
 from wengert.core.values.frozen import READERS
 from wengert.passes.gradient_split import cut
 from wengert.transforms import traced_form
-from wengert.transforms.traced_form import joint_graph
+from wengert.transforms.form_graphs import joint_graph
 
 
 def steps(x: Any) -> Any:

@@ -780,6 +780,28 @@ def test_batches_of_lanes_are_a_loop_in_a_graph() -> None:
     assert equations(10).count("sin") == 1  # the last two
 
 
+@pytest.mark.parametrize("lanes", [4, 5])
+def test_batches_in_a_graph_may_write_to_what_lanes_share(lanes: int) -> None:
+    def scaled(p: Any, x: Any) -> Any:
+        p[0] = p[0] * 3.0
+        x[1] = p[0] * x[0]
+        return p * x
+
+    def program(p: Any, x: Any) -> Any:
+        return wg.vmap(scaled, in_axes=(None, 0), batch_size=2)(p, x), p * 1.0
+
+    def total(p: Any, x: Any) -> Any:
+        return sum(np.sum(y**2) for y in program(p, x))
+
+    p, x = np.array([1.0, 2.0, 3.0]), np.arange(3.0 * lanes).reshape(lanes, 3)
+    rows = np.stack([3.0 * x[:, 0], 6.0 * x[:, 0], 3.0 * x[:, 2]], axis=1)
+    for found in (program(p.copy(), x), wg.jit(program)(p, x)):
+        np.testing.assert_array_equal(found[0], rows)
+        np.testing.assert_array_equal(found[1], [3.0, 2.0, 3.0])
+    for ours, theirs in zip(wg.jit(wg.grad(total, (0, 1)))(p, x), wg.grad(total, (0, 1))(p, x), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-14)
+
+
 def test_only_a_batch_of_lanes_is_computed_at_once() -> None:
     sizes = []
 

@@ -367,7 +367,7 @@ class LoopPrimitive(Structured):
             return [position - 1 if reverse else position + 1, *found]
 
         limit = given.limit[0]
-        most = np.max(limit)
+        most = np.max(limit) if size else np.int64(0)
         body = batched_graph(
             step,
             size,

@@ -54,8 +54,9 @@ from wengert.transforms.boundary import (
     reject_static_donations,
     static_arguments,
 )
+from wengert.transforms.form_graphs import raise_in_order
 from wengert.transforms.result_checks import require_arrays
-from wengert.transforms.traced_form import TracedForm, call_form, raise_in_order
+from wengert.transforms.traced_form import TracedForm, call_form
 from wengert.transforms.tracing import trace_converting
 
 if TYPE_CHECKING:

@@ -4,46 +4,57 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import compress
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from wengert.control.subgraphs import dependent_outputs, keep_places
+from wengert.control.call import CallPrimitive
+from wengert.control.subgraphs import (
+    batched_graph,
+    dependent_outputs,
+    forward_graph,
+    keep_places,
+    scatter_parts,
+    select_flagged,
+)
 from wengert.core.diagnostics.source_positions import Position, caller
-from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.graph.graph import Graph, evaluate, fitting
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.views import current, with_views_resolved
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.values.aval import Aval, aval_of, is_differentiable, is_number
+from wengert.core.values.active_lanes import ACTIVE
+from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable, is_number
 from wengert.core.values.bounded_cache import Recent
-from wengert.core.values.recording import budget_of, has_ended, settings
-from wengert.core.values.tensor import Tensor, make_tensor, unwrap_plain
+from wengert.core.values.dispatch import innermost
+from wengert.core.values.recording import budget_for_each, budget_of, has_ended, settings
+from wengert.core.values.tensor import Tensor, is_staged, make_tensor, unwrap_plain
 from wengert.native.entry import Entry
 from wengert.native.kinds import Beside, ContainerKind, Kind, SameKind, kind_like, kind_of
-from wengert.passes.dead_code import eliminate_dead, must_run
+from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.gradient_split import cut
 from wengert.passes.output_aliasing import with_packed_results
 from wengert.support import config
 from wengert.support.cached import cached
 from wengert.support.fork_safety import UNSTOPPED
+from wengert.traces.batch import Batch
+from wengert.traces.calls import lane_number
+from wengert.traces.dual import Dual
 from wengert.traces.grad_modes import recording
+from wengert.traces.jet import Jet
 from wengert.traces.nodes import new_node
-from wengert.traces.staging import Staging
 from wengert.traces.tape import Tape
-from wengert.transforms.boundary import Narrowed
-from wengert.transforms.recorded_call import Recording
-from wengert.transforms.tracing import as_function, trace_function
+from wengert.transforms.form_graphs import holds_loops, joint_graph, with_distinct_outputs
+from wengert.transforms.tracing import as_function
 
 if TYPE_CHECKING:
     from wengert.compile.executable import GraphFunction
 
 Run = Callable[..., tuple[Any, ...]]
 MOST_PARTITIONS = 16
-"""For how many choices of inputs with gradients a form keeps the halves of its calls."""
+"""For how many choices of inputs with gradients a form keeps the halves of its calls, and how many derived forms."""
 
 
 class TracedForm:
@@ -83,7 +94,8 @@ class TracedForm:
         self.structure = structure
         self.captured = tuple(captured)
         self.donated = tuple(donated)
-        self.partitions: Recent[tuple[tuple[bool, ...], bool], GradientHalves] = Recent(MOST_PARTITIONS)
+        self.partitions: Recent[tuple[tuple[bool, ...], bool, int], GradientHalves] = Recent(MOST_PARTITIONS)
+        self.derivations: Recent[tuple[Any, ...], Derivation] = Recent(MOST_PARTITIONS)
 
     @cached
     def native(self) -> GraphFunction | None:
@@ -107,24 +119,64 @@ class TracedForm:
             not has_ended(x._trace) and aval_of(x) == v.aval for x, v in zip(self.captured, variables, strict=True)
         )
 
-    def partition(self, wanted: tuple[bool, ...], masked: bool = False) -> GradientHalves:
-        """Return the joint graph of gradients for some inputs, and its two halves; made once.
+    @cached
+    def repeats(self) -> bool:
+        """Whether there are loops in the graph, in whose rounds Python would call NumPy, for whatever is derived."""
+        return holds_loops(self.graph)
 
-        With `masked` those for sweeps that have passed a mask.
+    @cached
+    def call(self) -> FormCall:
+        """The operation that calls of the form are, where traces carry more than values through them."""
+        return FormCall(self)
+
+    def derived(self, key: tuple[Any, ...], make: Callable[[], tuple[Graph, list[bool]]]) -> Derivation:
+        """Return the form of a graph that is made of this one, once for each key.
+
+        Args:
+            key: how it is made.
+            make: makes it, and tells which results have lanes, or what moves with them. Those of the graph that are
+                not results of this one share no memory with others.
         """
-        found = self.partitions.get((wanted, masked))
+        found = self.derivations.get(key)
         if found is None:
             with budget_of(*self.budget):
+                graph, flags = make()
+            form = TracedForm(self.name, graph, None, (), (), self.wish)
+            apart = range(len(self.graph.outputs), len(graph.outputs))
+            form.merged = frozenset([*self.merged, *[output for _, output in self.donated], *apart])
+            form.budget = self.budget
+            found = self.derivations[key] = Derivation(form, flags)
+        return found
+
+    def partition(self, wanted: tuple[bool, ...], masked: bool = False, lanes: int = 1) -> GradientHalves:
+        """Return the joint graph of gradients for some inputs, and its two halves; made once.
+
+        With `masked` those for sweeps that have passed a mask. Each of some lanes has its share of the byte budget.
+        """
+        found = self.partitions.get((wanted, masked, lanes))
+        if found is None:
+            with budget_of(*self.budget), budget_for_each(lanes):
                 joint, masks, reached = joint_graph(self.graph, wanted, masked)
             values = len(self.graph.inputs)
             halves = cut(joint, values, len(self.graph.outputs), at_hand=[True] * values)
             forward, places = with_distinct_outputs(halves.forward)
             functions = function_of(forward, self.wish), function_of(halves.backward, self.wish)
             moving = dependent_outputs(self.graph, wanted, smooth=False)
-            call = GraphCall(self, wanted, moving, masked, masks)
-            found = GradientHalves(joint, halves.read, *functions, places, moving, reached, call)
-            self.partitions[wanted, masked] = found
+            call = GraphCall(self, wanted, moving, masked, masks, lanes)
+            ragged = [x.shape.count(UNKNOWN) > 1 for x in forward.outputs if type(x) is Variable]
+            is_ragged = any(ragged) and config.NATIVE and self.wish is not False
+            found = GradientHalves(joint, halves.read, *functions, places, moving, reached, call, is_ragged)
+            self.partitions[wanted, masked, lanes] = found
         return found
+
+    def gradient(self, wanted: tuple[bool, ...], masked: bool, lanes: int) -> TracedForm:
+        """Return the form from inputs and cotangents to cotangents of the wanted inputs."""
+
+        def make() -> tuple[Graph, list[bool]]:
+            joint = self.partition(wanted, masked, lanes).joint
+            return eliminate_dead(Graph(joint.inputs, joint.equations, joint.outputs[len(self.graph.outputs) :])), []
+
+        return self.derived(("gradient", wanted, masked, lanes), make).form
 
     def apart(self, results: Sequence[Any]) -> Sequence[Any]:
         """Return results with copies of the arrays that are one only since equal equations were merged."""
@@ -151,6 +203,13 @@ class TracedForm:
             self.native.offer(entry, arguments, names, functools.partial(kind_like, result), beside)
 
 
+class Derivation(NamedTuple):
+    """Hold a form that was made of another, and which of its results have lanes, or what moves with them."""
+
+    form: TracedForm
+    flags: list[bool]
+
+
 def plain_kind(tensor: Tensor) -> Kind | None:
     """Return the kind of plain Tensors with arrays like that of one."""
     kind = kind_of(tensor._value)
@@ -169,6 +228,7 @@ class GradientHalves(NamedTuple):
         moving: which outputs are computed of the wanted inputs; the others are constants.
         reached: the positions of the wanted inputs that have a gradient; nothing is sent back to the others.
         call: what is recorded.
+        is_ragged: whether rows of rows would be handed from half to half, which no native program does.
     """
 
     joint: Graph
@@ -179,6 +239,7 @@ class GradientHalves(NamedTuple):
     moving: Sequence[bool]
     reached: frozenset[int]
     call: GraphCall
+    is_ragged: bool
 
     def run(self, operands: Sequence[Any]) -> list[Any]:
         """Return what the forward half gives for arrays and numbers: the outputs, then the residuals."""
@@ -206,58 +267,22 @@ def function_of(graph: Graph, wish: bool | None) -> Run:
     return native_function(graph, wish) or make_evaluation(graph)
 
 
-def with_distinct_outputs(graph: Graph) -> tuple[Graph, tuple[int, ...]]:
-    """Return a graph without the outputs that are there twice, and where each output is among its outputs."""
-    known: dict[Variable, int] = {}
-    outputs: list[Any] = []
-    places = []
-    for x in graph.outputs:
-        place = known.setdefault(x, len(outputs)) if type(x) is Variable else len(outputs)
-        if place == len(outputs):
-            outputs.append(x)
-        places.append(place)
-    return Graph(graph.inputs, graph.equations, outputs), tuple(places)
-
-
-def joint_graph(graph: Graph, wanted: Sequence[bool], masked: bool = False) -> tuple[Graph, bool, frozenset[int]]:
-    """Return the graph from inputs and cotangents of the float outputs to outputs and cotangents of wanted inputs.
-
-    And whether its sweep passes a mask, and to which inputs it comes. With `masked` one has been passed before it
-    begins.
-    """
-    chosen = [i for i, want in enumerate(wanted) if want]
-    floats = [i for i, x in enumerate(graph.outputs) if is_differentiable(aval_of(x).dtype)]
-    count = len(graph.inputs)
-
-    def joint(*values: Any) -> Any:
-        inputs, cts = values[:count], values[count:]
-        function = Narrowed(as_function(graph), inputs, chosen)
-        run = Recording("jit", function, [inputs[i] for i in chosen], {}, range(len(chosen)), False)
-        given = dict(zip(floats, cts, strict=True))
-        seeds = [given.get(i) for i in range(len(graph.outputs))]
-        results = (*run.values(), *run.swept(seeds, retain=False, masked=masked))
-        masks.append(run.masks)
-        reached.append(frozenset(compress(chosen, run.reached)))
-        return results
-
-    avals = [v.aval for v in graph.inputs] + [aval_of(graph.outputs[i]).firm for i in floats]
-    masks: list[bool] = []
-    reached: list[frozenset[int]] = []
-    both = trace_function(joint, "jit", avals, lambda xs: (xs, {})).graph
-    return both, masks[-1], reached[-1]
-
-
 class GraphCall(Primitive):
-    """Be calls of a traced function with gradients for some inputs; the vjp runs the backward half on the residuals."""
+    """Be calls of a traced function with gradients for some inputs; the vjp runs the backward half on the residuals.
+
+    Where these are rows of rows, or something is a Tensor, as in lanes or if the sweep itself is differentiated, the
+    vjp calls the form of the gradient, which makes them again.
+    """
 
     kind = "opaque"
     firm = False
 
     def __init__(
-        self, form: TracedForm, wanted: tuple[bool, ...], moving: Sequence[bool], masked: bool, masks: bool
+        self, form: TracedForm, wanted: tuple[bool, ...], moving: Sequence[bool], masked: bool, masks: bool, lanes: int
     ) -> None:
         super().__init__(form.name, as_function(form.graph))
         self.traced = form
+        self.lanes = lanes
         self.wanted = wanted
         self.moving = moving
         self.masked = masked
@@ -272,11 +297,11 @@ class GraphCall(Primitive):
         cts = ct if type(ct) is list else [ct]
         if not self.masked and self.hides(cts):
             return self.guarded.vjp(ct, out, operands, avals, params)
-        halves = self.traced.partition(self.wanted, self.masked)
         given = [self.complete(cts[i], i) for i in self.floats]
         if out is None or any(type(x) is Tensor for x in (*given, *operands)):
-            found = evaluate(halves.joint, (*operands, *given))[self.outputs :]
+            found = call_form(self.traced.gradient(self.wanted, self.masked, self.lanes), (*operands, *given))
         else:
+            halves = self.traced.partition(self.wanted, self.masked, self.lanes)
             found = halves.backward(*[operands[i] for i in halves.read], *out, *given)
         results: list[Any] = [None] * len(operands)
         for i, value in zip((i for i, want in enumerate(self.wanted) if want), found, strict=True):
@@ -290,7 +315,7 @@ class GraphCall(Primitive):
     @cached
     def guarded(self) -> Primitive:
         """The same for sweeps that have passed a mask."""
-        return self if self.masked else GuardedCall(self.traced, self.wanted, self.moving, True, True)
+        return self if self.masked else GuardedCall(self.traced, self.wanted, self.moving, True, True, self.lanes)
 
     def complete(self, ct: Any, index: int) -> Any:
         """Return the cotangent of an output; zeros if it received none."""
@@ -306,55 +331,87 @@ class GuardedCall(GraphCall):
     ) -> Sequence[Any]:
         """Run both halves; on Tensors the whole gradient, which makes what it needs itself."""
         if out is not None and not any(type(x) is Tensor for x in operands):
-            out = self.traced.partition(self.wanted, True).run(operands)[self.outputs :]
+            out = self.traced.partition(self.wanted, True, self.lanes).run(operands)[self.outputs :]
         return super().vjp(ct, out, operands, avals, params)
 
 
-@contextmanager
-def raise_in_order(stages: Sequence[Staging], leaves: Sequence[Any]) -> Iterator[None]:
-    """Raise what a graph raises for its arguments before an error that ends its tracing, as Python would.
+class FormCall(CallPrimitive):
+    """Be calls of a form with lanes, tangents or series: calls of the form that does to all what it does to one."""
 
-    `stages` is what is being traced, once it has begun.
-    """
-    try:
-        yield
-    except Exception:
-        for stage in stages:
-            if any(map(must_run, stage.equations)):
-                evaluate(eliminate_dead(stage.graph(())), (*leaves, *stage.captured_tensors()))
-        raise
+    def __init__(self, form: TracedForm) -> None:
+        super().__init__(form.name)
+        self.traced = form
+
+    def run(self, *operands: Any, **_params: Any) -> tuple[Any, ...]:
+        """Call the form."""
+        return tuple(call_form(self.traced, operands))
+
+    def push(self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None) -> Any:
+        """Call the form of values and what moves with them."""
+        flags = tuple([part is not None for part in parts])
+
+        def make() -> tuple[Graph, list[bool]]:
+            results = self.reach(flags, params, True)
+            return forward_graph(params["graph"], flags, results, order), results
+
+        form, results = self.traced.derived(("push", flags, order), make)
+        found = call_form(form, fitted(form, [*values, *chain(*select_flagged(parts, flags))]))
+        return found[: len(results)], scatter_parts(found[len(results) :], results, order)
+
+    def lanes(self, size: int, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        """Call the form of all lanes."""
+        graph, flags = params["graph"], tuple(batched)
+
+        def make() -> tuple[Graph, list[bool]]:
+            results = self.reach(flags, params, False)
+            return batched_graph(lambda *xs: evaluate(graph, xs), size, graph.inputs, flags, results), results
+
+        form, results = self.traced.derived(("lanes", size, flags), make)
+        return call_form(form, fitted(form, values)), results
+
+
+def fitted(form: TracedForm, operands: Sequence[Any]) -> list[Any]:
+    """Return operands as the inputs of a form."""
+    return list(map(fitting, form.graph.inputs, operands))
 
 
 def call_form(form: TracedForm, operands: Sequence[Any]) -> Sequence[Any]:
-    """Run a traced function on operands of any kind."""
+    """Run a traced function on operands of any kind.
+
+    Where it has loops, what traces add to it is traced, too, once for each kind of call. Else the operations are those
+    of the traces, as they are in lanes some of which are not active: those may have no end.
+    """
     values = [current(x) if type(x) is Tensor else x for x in operands]
-    traces = {x._trace for x in values if type(x) is Tensor and x._trace is not None}
-    if not traces:
+    trace, _ = innermost(values)
+    if trace is None:
         return form.function(*[x._value if type(x) is Tensor else x for x in values])
-    tape = next(iter(traces))
-    below = [x._value if type(x) is Tensor else x for x in values]
-    plain = isinstance(tape, Tape) and tape.fast and recording(tape) and not settings().packing
-    if len(traces) == 1 and not any(type(x) is Tensor for x in below):
-        if isinstance(tape, Tape) and not recording(tape):
-            results = form.function(*below)
-            tape.require_outside_of_forward(tuple(results))
-            return results
-        if plain:
-            return form.apart(with_views_resolved(lambda *xs: record_form(form, tape, xs), *operands))  # type: ignore[arg-type]  # a tape
+    below = list(map(trace.value_below, values))
+    plain = not any(type(x) is Tensor for x in below)
+    if plain and isinstance(trace, Tape) and not recording(trace):
+        results = form.function(*below)
+        trace.require_outside_of_forward(tuple(results))
+        return results
+    as_one = form.repeats and ACTIVE.mask is None and not any(map(is_staged, values))
+    if isinstance(trace, Tape):
+        if (plain or as_one) and trace.fast and recording(trace) and not settings().packing:
+            return form.apart(with_views_resolved(lambda *xs: record_form(form, trace, xs), *operands))
+    elif as_one and type(trace) in DERIVING:
+        return form.apart(trace.process(form.call, values, {"graph": form.graph, "name": form.name}))
     return form.apart(evaluate(form.graph, values))
 
 
 def record_form(form: TracedForm, tape: Tape, values: Sequence[Any]) -> Sequence[Any]:
-    """Run the forward half on plain values that nobody will change, and record the call as one node."""
+    """Record a call as one node: of plain values that nobody will change the forward half, of others their call."""
     inputs = tuple(map(tape.node_of, values))
     wanted = tuple(node is not None for node in inputs)
     operands = tuple([tape.residual(x) for x in values])
-    partition = form.partition(wanted)
-    results = partition.run(operands)
-    count = len(form.graph.outputs)
+    plain, count = not any(type(x) is Tensor for x in operands), len(form.graph.outputs)
+    partition = form.partition(wanted, lanes=1 if plain else lane_number(operands))
+    halved = plain and not partition.is_ragged
+    results = partition.run(operands) if halved else list(map(unwrap_plain, call_form(form, operands)))
     node = new_node(partition.call, tuple(keep_places(inputs, partition.reached)), {}, operands, caller(2))
-    node.out = tuple(results[count:])
-    outs = [x if is_number(x) else np.asarray(x)[()] for x in results[:count]]
+    node.out = tuple(results[count:]) if halved else None
+    outs = [x if is_number(x) or type(x) is Tensor else np.asarray(x)[()] for x in results[:count]]
     if not any(partition.moving):
         return outs
     if count == 1 and is_differentiable(aval_of(outs[0]).dtype):
@@ -364,3 +421,7 @@ def record_form(form: TracedForm, tape: Tape, values: Sequence[Any]) -> Sequence
         return [result]
     pairs = zip(outs, partition.moving, strict=True)
     return [tape.output(node, i, out, True) if moves else out for i, (out, moves) in enumerate(pairs)]
+
+
+DERIVING = frozenset({Batch, Dual, Jet})
+"""The traces that call a form of what they add to it; a listing looks at each operation."""

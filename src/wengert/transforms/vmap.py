@@ -24,7 +24,7 @@ from wengert.core.memory.views import current
 from wengert.core.values.aval import shape_of
 from wengert.core.values.dispatch import plain_array
 from wengert.core.values.object_arrays import leaves_of_result
-from wengert.core.values.recording import next_level
+from wengert.core.values.recording import has_ended, next_level
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.support.hints import hint_parameters
@@ -50,7 +50,8 @@ def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, *, batch_size
             arguments have theirs in front.
         out_axes: where the results get that axis, in the same form.
         batch_size: how many lanes are computed at once, if all do not fit into memory; the last batch may have fewer.
-            All at once by default. Under `jit` the batches are rounds of a `scan`.
+            All at once by default. Under `jit` the batches are rounds of a `scan`. Each has what all lanes share as it
+            was, and if the function writes to that, what the last batch wrote stays.
 
     Returns:
         A function of the same arguments, each with its extra axis.
@@ -94,7 +95,7 @@ def map_lanes(fun: Function, in_axes: Any, out_axes: Any, batch_size: int | None
     start = size - size % batch_size if any(map(is_staged, leaves)) else 0
     joined = JoinedBatches(size)
     if start:
-        joined.add(lanes.scan_batches(lanes.part(leaves, 0, start), batch_size))
+        joined.add(lanes.scan_batches(lanes.part(leaves, 0, start), batch_size, start == size))
     for at in range(start, size, batch_size):
         found = lanes.part(leaves, at, at + batch_size)
         joined.add(lanes.compute(found if at + batch_size >= size else lanes.with_own_shared(found)))
@@ -129,8 +130,11 @@ class MappedLanes(NamedTuple):
         """Return leaves with copies for those that all lanes share: the next batch has them as they were."""
         return [own_copies(leaf) if axis is None else leaf for leaf, axis in zip(leaves, self.axes, strict=True)]
 
-    def scan_batches(self, leaves: Sequence[Any], batch_size: int) -> Computed:
-        """Return what `computed` does, in whole batches, each a round of a loop in the graph."""
+    def scan_batches(self, leaves: Sequence[Any], batch_size: int, is_last: bool) -> Computed:
+        """Return what `computed` does, in whole batches, each a round of a loop in the graph.
+
+        If they are the last ones, what the last one wrote to Tensors that all lanes share is written to these.
+        """
         fronted = self._replace(axes=[None if axis is None else 0 for axis in self.axes])
         batches = [
             leaf
@@ -139,14 +143,26 @@ class MappedLanes(NamedTuple):
             for leaf, axis in zip(leaves, self.axes, strict=True)
         ]
         rows = [x for x, axis in zip(batches, self.axes, strict=True) if axis is not None]
+        arrays = [type(x) is Tensor and not x.weak for x in leaves]
+        shared = [i for i, axis in enumerate(self.axes) if axis is None and arrays[i]]
+        written: dict[int, Any] = {}
 
         def step(carried: Any, row: Any) -> Any:
             given = iter(row)
             found = [x if axis is None else next(given) for x, axis in zip(batches, self.axes, strict=True)]
-            values, _, structure = fronted.compute(found)
-            return carried, unflatten(structure, values)
+            copies = {i: own_copies(found[i]) for i in shared}
+            before = [(x._value, x._node) for x in copies.values()]
+            values, _, structure = fronted.compute([copies.get(i, x) for i, x in enumerate(found)])
+            written.clear()
+            for (i, x), (value, node) in zip(copies.items(), before, strict=True):
+                if (x._value is not value or x._node is not node) and not has_ended(x._trace):
+                    written[i] = x
+            return carried, (unflatten(structure, values), list(written.values()))
 
-        result = scan(step, (), rows)[1]
+        result, ends = scan(step, (), rows)[1]
+        for i, end in zip(written, ends, strict=True):
+            if is_last:
+                leaves[i][...] = end[-1]
         found, structure = flatten(result)
         places = axes_of("out_axes", self.out_axes, structure, result)
         return [unbatch(x, place) for x, place in zip(found, places, strict=True)], places, structure

@@ -14,6 +14,7 @@ from wengert.core.diagnostics.numpy_warnings import call_with_warnings
 from wengert.core.memory.buffers import BORROWED, forbid_writes, may_change
 from wengert.core.memory.views import Derivation, apply_view
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
+from wengert.core.values.active_lanes import ACTIVE
 from wengert.core.values.aval import MOST_AXES, NUMBERS, Aval, strong
 from wengert.core.values.evaluation import evaluate_primitive
 from wengert.core.values.interop import is_lazy, lazy_error
@@ -75,8 +76,11 @@ def apply(primitive: Primitive, *operands: Any, **params: Any) -> Any:
 
 
 def is_budgeted(primitive: Primitive) -> bool:
-    """Tell whether a primitive is to be differentiated as one operation, as a byte budget wants it of loops."""
-    return primitive.repeats and has_budget()
+    """Tell whether a primitive is to be differentiated as one operation, as a byte budget wants it of loops.
+
+    Not in lanes some of which are not active: as one operation it would have to end there, too.
+    """
+    return primitive.repeats and has_budget() and ACTIVE.mask is None
 
 
 def at_once(primitive: Primitive, *operands: Any, **params: Any) -> Any:

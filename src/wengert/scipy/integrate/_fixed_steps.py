@@ -35,7 +35,12 @@ def fixed_step_method(name: str) -> Tableau | Verlet:
 
 
 class Verlet(NamedTuple):
-    """Be the symplectic method of Stoermer and Verlet, for states of which one half are positions, one velocities."""
+    """Be the method of Stoermer and Verlet, for states of which one half are positions, one velocities.
+
+    Positions go by the midpoint rule, velocities by the trapezoidal one. Where the slopes of each half depend on the
+    other alone, that is the symplectic method. Where they do not, as with friction, what the rules ask of a half before
+    it is known is taken along the slope, within O(h^2): so the order is 2 for every equation.
+    """
 
     order: int = 2
     evaluations: int = 3
@@ -46,10 +51,10 @@ class Verlet(NamedTuple):
     def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
         """Return the slopes at both ends of a step, the state at its end, and the slope there."""
         half = y.shape[0] // 2
-        between = y[half:] + h / 2 * f[half:]
-        place = y[:half] + h * slope(t + h / 2, np.concatenate([y[:half], between]))[:half]
-        speed = between + h / 2 * slope(t + h, np.concatenate([place, between]))[half:]
-        end = np.concatenate([place, speed])
+        middle = y + h / 2 * f
+        place = y[:half] + h * slope(t + h / 2, middle)[:half]
+        ahead = np.concatenate([place, middle[half:] + h / 2 * f[half:]])
+        end = np.concatenate([place, middle[half:] + h / 2 * slope(t + h, ahead)[half:]])
         last = slope(t + h, end)
         return [f, last], end, last
 

@@ -72,7 +72,7 @@ def solve_ivp(
         y0: the initial state, of shape (n,); integers as floats.
         method: "RK23", "RK45", "DOP853" (SciPy's), "Tsit5"; for stiff equations "Radau", "BDF" (SciPy's), "Rodas5P",
             "Kvaerno5"; with steps of one size "Euler", "Heun", "RK4", and "Verlet", for positions and as many
-            velocities, whose slopes depend on the other half alone.
+            velocities, which is symplectic where slopes depend on the other half alone.
         t_eval: times of output in order, of shape (m,). By default those of the steps, of which no one knows how many
             there are; so `jit` and `vmap` need it: `t_eval=[t1]` for the end alone.
         dense_output: whether `sol` is the solution as a function of time.
