@@ -66,6 +66,7 @@ OWN_BATCH = {
     "linear_solution": "right-hand sides of lanes that share a matrix are columns of one system",
     "factored_solution": "as in linear_solution",
     "substituted_factors": "as in linear_solution",
+    "band_solution": "as in linear_solution",
     "unravel_index": "the rows of the result stand in front of all lanes",
 }
 """Primitives with a rule of their own for lanes, and why their form does not give it."""

@@ -7,12 +7,16 @@ import weakref
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.sparse
 
 import wengert as wg
 from tests.cases import together
 from wengert.errors import DtypeError, GraphError, NumericalError, ShapeError, UsageError
-from wengert.scipy.integrate import _programs, odeint, solve_ivp
+from wengert.scipy.integrate import _matrices, _programs, odeint, solve_ivp
+from wengert.scipy.integrate._matrices import BandedMatrices, FullMatrices
+from wengert.sparse.find_pattern import find_pattern
 from wengert.testing import check_grads
+from wengert.transforms.outer_values import FunctionCache
 
 START = np.array([2.0, 1.0])
 RATES = np.array([1.1, 0.4, 0.4, 0.1])
@@ -362,6 +366,13 @@ def missing(t, y):
         (UsageError, "for rtol", {"rtol": -1.0}),
         (UsageError, "first_step=3 for an interval of length 1", {"first_step": 3.0}),
         (UsageError, "for args; a tuple is needed", {"args": 3.0}),
+        (
+            UsageError,
+            "jac_sparsity beside lband or uband; one",
+            {"method": "BDF", "lband": 1, "jac_sparsity": np.eye(2)},
+        ),
+        (ShapeError, "jac_sparsity of shape (3, 3) for a state of 2", {"method": "BDF", "jac_sparsity": np.eye(3)}),
+        (ShapeError, "Element (uband + i - j, j) is d fun", {"method": "BDF", "lband": 0, "jac": np.eye(2)}),
     ],
 )
 def test_errors_say_what_to_do(error, text, arguments):
@@ -448,6 +459,84 @@ def test_derivatives_of_implicit_methods_are_those_of_the_solution(method, order
         found, want = along(found, direction), along(want, direction)
     halved = functools.partial(stiff_logistic, method, halved=True)
     np.testing.assert_allclose(wg.jit(wg.grad(halved))(x), wg.grad(halved_logistic)(x), rtol=tolerance)
+
+
+SHUFFLED = np.random.default_rng(4).permutation(12)
+
+
+def heated(t, y, p):
+    """Return how a rod of two materials, whose points are in no order, heats up and reacts."""
+    x = y[np.argsort(SHUFFLED)].reshape(6, 2)
+    ends = np.concatenate([p[:1, None] * np.ones((1, 2)), x, np.cos(t) * np.ones((1, 2))])
+    found = p[1] * (ends[:-2] - 2 * x + ends[2:]) + p[2] * np.flip(x, 1) * x
+    return found.reshape(-1)[SHUFFLED]
+
+
+@pytest.mark.parametrize("method", ["Rodas5P", "Radau", "BDF"])
+def test_jacobians_of_few_elements_are_banded_by_themselves(method, monkeypatch):
+    """In whatever order states are, with the steps of SciPy."""
+    monkeypatch.setattr(_programs, "PROGRAMS", FunctionCache(4))
+    p, y0, options = np.array([1.0, 9.0, -0.7]), np.linspace(0.5, 1.5, 12), {"rtol": 1e-2, "atol": 1e-2}
+    own = method == "Rodas5P"
+    want = scipy.integrate.solve_ivp(heated, (0.0, 0.02), y0, "Radau" if own else method, args=(p,), **options)
+    found = solve_ivp(heated, (0.0, 0.02), y0, method, [0.02], args=(p,), **options)
+    np.testing.assert_allclose(found.y[:, 0], want.y[:, -1], rtol=1e-3 if own else 1e-9)
+    assert own or (found.njev, found.nlu) == (want.njev, want.nlu)
+    assert {type(program.matrices) for program in _programs.PROGRAMS.known.values()} == {BandedMatrices}
+
+
+CHAIN = np.diag(-2.0 * np.ones(12)) + np.eye(12, k=1) + np.eye(12, k=-1)
+
+
+def cooled(t, y, k):
+    return k * (CHAIN @ y) + np.cos(t)
+
+
+@together(
+    "options",
+    [
+        {"jac_sparsity": scipy.sparse.csr_array(CHAIN)},
+        {"lband": 1, "uband": 1, "jac": lambda t, y, k: np.stack([k + 0 * y, -2 * k + 0 * y, k + 0 * y])},
+        {"jac_sparsity": CHAIN, "mass": np.eye(12) + 0.3 * np.eye(12, k=4)},
+    ],
+)
+def test_elements_of_jacobians_may_be_given(options):
+    """Of what is multiplied by a matrix all elements are found, though it has zeros."""
+    mass = options.get("mass", np.eye(12))
+    rest = (0.0, 0.1), np.sin(1.0 + np.arange(12.0)), "BDF", [0.1]
+    found = solve_ivp(cooled, *rest, args=(3.0,), rtol=1e-5, **options)
+    want = scipy.integrate.solve_ivp(lambda t, y: np.linalg.solve(mass, cooled(t, y, 3.0)), *rest, rtol=1e-5)
+    np.testing.assert_allclose(found.y, want.y, rtol=1e-4 if "mass" in options else 1e-10)
+
+
+def test_elements_that_are_given_have_to_be_all():
+    text = "say that there are none; all that may be other than zero are needed"
+    options = {"method": "BDF", "args": (3.0,), "t_eval": [1.0], "lband": 1}
+    with pytest.raises(UsageError, match=text):
+        solve_ivp(cooled, (0.0, 1.0), np.ones(12), **options)
+
+
+def test_banded_matrices_are_held_as_full_ones_are():
+    """Solutions, and their derivatives in every mode, to the second order and in lanes."""
+    slope = lambda t, y: heated(t, y, np.array([1.0, 9.0, -0.7]))
+    y, full = np.linspace(0.5, 1.5, 12), FullMatrices()
+    few = _matrices.matrices_for(find_pattern(lambda y: slope(0.0, y), (y,), (0,)))
+    assert (few.below, few.above) == (2, 2)
+
+    def found(matrices, y, count):
+        states = [y + i for i in range(count)]
+        jacobians = np.stack([matrices.jacobian(slope, 0.1, state) for state in states])
+        weights = 0.1 * np.arange(count * count).reshape(count, count) - 0.5
+        own, matrix = matrices.of_stages(3.0 * matrices.identity(jacobians[0]), weights, jacobians)
+        return own.solve(own.factors(wg.stop_gradient(matrix)), matrix, np.concatenate(states))
+
+    for count in (1, 2):
+        one, other = (functools.partial(found, matrices, count=count) for matrices in (few, full))
+        np.testing.assert_allclose(one(y), other(y))
+        np.testing.assert_allclose(wg.jacfwd(one)(y), wg.jacrev(one)(y), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(wg.jacrev(one)(y), wg.jacrev(other)(y), rtol=1e-9, atol=1e-12)
+        total = lambda function: wg.vmap(wg.hessian(lambda y: np.sum(function(y) ** 2)))(np.stack([y, 2 * y]))
+        np.testing.assert_allclose(total(one), total(other), rtol=1e-8, atol=1e-12)
 
 
 def test_ends_move_solutions_of_several_steps_as_the_equation_does():

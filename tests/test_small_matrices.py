@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 import warnings
@@ -18,9 +19,11 @@ from tests.guarded_memory import guarded
 from tests.test_emission import TARGETS
 from wengert.compile.executable import Compiled, NativeGraph, holds_native
 from wengert.core.graph.graph import Graph
+from wengert.core.values.dispatch import apply
 from wengert.emission import lapack_routines
 from wengert.emission.backend import Processor
 from wengert.errors import UsageError
+from wengert.implicit.banded import band_factors, band_solution
 from wengert.kernel.backend import Backend
 from wengert.lowering import matrix_steps
 from wengert.lowering.iterations import may_be_step
@@ -168,6 +171,29 @@ def test_stacks_are_many_problems(function: Callable[..., Any], shapes: Any) -> 
     lanes = np.stack([make(4, 4) for _ in range(3)])
     if len(shapes) == 1:
         require_same(wg.vmap(function), lanes)
+
+
+def solve_banded(below: int, above: int, transposed: bool, bands: Any, right: Any) -> Any:
+    packed, pivots = apply(band_factors, bands, below=below, above=above)
+    return apply(band_solution, packed, right, pivots, below=below, above=above, transposed=transposed)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_banded_systems_are_solved_as_lapack_does(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NativeGraph, "instead", None)  # all stays native
+    for size, below, above, columns in ((1, 0, 0, 1), (7, 2, 1, 3), (9, 0, 2, 1), (40, 25, 3, 2)):
+        bands, right = random((size, below + above + 1), dtype), random((size, columns), dtype)
+        bands[:, above] += 1
+        i, j = np.indices((size, size))
+        place = i - j + above
+        inside = (place >= 0) & (place <= below + above)
+        matrix = np.where(inside, bands[j, np.where(inside, place, 0)], 0)
+        for transposed in (False, True):
+            solve = functools.partial(solve_banded, below, above, transposed)
+            require_same(solve, bands, right)
+            require_same(wg.vmap(solve), np.stack([bands, 2 * bands]), np.stack([right, right]), exact=False)
+            found = solve(bands, right)
+            np.testing.assert_allclose((matrix.T if transposed else matrix) @ found, right, rtol=1e-3, atol=1e-3)
 
 
 SPECTRA: dict[str, Callable[[Any], Any]] = {

@@ -8,6 +8,7 @@ import numpy as np
 
 from tests.samples.base import fixed, normal, sample
 from wengert.core.values.dispatch import apply
+from wengert.implicit.banded import band_factors, band_solution
 from wengert.implicit.factored import factored_solution, factors, substituted
 from wengert.implicit.interior_point import factor_if_positive
 from wengert.implicit.newton_iteration import regular_solution
@@ -61,6 +62,14 @@ def positive_factor(matrix: Any) -> Any:
     return apply(factor_if_positive, matrix)
 
 
+def banded_solution(bands: Any, b: Any) -> Any:
+    """Return the solution of a tridiagonal system, by factors of its matrix."""
+    options = {"below": 1, "above": 1}
+    packed, pivots = apply(band_factors, bands, **options)
+    return apply(band_solution, packed, b, pivots, **options, transposed=True)
+
+
+TRIDIAGONAL = fixed(np.array([[0.0, 3.0, 1.0], [2.0, 5.0, 1.0], [1.0, 4.0, 0.0]]))
 REGULAR_SYSTEM = fixed(np.array([[3.0, 1.0], [1.0, 2.0]])), fixed(np.eye(2))
 PROGRAM = [fixed(np.ones(shape)) for shape in ((1, 1), 1, (1, 1), 1, (1, 1), 1)]
 SAMPLES = [
@@ -71,6 +80,8 @@ SAMPLES = [
     sample("factored_solution", solved_by_factors, regular(3), normal(3, 1), transposed=True),
     sample("substituted_factors", substituted_factors, *REGULAR_SYSTEM, transposed=True),
     sample("jacobian_factors", lambda a: apply(factors, a)[0], fixed(np.array([[3.0, 1.0], [1.0, 2.0]]))),
+    sample("band_factors", lambda a: apply(band_factors, a, below=1, above=1)[0], TRIDIAGONAL),
+    sample("band_solution", banded_solution, TRIDIAGONAL, fixed(np.eye(3, 2))),
     sample("examined_program", examined_solution, fixed(np.ones((3, 1))), *PROGRAM),
     sample("factor_if_positive", positive_factor, REGULAR_SYSTEM[0]),
     sample("certified", certified_side, normal(3), fixed(np.float64(0.5))),

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wengert.emission.band_routines import BANDED, band_kernel
 from wengert.emission.correlations import CORRELATION, CORRELATIONS, correlation_kernel
 from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, registered
 from wengert.emission.lapack_routines import LAPACK, lapack_kernel
@@ -103,6 +104,7 @@ class RoutineFamily(NamedTuple):
 ROUTINES = {
     SMALL: RoutineFamily(MATRICES, small),
     LAPACK: RoutineFamily(MATRICES, lapack_kernel),
+    BANDED: RoutineFamily(MATRICES, band_kernel),
     LANES: RoutineFamily(MATRICES, lanes_kernel),
     PRODUCTS: RoutineFamily(PRODUCT, product),
     CORRELATIONS: RoutineFamily(CORRELATION, correlation_kernel),

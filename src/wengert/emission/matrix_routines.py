@@ -42,6 +42,8 @@ MATRICES = Struct(
     unit=I64,  # whether it has ones on its diagonal, whatever stands there
     finite=I64,  # whether operands must be finite
     conjugated=I64,  # whether the conjugate of the matrix is meant
+    below=I64,  # bands below the diagonal, of a banded matrix
+    above=I64,  # bands above it
     parts=I64,  # how many shares of the problems there are, which threads work on
     room=I64,  # bytes of each share's room for the elimination
     **{f"{what}_{i}": I64 for i in range(MOST) for what in ("row", "column", "step")},

@@ -11,6 +11,8 @@ from wengert.core.forms.routine import Routine, cores
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, aval_of
+from wengert.emission.band_routines import BANDED, is_banded, room_of_bands
+from wengert.emission.band_routines import is_available as has_bands
 from wengert.emission.lapack_routines import LAPACK, PANEL, ROOM, SPECTRAL, is_available
 from wengert.emission.matrix_lanes import LANES, lanes_of
 from wengert.emission.matrix_routines import CONDITIONED, PIVOTED, SMALL, TRIANGULAR, dtypes_of
@@ -29,8 +31,10 @@ LANES_MOST = 1152
 """Elements of a problem, right sides included, beyond which problems one after the other take less time than lanes."""
 MOST = 1024
 """Rows from which on it does not matter who calls LAPACK, and its room in the arena does."""
-CYCLES = {SMALL: (500.0, 0.15), LANES: (50.0, 0.3), LAPACK: (1000.0, 0.3)}
+CYCLES = {SMALL: (500.0, 0.15), LANES: (50.0, 0.3), LAPACK: (1000.0, 0.3), BANDED: (200.0, 0.0)}
 """Cycles for each problem, and for an element of a row that is subtracted."""
+CYCLES_OF_BAND = 4.0
+"""Cycles for each element of the bands."""
 MOST_SPECTRAL = 400
 """Rows and columns of theirs, for which some ten times as much room is needed."""
 COLUMNS = 16
@@ -98,7 +102,7 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
     fields = {"count": count, "size": size, "columns": columns, "rows": rows, **call.fields}
     for i, (x, rank) in enumerate(zip(arrays, ranks, strict=True)):
         lies = how_it_lies(x, rank, stack)
-        if lies is None or (family is LAPACK and not is_dense(x, rank, lies)):
+        if lies is None or (family in (LAPACK, BANDED) and not is_dense(x, rank, lies)):
             return None
         row, column, step = lies
         if blocks > 1 and i > 0:
@@ -109,6 +113,8 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
     longest = max(size, rows)
     each, lanes = cycles_of(family, longest, columns), lanes_of(dtype.name) if family is LANES else 1
     room = room_of_spectrum(rows, size) if call.routine in SPECTRAL else room_of(family, longest, columns)
+    if family is BANDED:
+        each, room = CYCLES_OF_BAND * rows * size * columns, room_of_bands(rows, columns)
     work = room * lanes * dtype.itemsize
     parts = max(1, min(-(-count // lanes), PARTS, int(count * each / MACHINE.short)))
     fields |= {"parts": parts, "room": -(-work // MACHINE.apart) * MACHINE.apart}
@@ -119,6 +125,8 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
 def family_of(routine: str, arrays: Sequence[Variable], count: int, columns: int) -> str | None:
     """Return the family of kernels that compute a routine of so many problems; None if none does."""
     dtypes, size = [x.dtype for x in arrays], max(arrays[0].shape[-2:])
+    if is_banded(routine):
+        return BANDED if has_bands(dtypes[0]) else None
     if routine in SPECTRAL:
         return LAPACK if size <= MOST_SPECTRAL and is_available(routine, dtypes) else None
     is_own = dtypes[0].name in SCALARS and dtypes == dtypes_of(routine, dtypes[0]) and size <= LARGEST

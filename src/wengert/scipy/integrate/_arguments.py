@@ -23,8 +23,10 @@ from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.tensor import Tensor
 from wengert.creation import asarray
 from wengert.errors import ShapeError, UsageError
+from wengert.scipy.integrate._matrices import GivenPattern
 from wengert.scipy.integrate._methods import FIXED, WITH_JACOBIAN, WITH_MASS
 from wengert.scipy.integrate._programs import NAME, jacobian_matrix
+from wengert.sparse.coloring_methods import as_pattern
 from wengert.transforms.reverse import stop_gradient
 
 LEAST_RTOL = 100 * float(np.finfo(float).eps)
@@ -171,16 +173,59 @@ def mass_matrix(mass: Any, method: str, size: int) -> Any:
     return found if type(mass) is Tensor else found.numpy()
 
 
-def jacobian_of(jac: Any, method: str, state: Any) -> Any:
-    """Return the Jacobian: a function, a matrix, or None."""
+def jacobian_of(jac: Any, method: str, state: Any, pattern: GivenPattern | None) -> Any:
+    """Return the Jacobian: a function, a matrix, packed if the user says its bands, or None."""
     if method == "Radau" and state.dtype.kind == "c":
         given = f"a complex y0 for method {method!r}"
         raise UsageError(NAME, given, "a real one is needed", "Pass method='BDF', 'Kvaerno5' or 'Rodas5P'")
     if jac is not None and method not in WITH_JACOBIAN:
-        text = "The following arguments have no effect for a chosen solver: `jac`."
-        warnings.warn(text, stacklevel=user_stacklevel())
+        warn_of_no_effect("jac")
         return None
     if jac is None or callable(jac):
         return jac
-    found = jacobian_matrix(jac, state.shape[0])
+    found = jacobian_matrix(jac, state.shape[0], None if pattern is None else pattern.bands)
     return found if type(jac) is Tensor else found.numpy()
+
+
+def warn_of_no_effect(what: str) -> None:
+    """Warn of an argument that a method does not need."""
+    text = f"The following arguments have no effect for a chosen solver: `{what}`."
+    warnings.warn(text, stacklevel=user_stacklevel())
+
+
+def pattern_of(jac_sparsity: Any, lband: Any, uband: Any, method: str, size: int) -> GivenPattern | None:
+    """Return which elements of the Jacobian may be other than zero, None if the user does not say."""
+    given = {"jac_sparsity": jac_sparsity, "lband": lband, "uband": uband}
+    if all(x is None for x in given.values()):
+        return None
+    if method not in WITH_MASS:
+        for what, value in given.items():
+            if value is not None:
+                warn_of_no_effect(what)
+        return None
+    if jac_sparsity is not None:
+        if lband is not None or uband is not None:
+            asked = "jac_sparsity beside lband or uband"
+            raise UsageError(NAME, asked, "one of them is needed", "Leave out the one that says less")
+        found = as_pattern(NAME, jac_sparsity)
+        if found.shape != (size, size):
+            asked = f"jac_sparsity of shape {found.shape} for a state of {size} numbers"
+            needed = f"shape ({size}, {size}) is needed"
+            raise ShapeError(NAME, asked, needed, "Element (i, j) says whether fun[i] depends on y[j]")
+        return GivenPattern(size, places_of(found.rows, found.indices, size))
+    below, above = (0 if x is None else as_whole(NAME, what, x, least=0) for what, x in list(given.items())[1:])
+    rows, columns = np.indices((below + above + 1, size))
+    rows = rows - above + columns
+    inside = (rows >= 0) & (rows < size)
+    return GivenPattern(size, places_of(rows[inside], columns[inside], size), above, below + above + 1)
+
+
+def places_of(rows: Any, columns: Any, size: int) -> bytes:
+    """Return the places of elements, row by row, as bytes."""
+    return np.sort(rows.astype(np.int64) * size + columns).tobytes()
+
+
+def mass_places(mass: Any) -> bytes | None:
+    """Return the places of the elements of a mass matrix that are not zero, None if nobody knows them."""
+    known = None if mass is None else elements(mass)
+    return None if known is None else np.flatnonzero(known).astype(np.int64).tobytes()

@@ -19,11 +19,11 @@ import numpy as np
 from wengert.control.cond import cond
 from wengert.control.while_loop import while_loop
 from wengert.creation import asarray
-from wengert.scipy._linear_algebra import lu_factor, lu_solve
 from wengert.scipy.integrate._held_factors import moving_root
 from wengert.scipy.integrate._implicit import ImplicitMethod, at_held_time, newton_progress, newton_tolerance
+from wengert.scipy.integrate._matrices import Matrices
 from wengert.scipy.integrate._steps import TOO_MANY, TOO_SMALL, Control, Counts, Step, Walk, least_size
-from wengert.scipy.integrate._tableaux import Slope, combination, jacobian_by_state, root_mean_square
+from wengert.scipy.integrate._tableaux import Slope, combination, root_mean_square
 from wengert.transforms.reverse import stop_gradient
 
 HIGHEST, MOST_ITERATIONS = 5, 4
@@ -122,9 +122,8 @@ class BackwardDifferences(ImplicitMethod):
 
     def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool) -> Walk:
         """Return where an integration begins, with what its first step knows."""
-        n = walk.y.shape[0]
         jacobian = self.jacobian_at(slope, *stop_gradient((walk.t, walk.y)))
-        factors = np.eye(n, dtype=walk.y.dtype), np.arange(n, dtype=np.int32)
+        factors = self.matrices.factors(self.matrices.identity(jacobian))
         size, rate = stop_gradient(walk.size), self.rate(slope)
         y = at_held_time(rate, walk.t, walk.y)
         differences = first_differences(rate, stop_gradient(walk.t), y, size * direction)
@@ -214,7 +213,7 @@ class BackwardDifferences(ImplicitMethod):
         factors = cond(
             usable,
             lambda _c, _jacobian, factors: factors,
-            lambda c, jacobian, _: lu_factor(self.mass_like(jacobian) - c * jacobian, check_finite=False),
+            lambda c, jacobian, _: self.matrices.factors(self.mass_like(jacobian) - c * jacobian),
             h / of_order(ALPHA, memory.order),
             jacobian,
             memory.factors,
@@ -302,7 +301,7 @@ def iterate(method: ImplicitMethod, slope: Slope, memory: Memory, trial: Trial, 
 
     def improve(now: Iteration) -> Iteration:
         f = stop_gradient(slope(t, predicted + now.change))
-        more = lu_solve(memory.factors, c * f - method.by_mass(psi + now.change), check_finite=False)
+        more = method.matrices.substitute(memory.factors, c * f - method.by_mass(psi + now.change))
         norm = root_mean_square(more / scale)
         _, hopeless, converged = newton_progress(norm, now.norm, now.rounds, MOST_ITERATIONS, tolerance)
         failed = hopeless | np.logical_not(np.all(np.isfinite(f)))
@@ -321,10 +320,11 @@ def moving_change(method: ImplicitMethod, slope: Slope, trial: Trial, order: Any
     predicted, psi = known_sum(KNOWN, order, trial.differences), known_sum(WEIGHTS, order, trial.differences)
     c = trial.h / of_order(ALPHA, order)
 
-    def equations(change: Any) -> tuple[Any, Any]:
+    def equations(change: Any) -> tuple[Any, Matrices, Any]:
         state = predicted + change
-        jacobian = jacobian_by_state(slope, trial.end, state)
-        return method.by_mass(change + psi) - c * slope(trial.end, state), method.mass_like(jacobian) - c * jacobian
+        jacobian = method.matrices.jacobian(slope, trial.end, state)
+        missed = method.by_mass(change + psi) - c * slope(trial.end, state)
+        return missed, method.matrices, method.mass_like(jacobian) - c * jacobian
 
     return moving_root(equations, change)
 

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.control.while_loop import while_loop
-from wengert.scipy._linear_algebra import lu_solve
-from wengert.scipy.integrate._held_factors import held_factors, moving_root
+from wengert.scipy.integrate._held_factors import moving_root
 from wengert.scipy.integrate._implicit import ImplicitMethod, newton_progress, newton_tolerance
+from wengert.scipy.integrate._matrices import Matrices
 from wengert.scipy.integrate._steps import Control, Counts, Step, Walk, try_step
-from wengert.scipy.integrate._tableaux import Rows, Slope, combination, jacobian_by_state, root_mean_square
+from wengert.scipy.integrate._tableaux import Rows, Slope, combination, root_mean_square
 from wengert.transforms.reverse import stop_gradient
 
 GAMMA = 0.26
@@ -114,7 +114,7 @@ class Attempt:
         """Return the slopes of a step, the state at its end, and the slope there, which is the last of them, too."""
         start, size = stop_gradient((y, h))
         jacobian = self.method.jacobian_at(slope, stop_gradient(t), start)
-        factors = held_factors(self.method.mass_like(jacobian) - size * GAMMA * jacobian)
+        factors = self.method.matrices.factors(self.method.mass_like(jacobian) - size * GAMMA * jacobian)
         scale = self.control.atol + self.control.rtol * np.abs(start)
         slopes, state = [f], y
         for row in STAGES:
@@ -131,7 +131,7 @@ class Attempt:
         def improve(now: Any) -> Any:
             state, before, rounds, _converged, _over = now
             residual = by_mass(state - fixed) - weight * stop_gradient(slope(time, state))
-            change = lu_solve(factors, residual, check_finite=False)
+            change = self.method.matrices.substitute(factors, residual)
             norm = root_mean_square(change / scale)
             _, hopeless, converged = newton_progress(norm, before, rounds, MOST_ITERATIONS, tolerance)
             near = norm <= NEGLIGIBLE * tolerance  # where rounding errors are all that is left, nothing converges
@@ -143,10 +143,11 @@ class Attempt:
         found = while_loop(lambda now: np.logical_not(now[-1]), improve, (first, 0.0, 0, False, False))
         self.rounds, self.converged = self.rounds + found[2], self.converged & found[3]
 
-        def equations(state: Any) -> tuple[Any, Any]:
-            jacobian = jacobian_by_state(slope, t, state)
+        def equations(state: Any) -> tuple[Any, Matrices, Any]:
+            matrices = self.method.matrices
+            jacobian = matrices.jacobian(slope, t, state)
             missed = by_mass(state - known) - GAMMA * h * slope(t, state)
-            return missed, self.method.mass_like(jacobian) - GAMMA * h * jacobian
+            return missed, matrices, self.method.mass_like(jacobian) - GAMMA * h * jacobian
 
         return moving_root(equations, np.where(found[3], found[0], stop_gradient(known)))
 

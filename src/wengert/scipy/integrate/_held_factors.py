@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wengert.scipy._linear_algebra import lu_factor, lu_solve
 from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.reverse import stop_gradient
 
-
-def held_factors(matrix: Any) -> Any:
-    """Return the LU factors of a matrix of shape (n, n), held constant."""
-    return lu_factor(stop_gradient(matrix), check_finite=False)
+Solution = Callable[[Any, Any, bool], Any]
 
 
-def solver_by(solve: Callable[[Any, Any, bool], Any]) -> Callable[[Any, Any, Any], Any]:
+def solver_by(solve: Solution, outer: Callable[[Any, Any], Any], product: Solution) -> Callable[[Any, Any, Any], Any]:
     """Return a function of what is known of a matrix (factors, an inverse), of the matrix, and of a right-hand side.
 
     Args:
         solve: gives the solution, of what is known, the right-hand side, and whether the transpose is meant.
+        outer: gives the matrix of the products of two vectors, as matrices are held.
+        product: gives the product of a matrix, or its transpose, and a vector.
     """
 
     def solution(transposed: bool) -> Any:
@@ -31,11 +29,11 @@ def solver_by(solve: Callable[[Any, Any, bool], Any]) -> Callable[[Any, Any, Any
 
     direct, turned = solution(False), solution(True)
     for own, other, transposed in ((direct, turned, False), (turned, direct, True)):
-        define_rules(own, other, transposed)
+        define_rules(own, other, transposed, outer, product)
     return direct  # type: ignore[no-any-return]  # rules are functions
 
 
-def define_rules(own: Any, other: Any, transposed: bool) -> None:
+def define_rules(own: Any, other: Any, transposed: bool, outer: Callable[[Any, Any], Any], product: Solution) -> None:
     """Give a solution its derivatives, by itself and the one with the transpose."""
 
     def forward(known: Any, matrix: Any, b: Any) -> Any:
@@ -46,21 +44,15 @@ def define_rules(own: Any, other: Any, transposed: bool) -> None:
         known, matrix, x = residuals
         back = other(known, matrix, ct)
         rows, columns = (x, back) if transposed else (back, x)
-        return None, -rows[:, None] * columns[None, :], back
+        return None, -outer(rows, columns), back
 
     def pushed(primals: Any, tangents: Any) -> Any:
         (known, matrix, b), (_, by_matrix, by_b) = primals, tangents
         x = own(known, matrix, b)
-        return x, own(known, matrix, by_b - (by_matrix.T if transposed else by_matrix) @ x)
+        return x, own(known, matrix, by_b - product(by_matrix, x, transposed))
 
     own.defvjp(forward, backward)
     own.defjvp(pushed)
-
-
-solve_by_factors = solver_by(
-    lambda factors, b, transposed: lu_solve(factors, b, trans=int(transposed), check_finite=False)
-)
-solve_by_inverse = solver_by(lambda inverse, b, transposed: (inverse.T if transposed else inverse) @ b)
 
 
 @custom_rule
@@ -73,18 +65,18 @@ moving_with.defvjp(lambda value, mover: (value, ()), lambda _, ct: (None, ct))
 moving_with.defjvp(lambda primals, tangents: (primals[0], tangents[1]))
 
 
-def moving_root(equations: Callable[[Any], tuple[Any, Any]], root: Any) -> Any:
+def moving_root(equations: Callable[[Any], tuple[Any, Any, Any]], root: Any) -> Any:
     """Return a root of equations with the derivatives that these give it, to the third order.
 
     These are of two of Newton's steps with one set of factors, held constant, whose values are not used.
 
     Args:
-        equations: gives the residual of shape (n,), and its Jacobian.
+        equations: gives the residual of shape (n,), how its Jacobian is held (`Matrices`), and this.
         root: where the residual is 0, of shape (n,).
     """
-    residual, matrix = equations(root)
-    factors = held_factors(matrix)
-    once = root - solve_by_factors(factors, matrix, residual - stop_gradient(residual))
-    residual, matrix = equations(moving_with(root, once))
-    twice = moving_with(root, once) - solve_by_factors(factors, matrix, residual - stop_gradient(residual))
+    residual, matrices, matrix = equations(root)
+    factors = matrices.factors(stop_gradient(matrix))
+    once = root - matrices.solve(factors, matrix, residual - stop_gradient(residual))
+    residual, matrices, matrix = equations(moving_with(root, once))
+    twice = moving_with(root, once) - matrices.solve(factors, matrix, residual - stop_gradient(residual))
     return moving_with(root, twice)

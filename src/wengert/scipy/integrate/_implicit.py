@@ -11,11 +11,13 @@ import numpy as np
 
 from wengert.scipy.integrate._algebraic import rate_of
 from wengert.scipy.integrate._held_factors import moving_with
+from wengert.scipy.integrate._matrices import FullMatrices, Matrices
 from wengert.scipy.integrate._steps import Control, Counts, Step, Walk
-from wengert.scipy.integrate._tableaux import Slope, jacobian_by_state
+from wengert.scipy.integrate._tableaux import Slope
 from wengert.transforms.reverse import stop_gradient
 
 EPS = float(np.finfo(float).eps)
+FULL = FullMatrices()
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,13 @@ class ImplicitMethod(ABC):
         jacobian: the user's function of time and state, or matrix; None if it is to be derived.
         mass: the matrix M of M y' = f(t, y), None for that of ones.
         algebraic: the combinations of equations without a slope, None if there are none, or nobody knows.
+        matrices: how Jacobians are held.
     """
 
     jacobian: Any = None
     mass: Any = None
     algebraic: Any = None
+    matrices: Matrices = FULL
 
     @property
     def more(self) -> Any:
@@ -50,8 +54,9 @@ class ImplicitMethod(ABC):
     def jacobian_at(self, slope: Slope, t: Any, y: Any) -> Any:
         """Return the Jacobian of the slope by the state, held constant."""
         if self.jacobian is None:
-            return stop_gradient(jacobian_by_state(slope, t, y))
-        return stop_gradient(self.jacobian(t, y) if callable(self.jacobian) else self.jacobian)
+            return stop_gradient(self.matrices.jacobian(slope, t, y))
+        given = self.jacobian(t, y) if callable(self.jacobian) else self.jacobian
+        return stop_gradient(self.matrices.of_user(given))
 
     def rate(self, slope: Slope) -> Slope:
         """Return the function that gives how the state changes, where `slope` gives the right-hand side."""
@@ -59,11 +64,11 @@ class ImplicitMethod(ABC):
 
     def by_mass(self, change: Any) -> Any:
         """Return the product of the mass matrix with a change of the state, or with one in each row."""
-        return change if self.mass is None else change @ self.mass.T
+        return change if self.mass is None else self.matrices.by_mass(self.mass, change)
 
     def mass_like(self, jacobian: Any) -> Any:
         """Return the mass matrix, for a Jacobian."""
-        return np.eye(jacobian.shape[0]) if self.mass is None else self.mass
+        return self.matrices.identity(jacobian) if self.mass is None else self.matrices.of_mass(self.mass)
 
     def first_counts(self, chosen: bool) -> Counts:
         """Return how often what was computed before the first step; `chosen` says that the user gave its size."""

@@ -18,12 +18,15 @@ from wengert.scipy.integrate._arguments import (
     fixed_size,
     jacobian_of,
     mass_matrix,
+    mass_places,
     most_steps,
     output_times,
+    pattern_of,
     step_sizes,
     tolerances,
 )
 from wengert.scipy.integrate._events import require_crossing, settings_of
+from wengert.scipy.integrate._matrices import require_elements
 from wengert.scipy.integrate._methods import METHODS
 from wengert.scipy.integrate._programs import NAME, Options, Program, run_program, walk_of
 from wengert.scipy.integrate._results import result_at_times, result_of_steps
@@ -47,6 +50,9 @@ def solve_ivp(
     rtol: Any = 1e-3,
     atol: Any = 1e-6,
     jac: Any = None,
+    jac_sparsity: Any = None,
+    lband: int | None = None,
+    uband: int | None = None,
     mass: Any = None,
     step: Any = None,
     first_step: Any = None,
@@ -65,6 +71,9 @@ def solve_ivp(
     The integration is traced and compiled once for all functions of the same code: floats and arrays of them, passed
     or captured, may have other values in the next call. `fun` is traced as functions are under `jit`; what it does
     besides computing its result happens while that is done only.
+
+    Implicit methods find out which elements of the Jacobian may be other than zero. Where these are few, and near the
+    diagonal in some order of states, they compute them alone, and factorise banded matrices.
 
     Args:
         fun: `fun(t, y, *args)` gives the slope: an array or a list like `y`.
@@ -87,6 +96,11 @@ def solve_ivp(
         jac: for "Radau", "BDF" and "Kvaerno5" the Jacobian of `fun` by y, of shape (n, n), or `jac(t, y, *args)` that
             gives it. By default it is derived, and exact. Steps depend on it, results and derivatives by no more than
             their tolerance.
+        jac_sparsity: for methods for stiff equations, which elements of the Jacobian may be other than zero: those that
+            are not zero, or are stored, in a matrix of shape (n, n), dense or of `scipy.sparse`. By default they are
+            found; this is for functions of which that finds too many, as products with a matrix that has zeros.
+        lband: likewise, how many bands below the diagonal there are, 0 if only `uband` is given.
+        uband: how many there are above. A Jacobian given as `jac` then has element (i, j) at (uband + i - j, j).
         mass: the matrix M of M y' = fun(t, y), of shape (n, n), for methods for stiff equations; a singular one makes
             equations without a slope of algebraic ones, of index 1, which `y0` has to satisfy within ten tolerances.
         step: the size of all steps for methods of one size, save the last, which ends at t1.
@@ -104,7 +118,8 @@ def solve_ivp(
 
     Raises:
         UsageError: there is no such method, output times lie outside of the interval or are not in order, tolerances
-            or sizes are not positive, or output times are needed.
+            or sizes are not positive, output times are needed, or the Jacobian has further elements at the beginning;
+            where that is being traced, `status` is -1 and states are NaN.
         ShapeError: `y0` or `t_eval` has not one axis, or `fun` gives another shape than that of the state.
         NumericalError: `y0` misses algebraic equations, or an event touches zero without crossing it; where that is
             being traced, `status` is -1 and states are NaN.
@@ -142,14 +157,15 @@ def solve_ivp(
     sizes = step_sizes(max_step, first_step, t0, t1) if size is None else (size, size)
     control = Control(*tolerances(rtol, atol, state.shape[0]), *sizes, most_steps(max_steps))
     functions, resets, settings = settings_of(events)
-    jacobian = jacobian_of(jac, method, state)
+    pattern = pattern_of(jac_sparsity, lband, uband, method, state.shape[0])
+    jacobian = jacobian_of(jac, method, state, pattern)
     masses = mass_matrix(mass, method, state.shape[0])
     algebraic = algebraic_equations(masses)
     values = fun, arguments(args), (masses, algebraic), functions, resets, jacobian
     ends = t0, t1
     dense = bool(dense_output) or bool(functions and times is not None)
     chosen = first_step is not None or size is not None
-    options = Options(method, chosen, dense, bool(vectorized), memory_budget, settings)
+    options = Options(method, chosen, dense, bool(vectorized), memory_budget, settings, pattern, mass_places(masses))
 
     def look_beside(walk: Walk) -> None:
         if masses is None and size is None:
@@ -167,6 +183,7 @@ def solve_ivp(
 
         found = run_program(values, options, run_rows)
         if found is not None:
+            require_elements(found[0])
             require_consistent(found[0], algebraic)
             require_crossing(found[0])
             look_beside(found[0])
@@ -181,6 +198,7 @@ def solve_ivp(
         return program.at_times(tuple(leaves), t0, t1, times, state, control)
 
     last, rows = run_program(values, options._replace(dense=False), run_times)
+    require_elements(walk_of(last))
     require_consistent(walk_of(last), algebraic)
     require_crossing(walk_of(last))
     look_beside(walk_of(last))

@@ -8,7 +8,8 @@ from typing import Any
 from wengert.scipy.integrate._bdf import BackwardDifferences
 from wengert.scipy.integrate._esdirk import Kvaerno
 from wengert.scipy.integrate._fixed_steps import FIXED, fixed_step_method
-from wengert.scipy.integrate._implicit import ImplicitMethod
+from wengert.scipy.integrate._implicit import FULL, ImplicitMethod
+from wengert.scipy.integrate._matrices import Matrices
 from wengert.scipy.integrate._radau import Radau
 from wengert.scipy.integrate._rosenbrock import Rosenbrock
 from wengert.scipy.integrate._steps import OneStepMethod
@@ -17,7 +18,7 @@ from wengert.scipy.integrate._tableaux import tableau
 __all__ = ["FIXED", "METHODS", "WITH_JACOBIAN", "WITH_MASS", "AnyMethod", "method_named"]
 
 EXPLICIT = ("RK23", "RK45", "DOP853", "Tsit5")
-IMPLICIT: dict[str, Callable[[Any, Any, Any], ImplicitMethod]] = {
+IMPLICIT: dict[str, Callable[[Any, Any, Any, Matrices], ImplicitMethod]] = {
     "Radau": Radau,
     "BDF": BackwardDifferences,
     "Kvaerno5": Kvaerno,
@@ -29,10 +30,20 @@ WITH_MASS = (*WITH_JACOBIAN, "Rodas5P")
 METHODS = (*EXPLICIT, *WITH_MASS, *FIXED)
 
 
-def method_named(name: str, mass: Any = None, algebraic: Any = None, jacobian: Any = None) -> AnyMethod:
-    """Return a method; one for M y' = f(t, y), if a mass matrix is given; the Jacobian, if the user gives it."""
+def method_named(
+    name: str, mass: Any = None, algebraic: Any = None, jacobian: Any = None, matrices: Matrices = FULL
+) -> AnyMethod:
+    """Return a method.
+
+    Args:
+        name: of the method.
+        mass: the matrix M of M y' = f(t, y), if there is one.
+        algebraic: the combinations of equations without a slope, if there are any.
+        jacobian: the user's, if there is one.
+        matrices: how Jacobians are held.
+    """
     if name in WITH_JACOBIAN:
-        return IMPLICIT[name](jacobian, mass, algebraic)
+        return IMPLICIT[name](jacobian, mass, algebraic, matrices)
     if name in FIXED:
         return fixed_step_method(name)
-    return tableau(name) if name in EXPLICIT else Rosenbrock(mass)
+    return tableau(name) if name in EXPLICIT else Rosenbrock(matrices, mass)

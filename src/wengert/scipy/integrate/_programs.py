@@ -15,10 +15,13 @@ from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, WengertError
 from wengert.scipy.integrate._algebraic import checked_start, rate_of
 from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings, Found, Watched
-from wengert.scipy.integrate._implicit import ImplicitMethod
-from wengert.scipy.integrate._methods import AnyMethod, method_named
+from wengert.scipy.integrate._implicit import FULL, ImplicitMethod
+from wengert.scipy.integrate._matrices import FEWEST, GivenPattern, Matrices, banded, checked_elements, matrices_for
+from wengert.scipy.integrate._methods import WITH_MASS, AnyMethod, method_named
 from wengert.scipy.integrate._steps import Control, Step, Walk, begin, goes_on, interpolated, try_step
 from wengert.scipy.integrate._tableaux import Slope
+from wengert.sparse.find_pattern import find_pattern
+from wengert.sparse.pattern import Pattern
 from wengert.transforms.jit import jit
 from wengert.transforms.outer_values import FunctionCache, OuterValues
 from wengert.transforms.reverse import stop_gradient
@@ -40,6 +43,8 @@ class Options(NamedTuple):
         columns: whether functions take states as matrices of one column.
         budget: of bytes that reverse mode may keep.
         events: what functions of events say.
+        pattern: the elements of the Jacobian that may be other than zero, where the user says which.
+        mass_places: the elements of a mass matrix that are, as bytes of their places row by row; None if nobody knows.
     """
 
     method: str
@@ -48,6 +53,8 @@ class Options(NamedTuple):
     columns: bool
     budget: int | str | None
     events: EventSettings = EventSettings()
+    pattern: GivenPattern | None = None
+    mass_places: bytes | None = None
 
 
 class RightHandSide:
@@ -78,20 +85,22 @@ class RightHandSide:
 class Jacobian:
     """Be a user's Jacobian of the slope by the state."""
 
-    def __init__(self, function: Callable[..., Any], args: Sequence[Any], size: int) -> None:
-        self.fun, self.args, self.size = function, args, size
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any], size: int, bands: int | None) -> None:
+        self.fun, self.args, self.size, self.bands = function, args, size, bands
 
     def __call__(self, t: Any, y: Any) -> Any:
         """Return the Jacobian."""
-        return jacobian_matrix(self.fun(*own_copies((t, y, *self.args))), self.size)
+        return jacobian_matrix(self.fun(*own_copies((t, y, *self.args))), self.size, self.bands)
 
 
-def jacobian_matrix(given: Any, size: int) -> Any:
-    """Return a Jacobian, which is dense here, in double precision."""
+def jacobian_matrix(given: Any, size: int, bands: int | None) -> Any:
+    """Return a Jacobian, which is dense or packed here, in double precision; the latter if the user says its bands."""
     found = asarray(given.toarray() if hasattr(given, "toarray") else given)
-    if found.shape != (size, size):
+    rows = size if bands is None else bands
+    if found.shape != (rows, size):
         given = f"jac of shape {found.shape} for a state of {size} numbers"
-        raise ShapeError(NAME, given, f"shape ({size}, {size}) is needed", "Element (i, j) is d fun[i] / d y[j]")
+        place = "(i, j)" if bands is None else "(uband + i - j, j)"
+        raise ShapeError(NAME, given, f"shape ({rows}, {size}) is needed", f"Element {place} is d fun[i] / d y[j]")
     return found if found.dtype.kind in "c" or found.dtype == float else found.astype(float)
 
 
@@ -105,6 +114,7 @@ class Equation(NamedTuple):
         events: the functions of events.
         options: what else there is to say.
         algebraic: the combinations of equations that a state has to satisfy, None if there are none.
+        matrices: how Jacobians are held.
     """
 
     slope: RightHandSide
@@ -113,11 +123,14 @@ class Equation(NamedTuple):
     events: EventFunctions
     options: Options
     algebraic: Any = None
+    matrices: Matrices = FULL
 
     def begin(self, t0: Any, t1: Any, y0: Any, control: Control) -> State:
         """Return where an integration begins."""
         chosen = self.options.has_first_step
         walk = begin(self.slope, self.method, t0, t1, y0, control, chosen)
+        if self.options.pattern is not None:
+            walk = checked_elements(self.matrices, self.slope, walk)
         if self.algebraic is not None:
             walk = checked_start(self.slope, walk, self.algebraic, control)
         if isinstance(self.method, ImplicitMethod):
@@ -166,6 +179,7 @@ class Program:
     """Be an integration for functions of the same code, with whatever floats they and their arguments hold."""
 
     def __init__(self, outer: OuterValues, options: Options) -> None:
+        self.matrices: Matrices | None = None
         kept = outer.emptied()
         function, *others = kept.values
 
@@ -174,10 +188,14 @@ class Program:
             if function is not kept.values[0]:  # it has been converted, as control flow asked for that
                 events, resets, (jac,) = map(convert_functions, (events, resets, (jac,)))
             slope = RightHandSide(own, args, state, options.columns)
-            jacobian = Jacobian(jac, args, slope.size) if callable(jac) else jac
+            if self.matrices is None:
+                self.matrices = matrices_of(slope, state, options, mass is not None)
+            matrices, bands = self.matrices, None if options.pattern is None else options.pattern.bands
+            jacobian = Jacobian(jac, args, slope.size, bands) if callable(jac) else jac
             watched = EventFunctions(events, resets, args, options.events)
-            method = method_named(options.method, mass, algebraic, jacobian)
-            found = run(Equation(slope, rate_of(slope, mass, algebraic), method, watched, options, algebraic))
+            method = method_named(options.method, mass, algebraic, jacobian, matrices)
+            rate = rate_of(slope, mass, algebraic)
+            found = run(Equation(slope, rate, method, watched, options, algebraic, matrices))
             made.require_unwritten(NAME)
             return found
 
@@ -193,6 +211,29 @@ class Program:
         self.from_start, self.from_before, self.at_times = (
             jit(run, memory_budget=options.budget) for run in (from_start, from_before, at_times)
         )
+
+
+def matrices_of(slope: RightHandSide, state: Any, options: Options, with_mass: bool) -> Matrices:
+    """Return how Jacobians of a method are held: by the elements that may be other than zero, where these are few.
+
+    Args:
+        slope: the function.
+        state: one.
+        options: name the method, and say what the user does of the elements.
+        with_mass: whether there is a mass matrix, whose elements are others, too.
+    """
+    given, places, size = options.pattern, options.mass_places, slope.size
+    is_full = slope.dtype.kind == "c" or (with_mass and places is None) or (size < FEWEST and given is None)
+    if options.method not in WITH_MASS or is_full:
+        return FULL
+    if given is not None and given.packed is not None:
+        return banded(given.pattern, given.packed)
+    pattern = find_pattern(slope, (np.zeros(()), state), (1,), name=NAME) if given is None else given.pattern
+    if places is not None:
+        own = GivenPattern(size, places).pattern
+        pairs = [np.concatenate([x, y]) for x, y in ((pattern.rows, own.rows), (pattern.indices, own.indices))]
+        pattern = Pattern.of_pairs(pattern.shape, pairs[0], pairs[1])
+    return matrices_for(pattern)
 
 
 def convert_functions(functions: Sequence[Any]) -> list[Any]:

@@ -18,11 +18,11 @@ import numpy as np
 
 from wengert.control.cond import cond
 from wengert.control.while_loop import while_loop
-from wengert.scipy._linear_algebra import lu_factor, lu_solve
 from wengert.scipy.integrate._held_factors import moving_root
 from wengert.scipy.integrate._implicit import ImplicitMethod, newton_progress, newton_tolerance
+from wengert.scipy.integrate._matrices import Matrices
 from wengert.scipy.integrate._steps import TOO_MANY, TOO_SMALL, Control, Counts, Step, Walk, least_size
-from wengert.scipy.integrate._tableaux import Slope, combination, jacobian_by_state, root_mean_square
+from wengert.scipy.integrate._tableaux import Slope, combination, root_mean_square
 from wengert.transforms.reverse import stop_gradient
 
 ROOT = 6**0.5
@@ -122,9 +122,9 @@ class Radau(ImplicitMethod):
     def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool) -> Walk:
         """Return where an integration begins, with what its first step knows."""
         n = walk.y.shape[0]
-        pivots = np.arange(n, dtype=np.int32)
-        factors, pair = (np.eye(n), pivots), (np.eye(n, dtype=complex), pivots)
         jacobian = self.jacobian_at(slope, *stop_gradient((walk.t, walk.y)))
+        one = self.matrices.identity(jacobian)
+        factors, pair = self.matrices.factors(one), self.matrices.factors(one.astype(complex))
         nothing = (np.zeros((3, n)), 0.0, 0.0, 0.0, 0.0)
         counts = self.first_counts(chosen)
         return walk._replace(memory=Memory(jacobian, True, False, factors, pair, False, *nothing, False, counts))
@@ -214,7 +214,7 @@ class Radau(ImplicitMethod):
         real, pair = cond(
             memory.usable,
             lambda *kept: kept[2:],
-            lambda h, jacobian, *_: factors_for(h, jacobian, self.mass_like(jacobian)),
+            lambda h, jacobian, *_: factors_for(self, h, jacobian),
             h,
             jacobian,
             memory.real,
@@ -247,10 +247,10 @@ def begun(memory: Memory, rejected: Any, size: Any, least: Any, control: Control
     )
 
 
-def factors_for(h: Any, jacobian: Any, mass: Any) -> tuple[Any, Any]:
+def factors_for(method: ImplicitMethod, h: Any, jacobian: Any) -> tuple[Any, ...]:
     """Return the factors of both matrices of Newton's method."""
-    real, pair = EIGENVALUE / h * mass - jacobian, PAIR / h * mass - jacobian
-    return lu_factor(real, check_finite=False), lu_factor(pair, check_finite=False)
+    mass = method.mass_like(jacobian)
+    return tuple([method.matrices.factors(value / h * mass - jacobian) for value in (EIGENVALUE, PAIR)])
 
 
 def iterate(
@@ -268,9 +268,9 @@ def iterate(
     def improve(now: Iteration) -> Iteration:
         slopes = np.stack([slope(t + h * place, y + now.stages[i]) for i, place in enumerate(PLACES)])
         right = FROM_STAGES @ slopes
-        first = lu_solve(memory.real, right[0] - real * method.by_mass(now.parts[0]), check_finite=False)
+        first = method.matrices.substitute(memory.real, right[0] - real * method.by_mass(now.parts[0]))
         both = (right[1] + 1j * right[2]) - pair * method.by_mass(now.parts[1] + 1j * now.parts[2])
-        second = lu_solve(memory.pair, both, check_finite=False)
+        second = method.matrices.substitute(memory.pair, both)
         change = np.stack([first, second.real, second.imag])
         norm = root_mean_square((change / scale).reshape(-1))
         rate, hopeless, converged = newton_progress(norm, now.norm, now.rounds, MOST_ITERATIONS, tolerance)
@@ -299,14 +299,14 @@ def judged(
 ) -> tuple[Memory, Any, Any]:
     """Return what is known after an attempt, the norm of its error, and the factor for the size of the next."""
     by_stages = method.by_mass(combination(ERROR, list(found.stages))) / h
-    error = lu_solve(memory.real, f + by_stages, check_finite=False)
+    error = method.matrices.substitute(memory.real, f + by_stages)
     scale = control.atol + np.maximum(np.abs(y), np.abs(y + found.stages[2])) * control.rtol
     norm = root_mean_square(error / scale)
     once_more = memory.missed & found.converged & (norm > 1)
 
     def filtered(error: Any) -> Any:
         right = slope(t, y + error) + by_stages
-        return root_mean_square(lu_solve(memory.real, right, check_finite=False) / scale)
+        return root_mean_square(method.matrices.substitute(memory.real, right) / scale)
 
     norm = cond(once_more, filtered, lambda _: norm, error)
     safety = 0.9 * (2 * MOST_ITERATIONS + 1) / (2 * MOST_ITERATIONS + found.rounds)
@@ -324,14 +324,14 @@ def moving_stages(method: ImplicitMethod, slope: Slope, t: Any, y: Any, h: Any, 
     """Return the stages of a step with the derivatives that their equations give them, to the third order."""
     n = y.shape[0]
 
-    def equations(z: Any) -> tuple[Any, Any]:
+    def equations(z: Any) -> tuple[Any, Matrices, Any]:
         """Return the residual, and its Jacobian."""
         z = z.reshape(3, n)
         places = [(t + place * h, y + z[i]) for i, place in enumerate(PLACES)]
         slopes = np.stack([slope(*place) for place in places])
-        jacobians = np.stack([jacobian_by_state(slope, *place) for place in places])
-        blocks = STAGES[:, None, :, None] * np.swapaxes(jacobians, 0, 1)[None]
-        masses = np.eye(3 * n) if method.mass is None else np.kron(np.eye(3), method.mass)
-        return (method.by_mass(z) - h * (STAGES @ slopes)).reshape(-1), masses - h * blocks.reshape(3 * n, 3 * n)
+        jacobians = np.stack([method.matrices.jacobian(slope, *place) for place in places])
+        mass = method.mass_like(jacobians[0])
+        missed = (method.by_mass(z) - h * (STAGES @ slopes)).reshape(-1)
+        return missed, *method.matrices.of_stages(mass, h * STAGES, jacobians)
 
     return moving_root(equations, stages.reshape(-1)).reshape(3, n)

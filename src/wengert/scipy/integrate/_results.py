@@ -12,12 +12,13 @@ from wengert.scipy.integrate._dense_output import OdeSolution
 from wengert.scipy.integrate._events import ACCUMULATION, EVENT, Watched
 from wengert.scipy.integrate._methods import method_named
 from wengert.scipy.integrate._programs import Options, walk_of
-from wengert.scipy.integrate._steps import INCONSISTENT, NOT_FINITE, TOO_MANY, TOO_SMALL, Counts, Walk
+from wengert.scipy.integrate._steps import INCONSISTENT, MISSED, NOT_FINITE, TOO_MANY, TOO_SMALL, Counts, Walk
 
 MESSAGES = {
     0: "The solver successfully reached the end of the integration interval.",
     TOO_SMALL: "Required step size is less than spacing between numbers.",
     INCONSISTENT: "The initial state does not satisfy the algebraic equations.",
+    MISSED: "The Jacobian has elements where jac_sparsity, or lband and uband, say that there are none.",
     EVENT: "A termination event occurred.",
     ACCUMULATION: "Events accumulate at t = {t:.16g}: the state was changed again and again without a step in time. "
     "End the interval before it, or end the integration by a further event.",

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.scipy.integrate._held_factors import solve_by_inverse
-from wengert.scipy.integrate._tableaux import Rows, Slope, combination, jacobian_by_state, root_mean_square
+from wengert.scipy.integrate._matrices import Matrices
+from wengert.scipy.integrate._tableaux import Rows, Slope, combination, root_mean_square
 from wengert.transforms.forward import jvp
-from wengert.transforms.reverse import stop_gradient
 
 GAMMA = 0.21193756319429014
 PLACES = (0.0, 0.6358126895828704, 0.4095798393397535, 0.9769306725060716, 0.4288403609558664, 1.0, 1.0, 1.0)
@@ -75,9 +74,11 @@ class Rosenbrock(NamedTuple):
     """Be the method.
 
     Attributes:
+        matrices: how the Jacobian is held.
         mass: the matrix M, None for that of ones.
     """
 
+    matrices: Matrices
     mass: Any = None
     order: int = 4
     evaluations: int = 8
@@ -87,11 +88,12 @@ class Rosenbrock(NamedTuple):
 
     def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
         """Return the increments of a step, the state at its end, and what stands for the slope there."""
-        by_state = jacobian_by_state(slope, t, y)
+        matrices = self.matrices
+        by_state = matrices.jacobian(slope, t, y)
         by_time = jvp(lambda time: slope(time, y), (t,), (np.ones(()),))[1]
-        mass = np.eye(y.shape[0]) if self.mass is None else self.mass
+        mass = matrices.identity(by_state) if self.mass is None else matrices.of_mass(self.mass)
         matrix = mass / (h * GAMMA) - by_state
-        inverse = stop_gradient(np.linalg.inv(stop_gradient(matrix)))
+        known = matrices.prepare(matrix)
         found: list[Any] = []
         for place, time, states, slopes in zip(PLACES, TIMES, STATES, SLOPES, strict=True):
             if not found:
@@ -99,9 +101,9 @@ class Rosenbrock(NamedTuple):
             else:
                 change = combination(slopes, found) / h
                 right = slope(t + place * h, y + combination(states, found))
-                right = right + (change if self.mass is None else self.mass @ change)
+                right = right + (change if self.mass is None else matrices.by_mass(self.mass, change))
                 right = right + time * h * by_time if time else right
-            found.append(solve_by_inverse(inverse, matrix, right))
+            found.append(matrices.solve_many(known, matrix, right))
         return found, y + combination((*LAST, 1.0), found), f
 
     def error_norm(self, stages: Sequence[Any], scale: Any, h: Any) -> Any:
