@@ -587,6 +587,12 @@ def test_odeint_returns_what_scipy_returns():
     options = {"t_eval": [0.0], "method": "DOP853", "rtol": 1e-10, "atol": 1e-10}
     exact = wg.grad(lambda p: np.sum(solve_ivp(lotka, (3.0, 0.0), START, args=(p,), **options).y))
     np.testing.assert_allclose(gradient(RATES), exact(RATES), rtol=1e-5)
+    jump = lambda y, t: np.where(t < 0.5, -1.0, 2.0) * np.ones(2) - y[::-1]
+    jumps = {"tcrit": [0.5, 7.0], "ml": 1, "mu": 1}
+    want, found = (solve(jump, START, [0.0, 0.2, 1.0], **jumps) for solve in (scipy.integrate.odeint, odeint))
+    np.testing.assert_allclose(found, want, rtol=1e-6)
+    with pytest.raises(UsageError, match=r"odeint: a Tensor for tcrit, .*; numbers are needed. Let jumps be events"):
+        wg.grad(lambda c: odeint(jump, START, [0.0, 1.0], tcrit=c)[-1, 0])(0.5)
     with pytest.raises(UsageError, match="odeint: times in t that do not follow each other"):
         odeint(early, START, [0.0, 1.0, 0.5], (RATES,))
     with pytest.raises(ShapeError, match="odeint: t without a time; one time at least is needed"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -28,11 +29,14 @@ def odeint(
     Dfun: Any = None,  # noqa: N803 # SciPy's name
     col_deriv: Any = False,
     full_output: Any = False,
-    *,
+    ml: int | None = None,
+    mu: int | None = None,
     rtol: Any = None,
     atol: Any = None,
+    tcrit: Any = None,
     h0: Any = 0.0,
     hmax: Any = 0.0,
+    *,
     mxstep: int = 0,
     tfirst: bool = False,
 ) -> Any:
@@ -49,8 +53,13 @@ def odeint(
         Dfun: the Jacobian, which is not needed: it is derived, and exact.
         col_deriv: how `Dfun` would be laid out.
         full_output: whether to return what the integration took, too.
+        ml: how many bands the Jacobian has below the diagonal, none if only `mu` is given. By default, and where they
+            are negative, they are found.
+        mu: how many it has above.
         rtol: the relative tolerance, 1.49012e-8 if not given.
         atol: the absolute one, likewise.
+        tcrit: numbers, times where a step has to end, as `func` jumps there. By times of jumps there are derivatives
+            where these are events of `solve_ivp`.
         h0: the size of the first step, 0 to choose it.
         hmax: the largest size of a step, 0 for any.
         mxstep: how many steps may be tried between two times, on average; 0 for a million in all.
@@ -62,7 +71,7 @@ def odeint(
         and "message".
 
     Raises:
-        UsageError: times are not in order, tolerances or sizes not positive.
+        UsageError: times are not in order, tolerances or sizes not positive, or critical times not known.
         DtypeError: `y0` is complex.
         ShapeError: `t` has not one axis, or no elements, or `func` gives another shape than that of the state.
 
@@ -84,7 +93,7 @@ def odeint(
     if start.dtype.kind == "c":
         raise DtypeError(NAME, f"y0 of dtype {start.dtype}", "real numbers are needed", "Call solve_ivp")
     known = elements(times)
-    places = None
+    places, splits = None, None
     if known is not None:
         steps = np.diff(known)
         places = np.cumsum(np.concatenate([[0], steps != 0]))
@@ -92,30 +101,81 @@ def odeint(
             given = "times in t that do not follow each other"
             raise UsageError(NAME, given, "times in one order are needed", "Sort them")
         times = times[np.flatnonzero(np.diff(places, prepend=-1))]
-    further = args if isinstance(args, tuple) else (args,)
-    found = solve_ivp(
-        func if tfirst else lambda t, y, *more: func(y, t, *more),
-        (times[0], times[-1]),
-        start,
-        "Rodas5P",
-        times,
-        args=further,
-        rtol=TOLERANCE if rtol is None else rtol,
-        atol=TOLERANCE if atol is None else atol,
-        first_step=h0 or None,
-        max_step=hmax or np.inf,
-        max_steps=as_whole(NAME, "mxstep", mxstep, least=0) * max(len(times) - 1, 1) or 1_000_000,
-    )
-    states = found.y.T
-    if len(states) < len(times):
-        states = np.concatenate([states, np.full((len(times) - len(states), states.shape[1]), np.nan)])
+    if tcrit is not None:
+        times, splits, own = with_critical_times(times, tcrit)
+        places = own if places is None else own[places]
+    bands = [None if x is None or x < 0 else as_whole(NAME, what, x) for what, x in (("ml", ml), ("mu", mu))]
+
+    def solve(times: Any, start: Any, first: Any) -> Any:
+        return solve_ivp(
+            func if tfirst else lambda t, y, *more: func(y, t, *more),
+            (times[0], times[-1]),
+            start,
+            "Rodas5P",
+            times,
+            args=args if isinstance(args, tuple) else (args,),
+            rtol=TOLERANCE if rtol is None else rtol,
+            atol=TOLERANCE if atol is None else atol,
+            lband=bands[0],
+            uband=bands[1],
+            first_step=first or None,
+            max_step=hmax or np.inf,
+            max_steps=as_whole(NAME, "mxstep", mxstep, least=0) * max(len(times) - 1, 1) or 1_000_000,
+        )
+
+    states, found, counts = states_between(solve, times, start, splits, h0)
     if is_concrete(found.status) and raw(found.status) < 0:
         from scipy.integrate import ODEintWarning  # with all else of it, which takes 50 ms
 
         warnings.warn(f"{NAME}: {found.message}", ODEintWarning, stacklevel=user_stacklevel())
-    if places is not None and places[-1] + 1 < len(places):
+    if places is not None and (splits is not None or places[-1] + 1 < len(places)):
         states = states[places]
     if not full_output:
         return states
-    taken = {"nfe": np.reshape(found.nfev, (1,)), "nje": np.reshape(found.njev, (1,)), "message": found.message}
-    return states, taken
+    return states, {
+        "nfe": np.reshape(counts[0], (1,)),
+        "nje": np.reshape(counts[1], (1,)),
+        "message": found.message,
+    }
+
+
+def with_critical_times(times: Any, tcrit: Any) -> tuple[Any, Any, Any]:
+    """Return times with those where a step has to end, which of these are such, and where the former are."""
+    known, critical = elements(times), np.reshape(elements(tcrit), (-1,))
+    if known is None or any(type(x) is Tensor for x in flatten(tcrit)[0]):
+        asked = "a Tensor for tcrit, or t beside it of which nobody knows the numbers"
+        raise UsageError(NAME, asked, "numbers are needed", "Let jumps be events of solve_ivp")
+    direction = 1.0 if known[-1] >= known[0] else -1.0
+    inside = (direction * (critical - known[0]) > 0) & (direction * (known[-1] - critical) > 0)
+    chosen = np.flatnonzero(inside & ~np.isin(critical, known))
+    both = np.concatenate([known, critical[chosen]])
+    order = np.argsort(direction * both, kind="stable")
+    splits = np.flatnonzero(np.isin(both[order], critical[inside]))
+    joined = np.concatenate([times, critical[chosen]])[order]
+    return joined, splits, np.argsort(order)[: len(known)]
+
+
+def states_between(solve: Callable[..., Any], times: Any, start: Any, splits: Any, first: Any) -> Any:
+    """Return the states at times, the last result, and how often the slope and its Jacobian were evaluated.
+
+    Args:
+        solve: integrates, from times, a state, and the size of the first step.
+        times: of output, the first that of the state.
+        start: the state.
+        splits: the numbers of times where another integration begins; None if there are none.
+        first: the size of the first step.
+    """
+    bounds = [0, *([] if splits is None else splits.tolist()), len(times) - 1]
+    parts: list[Any] = []
+    counts: Any = np.zeros(2, int)
+    for before, after in itertools.pairwise(bounds):
+        found = solve(times[before : after + 1], start, 0.0 if before else first)
+        counts = counts + np.stack([found.nfev, found.njev])
+        parts.append(found.y.T[1 if before else 0 :])
+        start = found.y[:, -1]
+        if is_concrete(found.status) and raw(found.status) < 0:
+            break
+    states = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    if len(states) < len(times):
+        states = np.concatenate([states, np.full((len(times) - len(states), states.shape[1]), np.nan)])
+    return states, found, counts
