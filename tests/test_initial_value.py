@@ -539,6 +539,23 @@ def test_banded_matrices_are_held_as_full_ones_are():
         np.testing.assert_allclose(total(one), total(other), rtol=1e-8, atol=1e-12)
 
 
+def test_sensitivities_give_the_derivatives_of_the_steps():
+    def total(x, gradient):
+        options = {"t_eval": [0.5, x[2]], "rtol": 1e-3, "method": "RK23", "gradient": gradient}
+        found = solve_ivp(lambda t, y, k: k * y * (1 - y), (0.0, x[2]), x[:1], args=(x[1],), **options)
+        return np.sum(found.y**2)
+
+    x = np.array([0.2, 0.7, 2.0])
+    one, other = (functools.partial(total, gradient=gradient) for gradient in ("forward", "discrete"))
+    want = wg.jit(wg.grad(other))(x)
+    np.testing.assert_allclose(wg.grad(one)(x), want, rtol=1e-12)
+    np.testing.assert_allclose(wg.grad(wg.jit(one))(x), want, rtol=1e-12)
+    np.testing.assert_allclose(wg.jit(wg.vmap(wg.grad(one)))(x[None])[0], want, rtol=1e-12)
+    direction = np.array([1.0, -0.5, 2.0])
+    second, exact = (wg.jit(along(wg.grad(function), direction))(x) for function in (one, other))
+    np.testing.assert_allclose(second, exact, rtol=1e-11)
+
+
 def test_ends_move_solutions_of_several_steps_as_the_equation_does():
     options = {"method": "BDF", "rtol": 1e-7, "atol": 1e-7}
     end = lambda t: solve_ivp(oscillator, (t[0], t[1]), START, args=(2.0,), t_eval=[t[1]], **options).y[:, -1]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import require_callable, require_flag, shown
+from wengert.core.diagnostics.argument_checks import require_callable, require_choice, require_flag, shown
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import UsageError
 from wengert.scipy.integrate._algebraic import algebraic_equations, require_consistent
@@ -30,6 +30,7 @@ from wengert.scipy.integrate._matrices import require_elements
 from wengert.scipy.integrate._methods import METHODS
 from wengert.scipy.integrate._programs import NAME, Options, Program, run_program, walk_of
 from wengert.scipy.integrate._results import result_at_times, result_of_steps
+from wengert.scipy.integrate._sensitivities import at_times_by_sensitivities
 from wengert.scipy.integrate._steps import Control, Walk
 from wengert.scipy.integrate._unseen_derivatives import beside, warn_if_unseen
 from wengert.transforms.outer_values import OuterValues
@@ -58,6 +59,7 @@ def solve_ivp(
     first_step: Any = None,
     max_step: Any = np.inf,
     max_steps: int = 1_000_000,
+    gradient: str = "discrete",
     memory_budget: int | str | None = None,
 ) -> Any:
     """Solve y' = fun(t, y), y(t0) = y0, with derivatives; see `scipy.integrate.solve_ivp`, whose steps it takes.
@@ -107,6 +109,10 @@ def solve_ivp(
         first_step: the size of the first step; by default it is chosen.
         max_step: the largest size of a step.
         max_steps: how many steps may be tried.
+        gradient: how reverse mode gets its derivatives: "discrete", back through the steps, or "forward", by
+            integrating sensitivities beside the states, with the same factors. These are the same derivatives;
+            "forward" keeps no steps, and its time grows with the size of what is traced or differentiated. It needs
+            `t_eval`, and no events.
         memory_budget: how many bytes reverse mode may keep of the steps, as `wengert.memory_budget` says.
 
     Returns:
@@ -157,6 +163,10 @@ def solve_ivp(
     sizes = step_sizes(max_step, first_step, t0, t1) if size is None else (size, size)
     control = Control(*tolerances(rtol, atol, state.shape[0]), *sizes, most_steps(max_steps))
     functions, resets, settings = settings_of(events)
+    require_choice(NAME, "gradient", gradient, ("discrete", "forward"))
+    if gradient == "forward" and (times is None or dense_output or functions):
+        given = "gradient='forward' without t_eval, with dense_output or with events"
+        raise UsageError(NAME, given, "states at output times are needed", "Leave gradient out, or pass t_eval alone")
     pattern = pattern_of(jac_sparsity, lband, uband, method, state.shape[0])
     jacobian = jacobian_of(jac, method, state, pattern)
     masses = mass_matrix(mass, method, state.shape[0])
@@ -195,6 +205,8 @@ def solve_ivp(
             raise UsageError(NAME, given, needed, "Pass t_eval; t_eval=[t1] for the end alone")
 
     def run_times(program: Program, leaves: Sequence[Any]) -> Any:
+        if gradient == "forward":
+            return at_times_by_sensitivities(program, (tuple(leaves), t0, t1, times, state), control)
         return program.at_times(tuple(leaves), t0, t1, times, state, control)
 
     last, rows = run_program(values, options._replace(dense=False), run_times)

@@ -180,6 +180,8 @@ class Program:
 
     def __init__(self, outer: OuterValues, options: Options) -> None:
         self.matrices: Matrices | None = None
+        self.sensitivities: dict[Hashable, Any] = {}
+        self.budget = options.budget
         kept = outer.emptied()
         function, *others = kept.values
 
