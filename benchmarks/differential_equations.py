@@ -1,7 +1,8 @@
 """Differential equations: values, gradients and forward derivatives beside diffrax (JAX), values beside SciPy.
 
 One thread for every library, and processor time. Explicit problems are integrated by Tsit5 in both libraries (RK45 and
-DOP853 beside SciPy, whose steps are the same), Robertson's by Rodas5P beside Kvaerno5.
+DOP853 beside SciPy, whose steps are the same), Robertson's and a Brusselator's by Rodas5P beside Kvaerno5, the latter
+beside LSODA, too, which is told of the bands that Rodas5P finds.
 """
 
 from __future__ import annotations
@@ -58,11 +59,29 @@ def robertson(_t: Any, y: Any, p: Any) -> Any:
     return [back - slow, slow - back - fast, fast]
 
 
+def brusselator(numpy: Any) -> Callable[..., Any]:
+    """Return the slope of two substances that react and spread along a line, one after the other at each point."""
+    ends = np.array([[1.0, 3.0]])
+
+    def slope(_t: Any, y: Any, p: Any) -> Any:
+        here = y.reshape(-1, 2)
+        around = numpy.concatenate([ends, here, ends])
+        spread = p[2] * (len(here) + 1.0) ** 2 * (around[:-2] - 2 * here + around[2:])
+        u, v = here[:, 0], here[:, 1]
+        reaction = u * u * v
+        return (numpy.stack([p[0] + reaction - (p[1] + 1) * u, p[1] * u - reaction], axis=1) + spread).reshape(-1)
+
+    return slope
+
+
+POINTS = np.arange(1, 101) / 101
+FLAT = tuple(np.stack([1 + np.sin(2 * np.pi * POINTS), 3 + 0 * POINTS], axis=1).reshape(-1).tolist())
 PROBLEMS: dict[str, Callable[[Any], Problem]] = {
     "Lotka-Volterra": lambda _: Problem(lotka_volterra, 20.0, (10.0, 5.0), (1.1, 0.4, 0.4, 0.1)),
     "van der Pol": lambda _: Problem(van_der_pol, 10.0, (2.0, 0.0), (5.0,)),
     "pendulum": lambda numpy: Problem(pendulum(numpy), 10.0, (1.5, 0.0), (9.81, 0.1)),
     "Robertson": lambda _: Problem(robertson, 4e4, (1.0, 0.0, 0.0), (0.04, 3e7, 1e4), stiff=True),
+    "Brusselator": lambda numpy: Problem(brusselator(numpy), 10.0, FLAT, (1.0, 3.0, 0.02), stiff=True, tolerance=1e-6),
 }
 """Problems by the namespace of arrays."""
 
@@ -77,7 +96,14 @@ def derivative(library: str, name: str, what: str) -> Run | None:
         return by_wengert(PROBLEMS[name](np), what)
     if library == "diffrax":
         return by_diffrax(PROBLEMS[name](importlib.import_module("jax.numpy")), what)
-    return None
+    return by_scipy(PROBLEMS[name](np)) if library == "scipy" and what == "value" and name == "Brusselator" else None
+
+
+def by_scipy(problem: Problem) -> Run:
+    """Return LSODA, told how many bands the Jacobian has."""
+    odeint: Any = importlib.import_module("scipy.integrate").odeint
+    p, options = np.array(problem.parameters), {"rtol": problem.tolerance, "atol": problem.tolerance, "ml": 2, "mu": 2}
+    return lambda: odeint(lambda y, t: problem.slope(t, y, p), problem.start, [0.0, problem.end], **options)
 
 
 def by_wengert(problem: Problem, what: str) -> Run:
@@ -110,7 +136,7 @@ def by_diffrax(problem: Problem, what: str) -> Run:
     jax.config.update("jax_enable_x64", True)
     numpy = jax.numpy
     start, p = numpy.array(problem.start), numpy.array(problem.parameters)
-    term = diffrax.ODETerm(lambda t, y, p: numpy.stack(problem.slope(t, y, p)))
+    term = diffrax.ODETerm(lambda t, y, p: numpy.asarray(problem.slope(t, y, p)))
     solver = diffrax.Kvaerno5() if problem.stiff else diffrax.Tsit5()
     adjoint = diffrax.ForwardMode() if what == "forward" else diffrax.RecursiveCheckpointAdjoint()
 
