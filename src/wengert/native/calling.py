@@ -94,9 +94,11 @@ def attempt(b: Builder, called: Value, arguments: Value, positional: Value, name
                 variant.set("next", called.get("first"))
                 called.set("first", variant)
             is_all = b.call(run, variant, frame, result)
-            b.do(free, own.load())
+            with b.when(size.differs(0)):
+                b.do(free, own.load())
             b.give(is_all)
-        b.do(free, own.load())
+        with b.when(size.differs(0)):
+            b.do(free, own.load())
         place.store(variant.field("next"))
 
 
@@ -213,7 +215,14 @@ def drop_all(b: Builder, objects: Value, count: Value) -> None:
 def matches(b: Builder, node: Value, thing: Value, frame: Value) -> None:
     """Whether an object is what a node describes; note where its data lie."""
     b.give_if(thing.get("type").differs(node.get("type")), False)
-    way = node.get("way")
+    way, slot = node.get("way"), node.get("slot").widened(I64)
+    with b.when(way.equals(Way.ARRAY)):  # first, as most are
+        b.give_if(b.call(fits, node, thing.to(ARRAY)).equals(False), False)
+        frame.get("objects").at(slot).store(thing)
+        with b.when(frame.get("holds").differs(0)):
+            b.do(hold, thing)
+        frame.get("addresses").at(slot).store(thing.to(ARRAY).get("data"))
+        b.give(True)
     b.give_if(way.equals(Way.ANY), True)
     with b.when(way >= Way.TUPLE):  # which is held while it is looked into: attributes may be computed
         b.do(hold, thing)
@@ -222,16 +231,10 @@ def matches(b: Builder, node: Value, thing: Value, frame: Value) -> None:
         b.give(found)
     with b.when((way >= Way.SAME) & (way <= Way.SAME_BITS)):
         b.give(b.call(is_constant, node, thing))
-    with b.when(way.equals(Way.ARRAY)):
-        b.give_if(b.call(fits, node, thing.to(ARRAY)).equals(False), False)
-    slot = node.get("slot").widened(I64)
     address, number = frame.get("addresses").at(slot), frame.get("numbers").at(slot * 2)
     frame.get("objects").at(slot).store(thing)
     with b.when(frame.get("holds").differs(0)):
         b.do(hold, thing)
-    with b.when(way.equals(Way.ARRAY)):
-        address.store(thing.to(ARRAY).get("data"))
-        b.give(True)
     with b.when(way.equals(Way.IN_PLACE)):
         address.store(thing.at(1))
         b.give(True)

@@ -20,12 +20,14 @@ from wengert.core.memory.memory_layout import axes_of_iteration, is_scalar
 from wengert.core.memory.possible_aliases import part_of
 from wengert.core.memory.views import ALIAS, base_and_path, undecided_text, window_on
 from wengert.core.values.dispatch import applied, apply, as_tensor, implements, strengthen
+from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import WATCHES, Tensor, innermost_trace, is_staged, raw
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.numpy._namespace import enter_as
 from wengert.numpy._results import copy, layout_examples
 from wengert.primitives import shapes
 from wengert.traces.eager import eager
+from wengert.traces.nodes import NOTHING, record_result
 from wengert.traces.operands import operand
 
 
@@ -103,8 +105,11 @@ def reshape_in_c_order(x: Tensor, shape: Any, lengths: tuple[int, ...] | None = 
             pass
         else:
             params = {"shape": out.shape, "order": "C"}
-            if trace is None and out.base is value and not WATCHES:  # as most are
-                return window_on(x, (), shapes.reshape, params, out)
+            if out.base is value and not WATCHES and (trace is None or not SPECIAL):  # as most are
+                found: Any = out
+                if trace is not None:
+                    found = record_result(out, trace, shapes.reshape, (x._node,), params, NOTHING[1], False, 3)
+                return window_on(x, (), shapes.reshape, params, found)
             return to_shape(x, params, out)
     return to_shape(x, {"shape": complete_shape(as_shape(shape), x) if lengths is None else lengths, "order": "C"})
 

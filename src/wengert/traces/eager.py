@@ -391,9 +391,9 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
                         return of_large(primitive, compute_large, (b, a) if reflected else (a, b), trace, 3)
                 elif (
                     trace is not None
-                    and kind is not Tensor
+                    and right is None
                     and converts
-                    and kind is not ndarray
+                    and (kind is float or kind is int)
                     and own.dtype is DOUBLE
                 ):
                     other = array(other, DOUBLE)

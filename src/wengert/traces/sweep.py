@@ -518,8 +518,13 @@ class Sweep(Cotangents):
         cts = primitive.vjp(ct, out, operands, inputs, node.given)
         if not alone:
             self.hand_out(node, inputs, cts, ct, fresh=primitive.fresh)
-        elif (c := cts[0]) is not None:
-            self.hand_on(node, inputs[0], c, primitive.fresh and c is not ct)
+        elif (c := cts[0]) is not None:  # as in `hand_out`, without the loop
+            parent: Any = inputs[0]
+            if type(c) is Tensor:
+                c = current(c)
+            if c.shape != parent.shape:
+                raise misshapen(node, c.shape, parent.shape)
+            self.add(parent, c, primitive.fresh and c is not ct)
 
     def pull(self, node: Node, ct: Any, owns: bool) -> None:
         """Run the vjp of any operation, with its hooks, unless nothing wanted lies behind it."""
@@ -558,19 +563,15 @@ class Sweep(Cotangents):
         self.hand_out(node, parents, cts, ct, fresh=primitive.fresh and hooks is None)
 
     def hand_out(self, node: Node, parents: Sequence[Node | None], cts: Sequence[Any], ct: Any, *, fresh: bool) -> None:
-        """Hand the cotangents of an operation's operands to their nodes."""
+        """Hand the cotangents of an operation's operands to their nodes; in place of views what they stand for."""
         own = fresh and node.primitive.kind == "linear"
         for parent, c in zip(parents, cts, strict=True):
             if parent is not None and c is not None:
-                self.hand_on(node, parent, c, own or (fresh and c is not ct))
-
-    def hand_on(self, node: Node, parent: Any, c: Any, fresh: bool) -> None:
-        """Hand the cotangent of one operand to its node; in place of a view what it stands for."""
-        if type(c) is Tensor:
-            c = current(c)
-        if c.shape != parent.shape:
-            raise misshapen(node, c.shape, parent.shape)
-        self.add(parent, c, fresh)
+                if type(c) is Tensor:
+                    c = current(c)
+                if c.shape != parent.shape:
+                    raise misshapen(node, c.shape, parent.shape)
+                self.add(parent, c, own or (fresh and c is not ct))
 
     pulls: ClassVar[dict[str, Callable[..., None]]] = {
         "unary": pull_unary,
