@@ -174,7 +174,7 @@ def test_gamma_draws_move_with_their_shape() -> None:
 
 
 def test_beta_and_dirichlet_draws_move_with_their_parameters() -> None:
-    n = 20_000
+    n = 8_000
     a, b = np.full(n, 0.7), np.full(n, 2.0)
     value, pullback = wg.vjp(lambda a, b: random.beta(KEY, a, b), a, b)
     np.testing.assert_allclose(value.mean(), 0.7 / 2.7, rtol=0.03)
