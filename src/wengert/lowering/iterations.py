@@ -31,7 +31,7 @@ def may_be_step(equation: Equation) -> bool:
     return loop_parameters(equation) is not None or equation.primitive.routine is not None
 
 
-class Iteration:
+class LoopIteration:
     """Be an iteration of a loop as a graph.
 
     Args:
@@ -66,7 +66,7 @@ class Iteration:
         return type(self.going) is not Variable and not self.going
 
 
-def iteration_of(params: Params) -> Iteration | None:
+def iteration_of(params: Params) -> LoopIteration | None:
     """Return an iteration of a loop as a graph of distinct results; None if kernels cannot hand on what they write.
 
     Rows of which nobody knows how many there are lie in C order, whatever loop leaves and whatever loop reads them.
@@ -92,7 +92,7 @@ def iteration_of(params: Params) -> Iteration | None:
     if any(type(x) is Variable and axes_in_kernels(x) != axes_in_kernels(v) for v, x in carried):
         return None  # what is written is read next: it would have to be put in another order
     distinct = distinct_variables(outputs)
-    return Iteration(params, Graph(graph.inputs, graph.equations, distinct), outputs) if distinct else None
+    return LoopIteration(params, Graph(graph.inputs, graph.equations, distinct), outputs) if distinct else None
 
 
 def behind(axes: Sequence[int]) -> list[int]:

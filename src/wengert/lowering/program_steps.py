@@ -19,7 +19,7 @@ from wengert.emission.arena import MOVED
 from wengert.kernel.checking import DTYPES
 from wengert.kernel.kernel import Buffer, Carried, Copy, Invoke, Loop, Program, ProgramStep, Row, Run, Switch
 from wengert.lowering.correlation_steps import CorrelationStep
-from wengert.lowering.iterations import MOST_ROUNDS, Iteration, behind, sequence_of
+from wengert.lowering.iterations import MOST_ROUNDS, LoopIteration, behind, sequence_of
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.layouts import array_kind, as_array
 from wengert.lowering.matrix_steps import MatrixRoutine
@@ -44,7 +44,7 @@ class UnfitError(Exception):
 class Rounds(NamedTuple):
     """Hold a loop that can be a step: an iteration, its program, and that of the condition, if there is one."""
 
-    iteration: Iteration
+    iteration: LoopIteration
     body: Program
     condition: Program | None
 
@@ -335,7 +335,7 @@ class StepsWriter:
         result = self.write(end, variable)
         return Carried(start, into, "" if is_known else outs[x], known, result)
 
-    def rounds_of(self, iteration: Iteration) -> int:
+    def rounds_of(self, iteration: LoopIteration) -> int:
         """Return how many iterations there are, at most if nobody knows."""
         spec = iteration.spec
         if iteration.params["cond"] is not None and iteration.is_once:
@@ -348,7 +348,7 @@ class StepsWriter:
             raise UnfitError
         return self.read(limit, Variable.of(Aval((), np.dtype(np.int64))))
 
-    def share_rows(self, iteration: Iteration, results: Sequence[Variable]) -> None:
+    def share_rows(self, iteration: LoopIteration, results: Sequence[Variable]) -> None:
         """Let sequences of the same rows be one, to which nobody writes again, and copies where several are outputs."""
         first: dict[Variable, Variable] = {}
         for v, x in zip(iteration.left, results, strict=True):

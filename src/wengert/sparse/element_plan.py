@@ -29,14 +29,14 @@ from wengert.sparse.map_plan import Contribution, Placement
 from wengert.sparse.pattern import Pattern
 from wengert.sparse.plan_times import time_by_colors, work_of
 from wengert.sparse.tangent_program import TangentProgram
-from wengert.sparse.walk import Walk
+from wengert.sparse.walk import GraphWalk
 from wengert.transforms.reverse import grad
 
 MOST_ZEROS = 256
 """The most points of a constant whose zeros are looked for: those of larger ones differ from one element to another."""
 
 
-class BlockWalk(Walk):
+class BlockWalk(GraphWalk):
     """Follow what is computed behind gathers, whose blocks are of one kind, whatever zeros each has."""
 
     def kept_part(self, step: BoxMap) -> BoxMap | None:

@@ -11,7 +11,7 @@ from wengert.sparse.column_maps import column_maps, explicit
 from wengert.sparse.loop_patterns import InnerGraphs
 from wengert.sparse.pattern import Pattern
 from wengert.sparse.tangent_program import TangentProgram
-from wengert.sparse.walk import Walk
+from wengert.sparse.walk import GraphWalk
 
 
 def find_pattern(
@@ -34,7 +34,7 @@ def find_pattern(
 
 
 def pattern_with_causes(
-    program: TangentProgram, local: bool, kind: type[Walk] = Walk
+    program: TangentProgram, local: bool, kind: type[GraphWalk] = GraphWalk
 ) -> tuple[Pattern, list[Equation]]:
     """Return the pattern of a program, and the equations whose results depend on all elements of an operand.
 

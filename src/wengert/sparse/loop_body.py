@@ -15,7 +15,7 @@ from wengert.core.values.aval import shape_of
 from wengert.sparse.column_maps import Maps, column_maps, explicit, known_lengths, maps_of_pattern
 from wengert.sparse.pattern import Pattern
 from wengert.sparse.truth_matrices import row_stack
-from wengert.sparse.walk import Walk
+from wengert.sparse.walk import GraphWalk
 
 Shape = tuple[int, ...]
 
@@ -30,7 +30,7 @@ class BodyPattern:
         blocks: matrices of truths, by rows ("state" or "left") and columns ("state", "constants" or "sequences").
     """
 
-    def __init__(self, walk: Walk, equation: Equation, params: Mapping[str, Any]) -> None:
+    def __init__(self, walk: GraphWalk, equation: Equation, params: Mapping[str, Any]) -> None:
         self.walk, self.graph, self.spec = walk, params["body"], params["spec"]
         given = parts(equation.inputs, params)
         flags = [bool(walk.moving(x)) for x in given.inner]

@@ -38,7 +38,7 @@ from wengert.sparse.truth_matrices import (
     row_stack,
     toeplitz,
 )
-from wengert.sparse.walk import Walk
+from wengert.sparse.walk import GraphWalk
 
 Params = Mapping[str, Any]
 SHORT = 32
@@ -48,7 +48,7 @@ SHORT = 32
 class InnerGraphs(StructuredLowering):
     """Follow the graphs of one equation."""
 
-    def __init__(self, walk: Walk, equation: Equation) -> None:
+    def __init__(self, walk: GraphWalk, equation: Equation) -> None:
         self.walk, self.equation = walk, equation
 
     def call(self, graph: Graph) -> Sequence[Maps]:
@@ -147,7 +147,7 @@ def row_maps(maps: Maps, position: int, shape: Shape) -> Maps:
 class LoopPattern:
     """Find the patterns of the results of a loop from those of its body."""
 
-    def __init__(self, walk: Walk, equation: Equation, params: Params) -> None:
+    def __init__(self, walk: GraphWalk, equation: Equation, params: Params) -> None:
         self.walk, self.equation, self.params = walk, equation, params
         self.body = BodyPattern(walk, equation, params)
         spec = params["spec"]

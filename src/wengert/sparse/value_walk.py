@@ -22,7 +22,7 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_staged
 from wengert.sparse.column_maps import Maps, known_lengths
 from wengert.sparse.loop_patterns import InnerGraphs
-from wengert.sparse.walk import Walk, is_linear_in, known_part
+from wengert.sparse.walk import GraphWalk, is_linear_in, known_part
 
 MOST_MAPS = 200
 """The most maps that a value has: each is computed by operations of its own."""
@@ -32,7 +32,7 @@ class NotByMaps(Exception):
     """Say that coefficients cannot be carried through an operation."""
 
 
-class ValueWalk(Walk):
+class ValueWalk(GraphWalk):
     """Follow the equations of a graph with coefficients; everything that does not move is computed."""
 
     def limit_maps(self, maps: Maps, shape: Shape) -> Maps:

@@ -28,7 +28,7 @@ from wengert.core.values.dispatch import apply
 from wengert.sparse.column_maps import Maps, compact_maps, known_lengths
 
 
-class Walk:
+class GraphWalk:
     """Follow the equations of a graph.
 
     Attributes:
@@ -40,7 +40,7 @@ class Walk:
         dense: the equations of which every result depends on all of an operand.
     """
 
-    def __init__(self, columns: int, inside: Callable[[Walk, Equation], StructuredLowering]) -> None:
+    def __init__(self, columns: int, inside: Callable[[GraphWalk, Equation], StructuredLowering]) -> None:
         self.columns = columns
         self.inside = inside
         self.maps: dict[Variable, Maps] = {}
@@ -185,7 +185,7 @@ class Walk:
         (out, *_) = equation.outputs
         return joined([self.all_columns(maps, out.shape)])
 
-    def inner_walk(self, columns: int) -> Walk:
+    def inner_walk(self, columns: int) -> GraphWalk:
         """Return a walk of the same kind through a graph within this one."""
         found = type(self)(columns, self.inside)
         found.dense = self.dense

@@ -15,7 +15,7 @@ from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.matrix_free import OwnSolver
 from wengert.implicit.solver_call import solve_without_derivatives
 from wengert.implicit.vectors import vector_of
-from wengert.scipy.integrate._collocation import NAME, CollocationFactors, Equations
+from wengert.scipy.integrate._collocation import NAME, CollocationEquations, CollocationFactors
 from wengert.scipy.interpolate import CubicHermiteSpline
 from wengert.scipy.optimize._solving import asking
 from wengert.transforms.reverse import stop_gradient
@@ -77,7 +77,7 @@ def solve_bvp(
     """
     require_callable(NAME, fun, "fun")
     require_callable(NAME, bc, "bc")
-    equations = Equations(fun, bc, p is not None and np.size(p) > 0)
+    equations = CollocationEquations(fun, bc, p is not None and np.size(p) > 0)
     values = x, y, p, S
     require_numbers(values, (fun, bc))
     traced = asking(NAME, values, (fun, bc)).traced
@@ -107,7 +107,9 @@ def require_numbers(values: Any, functions: Sequence[Callable[..., Any]]) -> Non
         raise UsageError(NAME, given, needed, "Call it outside of jit, and in a loop in place of vmap")
 
 
-def attach_derivatives(equations: Equations, found: Any, factors: CollocationFactors, x: Any, singular: Any) -> Any:
+def attach_derivatives(
+    equations: CollocationEquations, found: Any, factors: CollocationFactors, x: Any, singular: Any
+) -> Any:
     """Return SciPy's result, whose arrays have the derivatives that the collocation equations give them."""
     mesh = moved_mesh(x, found.x)
     unknown = found.y.T, np.zeros(0, found.y.dtype) if found.p is None else found.p

@@ -22,7 +22,7 @@ NAME = "solve_bvp"
 Function = Callable[..., Any]
 
 
-class Equations(NamedTuple):
+class CollocationEquations(NamedTuple):
     """Hold the equations of a boundary value problem.
 
     Attributes:
