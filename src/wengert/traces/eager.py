@@ -411,8 +411,7 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
             return plain_tensor(out) if type(out) in OF_COMPARISONS else wrapped_constant(out)
         node = result._node = Node()
         if type(out) is ndarray:
-            node.shape = out.shape
-            node.dtype = out.dtype
+            node.shape, node.dtype = out.shape, out.dtype
         elif type(out) is complex:
             return general(a, b)
         else:
@@ -449,13 +448,11 @@ def of_two(primitive: Primitive, compute: Function | None, otherwise: Function |
         node.hooks = None
         code = (frame := _getframe(1)).f_code
         if code is RECENT[0]:
-            node.code = code
-            node.offset = frame.f_lasti
+            node.code, node.offset = code, frame.f_lasti
         else:
             node.code, node.offset = caller(2)
         node.out = out if any_out else None
-        result._trace = trace
-        result._kept = any_out
+        result._trace, result._kept = trace, any_out
         return result
 
     general = partial(otherwise, operate)

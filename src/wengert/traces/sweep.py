@@ -411,11 +411,10 @@ class Sweep(Cotangents):
             self.pass_mask(node, ct, saved)
             self.leave(node)
             return
-        operands = saved if lifting is None else lifting.residuals(node)[1]
-        if not self.retain:
-            node.saved = RELEASED
         parent = inputs[0]
         if len(inputs) == 1 and primitive.alone and parent is not None:
+            if not self.retain:
+                node.saved = RELEASED
             c = primitive.transposes[0](ct, parent, **node.given)
             if type(c) is Tensor:
                 c = current(c)
@@ -423,6 +422,9 @@ class Sweep(Cotangents):
                 raise misshapen(node, c.shape, parent.shape)
             self.add(parent, c, primitive.fresh)
             return
+        operands = saved if lifting is None else lifting.residuals(node)[1]
+        if not self.retain:
+            node.saved = RELEASED
         if not self.pull_in_place(node, inputs, ct, owns, operands):
             self.pass_mask(node, ct, operands)
             cts = primitive.vjp(ct, None, operands, inputs, node.params)
