@@ -31,6 +31,7 @@ from wengert.lowering.matrix_steps import FEW, LARGEST, MOST
 from wengert.lowering.partition import segmented
 from wengert.native import callee
 from wengert.native.lapack import ONE_THREAD
+from wengert.passes.pipeline import flatten_calls
 from wengert.scipy import linalg
 from wengert.support import config
 from wengert.transforms.tracing import trace
@@ -204,6 +205,8 @@ SPECTRA: dict[str, Callable[[Any], Any]] = {
     "svd, reduced": lambda a: tuple(np.linalg.svd(a, full_matrices=False)),
     "svdvals": np.linalg.svdvals,
     "qr": lambda a: tuple(np.linalg.qr(a)),
+    "eig": lambda a: tuple(np.linalg.eig(a + 0j)),
+    "eigvals": lambda a: np.linalg.eigvals(a + 0j),
 }
 
 
@@ -216,6 +219,32 @@ def test_spectra_and_orthogonal_factors_are_numpys(name: str, dtype: Any, monkey
         for matrix in (a, np.asfortranarray(a)):
             require_same(SPECTRA[name], matrix)
         require_same(wg.vmap(SPECTRA[name]), random((3, *shape), dtype), exact=False)
+
+
+USUAL: dict[str, Callable[[Any], Any]] = {
+    "function of a symmetric matrix": lambda a: np.sum((lambda w, v: (v * np.exp(w)) @ v.T)(*np.linalg.eigh(a)) ** 2),
+    "eigvalsh": lambda a: np.sum(np.linalg.eigvalsh(a) ** 3),
+    "svdvals": lambda a: np.sum(linalg.svdvals(a) ** 3),
+    "eigvals": lambda a: np.sum(np.linalg.eigvals(a + 0j) ** 3).real,
+    "eig": lambda a: np.sum(np.abs((lambda w, v: np.exp(w) * v)(*np.linalg.eig(a + 0j))) ** 3),
+    "pinv": lambda a: np.sum(np.linalg.pinv(a[:, :4]) ** 2) + np.sum(linalg.pinv(a[:4]) ** 3),
+    "lstsq": lambda a: sum(map(np.sum, np.linalg.lstsq(a[:, :4], a[:, 4:], rcond=1e-9))) + np.linalg.matrix_rank(a),
+}
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_derivatives_of_spectra_are_native_where_values_are_apart(name: str) -> None:
+    function, turned = USUAL[name], random((5, 5))
+    for way in (wg.grad(function), lambda a: wg.jvp(function, (a,), (turned + turned.T,))[1]):
+        graph = flatten_calls(trace(way)(turned))
+        assert segmented(graph).whole is not None
+        run = wg.jit(way)
+        for a in (turned + turned.T, np.diag([3.0, 3.0, 1.0, 2.0, 2.0])):
+            for _ in range(2):
+                found, want = outcome(run, a), outcome(way, a)
+                assert type(found) is type(want), (found, want)
+                if not isinstance(want, str):
+                    np.testing.assert_allclose(found, want, rtol=1e-8, atol=1e-8)
 
 
 def test_spectra_of_what_is_not_finite_are_numpys() -> None:

@@ -43,10 +43,13 @@ LAPACK = "lapack"
 """What the names of these kernels begin with: "lapack.solve.complex128"."""
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 """What the names of LAPACK's functions begin with, by the dtype of the elements."""
-NEEDED = ("getrf", "getri", "gecon", "lange", "potrf", "pocon", "laswp", "trsm", "trsv", "gemm", "gesdd", "geqrf")
+NEEDED = (
+    *("getrf", "getri", "gecon", "lange", "potrf", "pocon", "laswp", "trsm", "trsv", "gemm"),
+    *("gesdd", "geqrf", "geev"),
+)
 SYMMETRIC, HERMITIAN = ("syevd", "orgqr"), ("heevd", "ungqr")
 """Functions that kernels call, and what only real or only complex numbers have."""
-SPECTRAL = ("eigh", "eigvalsh", "svd", "svdvals", "qr")
+SPECTRAL = ("eigh", "eigvalsh", "svd", "svdvals", "qr", "eig", "eigvals")
 """Routines that compute spectra or orthogonal factors, of matrices that need not be square."""
 DOUBLE = ("float64", "complex128")
 """The dtypes that NumPy computes these in, whatever the matrices are: in others vectors have other signs."""
@@ -585,6 +588,21 @@ def orthogonal(p: LapackProblem) -> None:
     fill(p, q, matrix, k, m)
 
 
+def general(p: LapackProblem) -> None:
+    """Compute the eigenvalues of a complex matrix, and if there are two results their vectors."""
+    a, w, *vectors = p.matrices
+    require_finite(p, a, p.size)
+    n, job, none = p.size, "V" if vectors else "N", (p.element(0.0), p.one)
+    square, values = by_columns(p, n, n, a), by_columns(p, n, p.one)
+    found = by_columns(p, n, n) if vectors else None
+    right = none if found is None else (found.first, n)
+    work = p.room(p.scalar, n * 2)
+    call_with_work(p, "geev", "N", job, n, square.first, n, values.first, *none, *right, behind=[work])
+    fill(p, w, values, p.one)
+    if found is not None:
+        fill(p, vectors[0], found, n)
+
+
 LIBRARY = ("log", 1), ("hypot", 2)
 """Functions of the C library, and how many arguments they have."""
 
@@ -607,6 +625,8 @@ SOLVERS: dict[str, tuple[Solver, str]] = {
     "svd": (singular, "eere"),
     "svdvals": (singular, "er"),
     "qr": (orthogonal, "eee"),
+    "eig": (general, "eee"),
+    "eigvals": (general, "ee"),
 }
 """What computes each routine; of its operands and results whether they have the elements, or real numbers, or rows'."""
 

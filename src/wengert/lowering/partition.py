@@ -40,10 +40,11 @@ from wengert.lowering.program_steps import (
 from wengert.lowering.rules.joins import MOST_BOXES
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
+from wengert.lowering.usual_cases import usual_graph
 from wengert.lowering.writes import WriteStep, write_step
 from wengert.passes.dead_code import must_run, narrow_graph, needed_inputs
 from wengert.passes.equations import distinct_variables, variables
-from wengert.passes.output_aliasing import sharing_views, with_own_results
+from wengert.passes.output_aliasing import sharing_views
 from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.indexing.parts import assign, getitem
 
@@ -82,15 +83,15 @@ class StepLowering(StructuredLowering):
 
     def recomputation(self, graph: Graph) -> Once | None:
         """Return the program of a graph; None if no program computes all of it."""
-        graph = with_own_results(flatten_calls(graph))
+        graph = flatten_calls(graph)
+        graph = with_results_like(graph, variables_like(graph.outputs))
         program = segmented(graph, lent=EMPTY).whole
-        is_whole = program is not None and len(set(graph.outputs)) == len(graph.outputs)
-        return Once(graph, program) if program is not None and is_whole else None
+        return None if program is None else Once(graph, program)
 
     def branch(self, graphs: Sequence[Graph]) -> Choice | None:
         """Return the programs; None if one of them cannot compute all of its graph."""
         flat = list(map(flatten_calls, graphs))
-        results = [x if type(x) is Variable else Variable.of(aval_of(x).firm) for x in flat[0].outputs]
+        results = variables_like(flat[0].outputs)
         cases = []
         for graph in flat:
             graph = with_results_like(graph, results)
@@ -128,7 +129,14 @@ def step_of(equation: Equation) -> GraphStep | None:
     if isinstance(equation.primitive, Structured):
         found: GraphStep | None = equation.primitive.lower(equation.params, STEPS)
         return found
-    return product_step((equation,)) or matrix_routine(equation) or correlation_step(equation) or write_step(equation)
+    found = product_step((equation,)) or matrix_routine(equation) or correlation_step(equation) or write_step(equation)
+    usual = usual_graph(equation) if found is None else None
+    return found if usual is None else STEPS.recomputation(usual)
+
+
+def variables_like(outputs: Sequence[Any]) -> list[Variable]:
+    """Return variables as they are, and some for numbers."""
+    return [x if type(x) is Variable else Variable.of(aval_of(x).firm) for x in outputs]
 
 
 class Partition:

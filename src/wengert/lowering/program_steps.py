@@ -235,7 +235,9 @@ class StepsWriter:
     def add_run(self, once: Once, equation: Equation) -> None:
         """Add a run of a graph's program."""
         read = map(self.read, equation.inputs, once.graph.inputs)
-        made = map(self.write, equation.outputs, once.graph.outputs)
+        outputs = once.graph.outputs
+        results = (*equation.outputs, *outputs[len(equation.outputs) :])  # and what has to hold
+        made = map(self.write, results, outputs)
         self.steps.append(Run(once.program, (*read, *made)))
 
     def add_write(self, step: WriteStep, equation: Equation) -> None:

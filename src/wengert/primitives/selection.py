@@ -94,6 +94,15 @@ guarded = linear(
 )
 
 
+def require_truth(x: Any) -> Any:
+    """Return a truth in a kernel; NumPy computes everything where it does not hold."""
+    x.require()
+    return x
+
+
+required = constant("required", np.copy, form=Pointwise(), scalar=require_truth)
+
+
 def clip_value(t: Any, out: Any, x: Any, low: Any, high: Any) -> Any:
     """Differentiate min(max(x, low), high) by x; ties share as those of maximum and minimum do."""
     if type(out) is ndarray and out.shape == np.shape(x):

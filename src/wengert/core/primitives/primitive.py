@@ -86,6 +86,8 @@ class PointRules(TypedDict, total=False):
         kink: a sentence on derivatives where there is none, or more than one to choose from, for docstrings.
         routine: of matrices, from the parameters, which it names, how native code is called for small ones: a
             `RoutineCall`, or None.
+        usual_case: of a routine, in NumPy's functions, from operands and parameters, what it gives in the usual case:
+            its result, or a tuple of them, and the truth whether this is the case, or None if it always is.
         rewrites: what may be in its place in a graph, each a function of the equation and of the equations that bind
             its operands; see `wengert.primitives.rewrites`.
     """
@@ -102,6 +104,7 @@ class PointRules(TypedDict, total=False):
     whole_bits: int
     kink: str
     routine: Callable[..., RoutineCall | None] | None
+    usual_case: Callable[..., tuple[Any, Any]] | None
     rewrites: tuple[Callable[..., Any], ...]
 
 
@@ -154,7 +157,7 @@ class Primitive:
         sweeps_as: how a sweep pulls its nodes, a key of `wengert.traces.sweep.Sweep.pulls`.
         form, batch: see `ShapeRules`.
         scalar, parts, loop, cost, cheap, linear_in, not_negative, operator, counts, whole_bits, kink, routine,
-            rewrites: see `PointRules`.
+            usual_case, rewrites: see `PointRules`.
 
     >>> from wengert.extend import PRIMITIVES
     >>> PRIMITIVES["sin"].name, isinstance(PRIMITIVES["sin"], Primitive)
@@ -199,6 +202,7 @@ class Primitive:
     whole_bits = 0
     kink = ""
     routine: Callable[..., RoutineCall | None] | None = None
+    usual_case: Callable[..., tuple[Any, Any]] | None = None
     rewrites: tuple[Callable[..., Any], ...] = ()
 
     def __init__(

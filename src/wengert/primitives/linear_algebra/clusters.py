@@ -65,6 +65,11 @@ def ties(w: Any) -> Any:
     return np.abs(w[..., 1:] - w[..., :-1]) <= smallest_gap(w)
 
 
+def none_holds(truths: Any) -> Any:
+    """Return whether none of some truths holds, in the usual case; None if there are none."""
+    return None if 0 in truths.shape else ~np.any(truths)
+
+
 def same_cluster(tied: Any, distinct: bool) -> Any:
     """Return which pairs of sorted eigenvalues are one, from which are one with the next, none if they are distinct."""
     if distinct:
@@ -90,6 +95,22 @@ def evaluate_divided(x: Any, w: Any, *sensitivities: Any, sign: int, strict: boo
             else undetermined_error("forward mode, where they would depend on the direction")
         )
     return over_all(x, differences(w), one)
+
+
+def usually_divided(
+    x: Any, w: Any, *sensitivities: Any, sign: int, strict: bool, of_values: bool = False
+) -> tuple[Any, Any]:
+    """Return quotients where eigenvalues that are sorted are apart, and what tells that they are."""
+    holds = None
+    if sign > 0:
+        one, denominators = both_zero(w), sums_of(w)
+    elif sensitivities:
+        one, denominators = of_sensitive(w, *sensitivities), differences(w)
+        if strict:
+            holds = ~np.any(np.abs(np.where(one, off_diagonal(x), 0)) > negligible(x))
+    else:
+        one, denominators, holds = np.eye(w.shape[-1], dtype=bool), differences(w), none_holds(ties(w))
+    return x * ~one / np.where(one, 1, denominators), holds
 
 
 def over_all(x: Any, denominators: Any, one: Any) -> Any:
@@ -121,8 +142,13 @@ def negligible(x: Any) -> Any:
     return np.sqrt(np.finfo(x.dtype).eps) * np.max(np.abs(x), axis=axes, keepdims=x.ndim > 1, initial=0)
 
 
-def refusal(name: str, wrong: Callable[..., Any], error: Callable[..., Exception], signature: str) -> Primitive:
-    """Declare what gives zeros like its first operand, after an error where `wrong` tells of an element that it is."""
+def refusal(
+    name: str, wrong: Callable[..., Any], error: Callable[..., Exception], signature: str, sorted_at: int | None = None
+) -> Primitive:
+    """Declare what gives zeros like its first operand, after an error where `wrong` tells of an element that it is.
+
+    If an operand, `sorted_at` a place, is sorted eigenvalues, nothing is wrong where these are apart.
+    """
 
     def evaluate(x: Any, *operands: Any, **options: Any) -> Any:
         found = wrong(x, *operands)
@@ -130,7 +156,11 @@ def refusal(name: str, wrong: Callable[..., Any], error: Callable[..., Exception
             raise error(**options)
         return np.zeros(found.shape, x.dtype)
 
-    return constant(name, evaluate, form=Routine(signature))
+    def usual(x: Any, *operands: Any, **_options: Any) -> tuple[Any, Any]:
+        truths = wrong(x, *operands) if sorted_at is None else ties((x, *operands)[sorted_at])
+        return np.zeros((), x.dtype), none_holds(truths)
+
+    return constant(name, evaluate, form=Routine(signature), usual_case=usual)
 
 
 def clusters_of(w: Any) -> list[Any]:
@@ -198,7 +228,12 @@ def jvp_divided(
 
 
 divided: Primitive = opaque(
-    "divided", evaluate_divided, vjp=vjp_divided, jvp=jvp_divided, form=Routine("(n,n),(n)->(n,n)")
+    "divided",
+    evaluate_divided,
+    vjp=vjp_divided,
+    jvp=jvp_divided,
+    form=Routine("(n,n),(n)->(n,n)"),
+    usual_case=usually_divided,
 )
 
 
@@ -272,7 +307,15 @@ def ratio_of(g: Any, own: Any, limit: float) -> Any:
     return ratio
 
 
-cluster_share = constant("cluster_share", evaluate_cluster_share, form=Routine("(n,n),(n),(n)->(n,n)"))
+def usual_cluster_share(x: Any, g: Any, w: Any, *, values: str) -> tuple[Any, Any]:
+    """Return zeros, where eigenvalues are apart and all is finite."""
+    apart, finite = none_holds(ties(w)), np.all(np.isfinite(x)) & np.all(np.isfinite(g))
+    return np.zeros((), x.dtype), finite if apart is None else apart & finite
+
+
+cluster_share = constant(
+    "cluster_share", evaluate_cluster_share, form=Routine("(n,n),(n),(n)->(n,n)"), usual_case=usual_cluster_share
+)
 
 
 # Functions of eigenvalues alone, whose second derivatives need vectors along which a direction is diagonal
@@ -302,7 +345,12 @@ def evaluate_sharing(w: Any) -> Any:
     return one / np.sum(one, axis=-1, keepdims=True)
 
 
-sharing = constant("sharing", evaluate_sharing, form=Routine("(n)->(n,n)"))
+sharing = constant(
+    "sharing",
+    evaluate_sharing,
+    form=Routine("(n)->(n,n)"),
+    usual_case=lambda w: (np.eye(w.shape[-1]), none_holds(own_ties(w))),
+)
 
 
 def mean_of_cluster(g: Any, w: Any) -> Any:
@@ -318,7 +366,7 @@ def parts_cluster(x: Any, g: Any, w: Any) -> Any:
 
 
 alike = refusal(
-    "alike_in_clusters", parts_cluster, lambda: unequal_error("a second derivative"), "(n,n),(n),(n)->(n,n)"
+    "alike_in_clusters", parts_cluster, lambda: unequal_error("a second derivative"), "(n,n),(n),(n)->(n,n)", 2
 )
 
 
@@ -357,7 +405,14 @@ def jvp_turn(tangents: Tangents, out: Any, _x: Any, w: Any, **_options: Any) -> 
     return apply(still, moved, out, w, np.zeros_like(w) if dw is None else dw)
 
 
-turn = opaque("turn_of_clusters", evaluate_turn, vjp=vjp_turn, jvp=jvp_turn, form=Routine("(n,n),(n)->(n,n)"))
+turn = opaque(
+    "turn_of_clusters",
+    evaluate_turn,
+    vjp=vjp_turn,
+    jvp=jvp_turn,
+    form=Routine("(n,n),(n)->(n,n)"),
+    usual_case=lambda x, w, **_options: (np.eye(w.shape[-1]), none_holds(ties(w))),
+)
 
 
 def turns_cluster(x: Any, q: Any, w: Any, dw: Any) -> Any:
@@ -372,7 +427,7 @@ def negligible_vector(x: Any) -> Any:
     return np.sqrt(np.finfo(x.dtype).eps) * np.max(np.abs(x), axis=-1, keepdims=True, initial=0)[..., None]
 
 
-still = refusal("still", turns_cluster, lambda: unsettled_error(OTHER_ORDERS), "(n,n),(n,n),(n),(n)->(n,n)")
+still = refusal("still", turns_cluster, lambda: unsettled_error(OTHER_ORDERS), "(n,n),(n,n),(n),(n)->(n,n)", 2)
 
 
 def along_clusters(x: Any, w: Any, descending: bool = False) -> Any:
@@ -404,6 +459,7 @@ settled = linear(
     evaluate_settled,
     transpose=lambda ct, aval, _w: on_diagonal(ct).astype(aval.dtype),
     form=Routine("(n,n),(n)->(n)"),
+    usual_case=lambda x, w: (diagonal_of(x).real, none_holds(ties(w))),
 )
 
 
@@ -430,6 +486,7 @@ settled_vectors = opaque(
     vjp=vjp_settled_vectors,
     jvp=pass_tangent,
     form=Routine("(m,n),(n)->(m,n)"),
+    usual_case=lambda v, _w: (np.copy(v), None),
 )
 
 
@@ -447,7 +504,7 @@ def turns_uneven(x: Any, g: Any, w: Any) -> Any:
     return same_cluster(ties(w), False) & (np.abs(x * differences(g)) > limit)
 
 
-even = refusal("even", turns_uneven, lambda: unequal_error("a second derivative"), "(n,n),(n),(n)->(n,n)")
+even = refusal("even", turns_uneven, lambda: unequal_error("a second derivative"), "(n,n),(n),(n)->(n,n)", 2)
 
 
 def change_by_turning(x: Any, g: Any, w: Any) -> Any:
@@ -487,7 +544,7 @@ def turns_used(y: Any, x: Any, g: Any, w: Any) -> Any:
     return one & (used[..., None, :] | used[..., :, None]) & (np.abs(off_diagonal(y)) > negligible(y))
 
 
-alone = refusal("alone", turns_used, lambda: unsettled_error(OTHER_ORDERS), "(n,n),(n,n),(n),(n)->(n,n)")
+alone = refusal("alone", turns_used, lambda: unsettled_error(OTHER_ORDERS), "(n,n),(n,n),(n),(n)->(n,n)", 3)
 
 
 def vjp_settled_gradient(ct: Any, _out: Any, inner: Any, x: Any, g: Any, w: Any) -> tuple[Any, ...]:
@@ -495,12 +552,18 @@ def vjp_settled_gradient(ct: Any, _out: Any, inner: Any, x: Any, g: Any, w: Any)
     return unbroadcast(ct + apply(alone, ct, x, g, w), inner.shape), None, None, None
 
 
+def evaluate_settled_gradient(inner: Any, x: Any, g: Any, w: Any) -> Any:
+    """Evaluate `settled_gradient`: the gradient in the basis of vectors, where others have more lanes, in these."""
+    return inner + np.zeros_like(x) + 0 * (g + w)[..., None]
+
+
 settled_gradient = opaque(
     "settled_gradient",
-    lambda inner, x, g, w: inner + np.zeros_like(x) + 0 * (g + w)[..., None],
+    evaluate_settled_gradient,
     vjp=vjp_settled_gradient,
     jvp=pass_tangent,
     form=Routine("(n,n),(n,n),(n),(n)->(n,n)"),
+    usual_case=lambda *operands: (evaluate_settled_gradient(*operands), None),
 )
 
 

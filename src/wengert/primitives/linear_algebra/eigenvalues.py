@@ -35,9 +35,11 @@ from wengert.primitives.linear_algebra.clusters import (
     divided,
     inner_gradient,
     negligible,
+    none_holds,
     of_sensitive,
     off_diagonal,
     over_gaps,
+    own_ties,
     refusal,
     require_equal,
     rounding,
@@ -194,8 +196,20 @@ def jvp_by_eigenvalues(tangents: Tangents, _out: Any, g: Any, *matrices: Any, up
     return v @ (inner if dg is None else inner + turned_diagonal(dg, t, w)) @ adjoint(v)
 
 
+def usual_by_eigenvalues(g: Any, a: Any, *, uplo: str) -> tuple[Any, Any]:
+    """Return V diag(g) V^H, where eigenvalues are apart."""
+    w, v = apply(eigh, a, uplo=uplo, of_values=True)
+    return (v * g[..., None, :]) @ adjoint(v), none_holds(own_ties(w))
+
+
 RULES: dict[str, Any] = {"vjp": vjp_by_eigenvalues, "jvp": jvp_by_eigenvalues}
-by_eigenvalues: Primitive = opaque("by_eigenvalues", evaluate_by_eigenvalues, form=Routine("(n),(n,n)->(n,n)"), **RULES)
+by_eigenvalues: Primitive = opaque(
+    "by_eigenvalues",
+    evaluate_by_eigenvalues,
+    form=Routine("(n),(n,n)->(n,n)"),
+    usual_case=usual_by_eigenvalues,
+    **RULES,
+)
 by_relative_eigenvalues: Primitive = opaque(
     "by_relative_eigenvalues", evaluate_by_eigenvalues, form=Routine("(n),(n,n),(n,n)->(n,n)"), **RULES
 )
@@ -230,7 +244,12 @@ relative_eigvalsh = opaque(
     form=Routine("(n,n),(n,n)->(n)"),
 )
 scipy_eigh = variant(eigh, "scipy_eigh", by_scipy("eigh", 2), routine=None)
-scipy_eigvalsh = variant(eigvalsh, "scipy_eigvalsh", by_scipy("eigvalsh", 2), routine=None)
+scipy_eigvalsh = variant(
+    eigvalsh,
+    "scipy_eigvalsh",
+    by_scipy("eigvalsh", 2),
+    routine=lambda *, uplo, check_finite=False: RoutineCall("eigvalsh", (), {"upper": int(uplo == "U")}),
+)
 
 
 # Square matrices
@@ -273,7 +292,18 @@ def evaluate_sensitivity(a: Any, v: Any) -> Any:
     return conditions(v) * np.linalg.norm(a, axis=(-2, -1))[..., None]
 
 
-sensitivity = constant("sensitivity_of_eigenvalues", evaluate_sensitivity, form=Routine("(n,n),(n,n)->(n)"))
+def usual_sensitivity(a: Any, v: Any) -> tuple[Any, Any]:
+    """Return what `evaluate_sensitivity` does where there is an inverse, which fails else."""
+    squares = np.sum(np.abs(a) ** 2, axis=(-2, -1))[..., None]
+    return np.sqrt(np.sum(np.abs(np.linalg.inv(v)) ** 2, axis=-1) * squares), None
+
+
+sensitivity = constant(
+    "sensitivity_of_eigenvalues",
+    evaluate_sensitivity,
+    form=Routine("(n,n),(n,n)->(n)"),
+    usual_case=usual_sensitivity,
+)
 
 
 def own_pairs(w: Any) -> Any:
@@ -319,6 +349,12 @@ def evaluate_share_of_pairs(h: Any, dg: Any, w: Any, sensitivities: Any) -> Any:
     return np.where(one, h * changes, 0) / np.where(one, apart, 1)
 
 
+def usual_share_of_pairs(h: Any, dg: Any, w: Any, sensitivities: Any) -> tuple[Any, Any]:
+    """Return zeros, where nothing stands beside the diagonal for pairs that are one."""
+    one = of_sensitive(w, sensitivities) & (np.abs(off_diagonal(h)) > negligible(h))
+    return np.zeros((), h.dtype), none_holds(one)
+
+
 THIRD = "a third derivative"
 share_of_pairs = opaque(
     "share_of_pairs",
@@ -335,6 +371,7 @@ share_of_pairs = opaque(
         one_by_one, out, np.ones_like(out), w, sensitivities, where=THIRD
     ),
     form=Routine("(n,n),(n),(n),(n)->(n,n)"),
+    usual_case=usual_share_of_pairs,
 )
 
 
@@ -392,7 +429,15 @@ def jvp_eig(tangents: Tangents, out: Any, a: Any, **_options: Any) -> tuple[Any,
     return diagonal_of(turned), free - v * (length + 1j * (moved / pivot).imag)
 
 
-eig = opaque("eig", evaluate_eig, vjp=vjp_eig, jvp=jvp_eig, outputs=2, form=Routine("(n,n)->(n),(n,n)"))
+eig = opaque(
+    "eig",
+    evaluate_eig,
+    vjp=vjp_eig,
+    jvp=jvp_eig,
+    outputs=2,
+    form=Routine("(n,n)->(n),(n,n)"),
+    routine=lambda: RoutineCall("eig", (), {"finite": 1}),
+)
 
 
 def evaluate_eigvals(a: Any) -> Any:
@@ -418,6 +463,13 @@ def evaluate_by_square(g: Any, a: Any, *, alone: bool) -> Any:
         if differ.any() or (not alone and whole.any()):
             raise repeated_error("reverse mode, in a function that its cotangents do not determine")
     return np.linalg.solve(v.mT, g[..., None] * v.mT)
+
+
+def usual_by_square(g: Any, a: Any, *, alone: bool) -> tuple[Any, Any]:
+    """Return (V diag(g) V^-1)^T, where eigenvalues are apart."""
+    w, v, sizes = eigenvectors_of_square(a)
+    pairs = own_pairs(w) if alone else of_sensitive(w, sizes) & ~np.eye(w.shape[-1], dtype=bool)
+    return np.linalg.solve(v.mT, g[..., None] * v.mT), none_holds(pairs)
 
 
 def vjp_by_square(ct: Any, _out: Any, g: Any, a: Any, *, alone: bool) -> tuple[Any, Any]:
@@ -448,6 +500,7 @@ by_square_eigenvalues: Primitive = opaque(
     vjp=vjp_by_square,
     jvp=jvp_by_square,
     form=Routine("(n),(n,n)->(n,n)"),
+    usual_case=usual_by_square,
 )
 
 
@@ -456,6 +509,12 @@ def evaluate_along_square(t: Any, a: Any) -> Any:
     w, v = evaluate_eig(a)
     require_vectors(w, v)
     return diagonal_of(np.linalg.solve(v, t @ v))
+
+
+def usual_along_square(t: Any, a: Any) -> tuple[Any, Any]:
+    """Return the diagonal of V^-1 T V, where eigenvalues are apart."""
+    w, v = apply(eig, a)
+    return diagonal_of(np.linalg.solve(v, t @ v)), none_holds(own_pairs(w))
 
 
 def vjp_along_square(ct: Any, _out: Any, t: Any, a: Any) -> tuple[Any, Any]:
@@ -486,6 +545,7 @@ along_square: Primitive = opaque(
     vjp=vjp_along_square,
     jvp=jvp_along_square,
     form=Routine("(n,n),(n,n)->(n)"),
+    usual_case=usual_along_square,
 )
 
 
@@ -496,6 +556,7 @@ eigvals = opaque(
     vjp=lambda ct, _out, a, **_options: apply(by_square_eigenvalues, ct, a, alone=True),
     jvp=lambda tangents, _out, a, **_options: apply(along_square, tangents[0], a),
     form=Routine("(n,n)->(n)"),
+    routine=lambda: RoutineCall("eigvals", (), {"finite": 1}),
 )
 
 
@@ -505,5 +566,15 @@ def complex_vectors(linalg: Any, a: Any, **check: Any) -> Any:
     return w, v.astype(w.dtype)
 
 
-scipy_eig = variant(eig, "scipy_eig", of_scipy(complex_vectors, 2))
-scipy_eigvals = variant(eigvals, "scipy_eigvals", of_scipy(lambda linalg, a, **check: linalg.eigvals(a, **check), 2))
+scipy_eig = variant(
+    eig,
+    "scipy_eig",
+    of_scipy(complex_vectors, 2),
+    routine=lambda *, check_finite=False: RoutineCall("eig", (), {"finite": 1}),
+)
+scipy_eigvals = variant(
+    eigvals,
+    "scipy_eigvals",
+    of_scipy(lambda linalg, a, **check: linalg.eigvals(a, **check), 2),
+    routine=lambda *, check_finite=False: RoutineCall("eigvals", (), {"finite": 1}),
+)

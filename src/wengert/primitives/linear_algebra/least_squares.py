@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from wengert.core.primitives.kinds import Opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.primitives.contractions import conj
+from wengert.primitives.linear_algebra.clusters import none_holds
+from wengert.primitives.linear_algebra.eigenvalues import eigh, eigvalsh
 from wengert.primitives.linear_algebra.matrices import (
     adjoint,
     fold_triangle,
@@ -22,7 +24,12 @@ from wengert.primitives.linear_algebra.matrices import (
     of_scipy,
     over_stacks,
 )
-from wengert.primitives.linear_algebra.singular_values import by_singular_values, singular_values_along
+from wengert.primitives.linear_algebra.singular_values import (
+    by_singular_values,
+    singular_values_along,
+    svd,
+    svdvals,
+)
 
 Tangents = Sequence[Any]
 
@@ -52,14 +59,53 @@ def jvp_pinv(tangents: Tangents, out: Any, a: Any, *, hermitian: bool = False, *
     return -(out @ t @ out) + out @ rows + (columns - out @ (a @ columns))
 
 
+def usual_pinv(a: Any, *, rcond: Any, hermitian: bool) -> tuple[Any, None]:
+    """Return the generalised inverse by singular values, or eigenvalues, as NumPy does."""
+    share = np.asarray(rcond)[..., None]
+    if not hermitian:
+        return by_large_values(a, lambda s: are_large(s, share))
+    w, v = apply(eigh, a, uplo="L", of_values=True)
+    return (v * reciprocals(w, are_large(w, share))[..., None, :]) @ adjoint(v), None
+
+
+def usual_scipy_pinv(a: Any, *, atol: Any, rtol: Any, check_finite: bool = True) -> tuple[Any, None]:
+    """Return the generalised inverse as SciPy does, which sums the limits."""
+    share = max(a.shape[-2:]) * np.finfo(a.dtype).eps if rtol is None else rtol
+    return by_large_values(a, lambda s: s > (0.0 if atol is None else atol) + share * largest_of(s))
+
+
+def by_large_values(a: Any, large: Callable[[Any], Any]) -> tuple[Any, None]:
+    """Return the generalised inverse by those singular values that are told to be large."""
+    u, s, vh = apply(svd, a, full_matrices=False, of_values=True)
+    return adjoint(vh) @ (reciprocals(s, large(s))[..., :, None] * adjoint(u)), None
+
+
+def largest_of(s: Any) -> Any:
+    """Return the largest absolute value."""
+    return np.max(np.abs(s), axis=-1, keepdims=True)
+
+
+def are_large(s: Any, share: Any) -> Any:
+    """Return which singular values, or eigenvalues, are larger than a share of the largest."""
+    return np.abs(s) > share * largest_of(s)
+
+
+def reciprocals(s: Any, large: Any) -> Any:
+    """Return reciprocals of singular values, or eigenvalues, and 0 of those that are not large."""
+    return np.where(large, 1 / np.where(large, s, 1), 0)
+
+
 pinv: Opaque = opaque(
     "pinv",
     lambda a, *, rcond, hermitian: np.linalg.pinv(a, rcond, hermitian),
     vjp=vjp_pinv,
     jvp=jvp_pinv,
     form=Routine("(m,n)->(n,m)"),
+    usual_case=usual_pinv,
 )
-scipy_pinv = variant(pinv, "scipy_pinv", of_scipy(lambda linalg, a, **options: linalg.pinv(a, **options), 2))
+scipy_pinv = variant(
+    pinv, "scipy_pinv", of_scipy(lambda linalg, a, **options: linalg.pinv(a, **options), 2), usual_case=usual_scipy_pinv
+)
 
 
 # Least squares
@@ -87,12 +133,27 @@ def lstsq_by_scipy(linalg: Any, a: Any, b: Any, rcond: float, **check: Any) -> A
     return x, found.real, np.asarray(rank, np.int32), s
 
 
-def generalised_inverse(a: Any, rcond: Any) -> Any:
-    """Return the generalised inverse by the limit that `numpy.linalg.lstsq` has for singular values."""
-    precision = np.finfo(np.float64).eps  # in which NumPy calculates, whatever the dtype
+def smallest_share(a: Any, rcond: Any) -> float:
+    """Return the limit that `numpy.linalg.lstsq` has for singular values, as a share of the largest."""
+    precision = float(np.finfo(np.float64).eps)  # in which NumPy calculates, whatever the dtype
     if rcond is None:
         rcond = precision * max(a.shape[-2:])
-    return apply(pinv, a, rcond=rcond if 0 < rcond < 1 else precision, hermitian=False)
+    return rcond if 0 < rcond < 1 else precision
+
+
+def generalised_inverse(a: Any, rcond: Any) -> Any:
+    """Return the generalised inverse by the limit that `numpy.linalg.lstsq` has for singular values."""
+    return apply(pinv, a, rcond=smallest_share(a, rcond), hermitian=False)
+
+
+def usual_lstsq(a: Any, b: Any, *, rcond: Any, check_finite: bool = True) -> tuple[Any, None]:
+    """Return the solution by singular values, the squares of what is left, the rank, and these values."""
+    u, s, vh = apply(svd, a, full_matrices=False, of_values=True)
+    large = are_large(s, smallest_share(a, rcond))
+    x = adjoint(vh) @ (reciprocals(s, large)[..., :, None] * (adjoint(u) @ b))
+    rank = np.sum(large, axis=-1)
+    left = np.sum(np.abs(b - a @ x) ** 2, axis=-2)
+    return (x, np.where((rank == a.shape[-1])[..., None], left, 0), rank, s), None
 
 
 def vjp_lstsq(ct: Sequence[Any], out: Any, a: Any, b: Any, *, rcond: Any, **_options: Any) -> tuple[Any, Any]:
@@ -146,6 +207,7 @@ lstsq = opaque(
     jvp=jvp_lstsq,
     outputs=4,
     form=Routine("(m,n),(m,k)->(n,k),(r),(),(s)"),
+    usual_case=usual_lstsq,
 )
 scipy_lstsq = variant(lstsq, "scipy_lstsq", of_scipy(lstsq_by_scipy, 2, 2))
 
@@ -168,6 +230,7 @@ residuals_of_full_rank: Primitive = linear(
     evaluate_residuals,
     transpose=lambda ct, _aval, missing: apply(residuals_of_full_rank, ct, missing),  # the check stays in gradients
     form=Routine("(r),()->(r)"),
+    usual_case=lambda residuals, missing: (np.copy(residuals), none_holds(missing)),
 )
 
 
@@ -195,8 +258,18 @@ def evaluate_in_support(a: Any, points: Any) -> Any:
 in_support = constant("in_support", evaluate_in_support, form=Routine("(n,n),(p,n)->(p)"))
 
 
+def usual_rank(a: Any, *, tol: Any, hermitian: bool, rtol: Any) -> tuple[Any, None]:
+    """Return how many singular values are large, as NumPy does."""
+    s = np.abs(apply(eigvalsh, a, uplo="L")) if hermitian else apply(svdvals, a)
+    if tol is not None:
+        return np.sum(s > np.asarray(tol)[..., None], axis=-1), None
+    share = max(a.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else np.asarray(rtol)[..., None]
+    return np.sum(are_large(s, share), axis=-1), None
+
+
 matrix_rank = constant(
     "matrix_rank",
     lambda a, *, tol, hermitian, rtol: np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol),
     form=Routine("(m,n)->()"),
+    usual_case=usual_rank,
 )

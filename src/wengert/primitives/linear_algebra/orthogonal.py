@@ -238,6 +238,7 @@ qr_r = opaque(
     jvp=lambda tangents, _out, a: jvp_qr(tangents, apply(qr, a, mode="reduced"), a)[1],
     form=Routine("(m,n)->(k,n)"),
     fresh=True,
+    usual_case=lambda a: (apply(qr, a, mode="reduced")[1], None),
 )
 
 

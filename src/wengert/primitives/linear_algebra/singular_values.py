@@ -28,8 +28,10 @@ from wengert.primitives.linear_algebra.clusters import (
     is_regular,
     mean_of_cluster,
     negligible,
+    none_holds,
     over_gaps,
     over_sums,
+    own_ties,
     refusal,
     require_equal,
     rounding,
@@ -193,7 +195,9 @@ scipy_svd = variant(
     svd,
     "scipy_svd",
     of_scipy(lambda linalg, a, driver, **options: linalg.svd(a, lapack_driver=driver, **options), 2),
-    routine=None,
+    routine=lambda *, full_matrices, driver, of_values=False, check_finite=False: (
+        RoutineCall("svd", (), {"full": int(full_matrices)}) if driver == "gesdd" else None
+    ),
 )
 
 
@@ -213,6 +217,12 @@ def evaluate_by_singular_values(g: Any, a: Any, *, shared: bool, fixed: bool = F
     else:
         require_equal(g, s)
     return (u * g[..., None, :]) @ vh
+
+
+def usual_by_singular_values(g: Any, a: Any, *, shared: bool, fixed: bool = False) -> tuple[Any, Any]:
+    """Return U diag(g) V^H, where singular values are apart."""
+    u, s, vh = apply(svd, a, full_matrices=False, of_values=True)
+    return (u * silence_at_zero(g, s)[..., None, :]) @ vh, none_holds(own_ties(s))
 
 
 def parts_of(x: Any) -> tuple[Any, Any]:
@@ -286,6 +296,10 @@ null_vectors = opaque(
     jvp=jvp_null_vectors,
     outputs=2,
     form=Routine("(m,k),(k),(k,n),(m,n)->(m,k),(n,k)"),
+    usual_case=lambda u, s, vh, _t, **_options: (
+        (np.zeros((), u.dtype), np.zeros((), vh.dtype)),
+        np.all(s > smallest_gap(s)),
+    ),
 )
 
 
@@ -301,7 +315,12 @@ def evaluate_motionless(t: Any, s: Any, *changes: Any, strict: bool) -> Any:
     return np.where(changed[..., None, None], np.nan, np.zeros((*shape, *t.shape[-2:]), t.dtype)).astype(t.dtype)
 
 
-motionless = constant("motionless", evaluate_motionless, form=Routine("(m,n),(k),(p,q)->(m,n)"))
+motionless = constant(
+    "motionless",
+    evaluate_motionless,
+    form=Routine("(m,n),(k),(p,q)->(m,n)"),
+    usual_case=lambda t, s, *_changes, **_options: (np.zeros((), t.dtype), none_holds(are_vanishing(s))),
+)
 
 
 def evaluate_without_rest(t: Any, u: Any, s: Any, vh: Any) -> Any:
@@ -318,6 +337,7 @@ without_rest: Primitive = linear(
     evaluate_without_rest,
     transpose=lambda ct, aval, *_factors: unbroadcast(ct, aval.shape),
     form=Routine("(m,n),(m,k),(k),(k,n)->(m,n)"),
+    usual_case=lambda t, _u, s, _vh: (np.copy(t), none_holds(are_vanishing(s))),
 )
 
 
@@ -359,6 +379,7 @@ by_singular_values: Primitive = opaque(
     vjp=vjp_by_singular_values,
     jvp=jvp_by_singular_values,
     form=Routine("(k),(m,n)->(m,n)"),
+    usual_case=usual_by_singular_values,
 )
 
 
@@ -400,5 +421,8 @@ svdvals = opaque(
     routine=lambda *, still=False, shared=False: RoutineCall("svdvals"),
 )
 scipy_svdvals = variant(
-    svdvals, "scipy_svdvals", of_scipy(lambda linalg, a, **check: linalg.svdvals(a, **check), 2), routine=None
+    svdvals,
+    "scipy_svdvals",
+    of_scipy(lambda linalg, a, **check: linalg.svdvals(a, **check), 2),
+    routine=lambda *, check_finite=False: RoutineCall("svdvals"),
 )
