@@ -236,6 +236,17 @@ def test_products_by_labels_are_steps(labels: str, small_steps: None) -> None:
         require_products(graph, own, 1, 1e-12 if np.dtype(dtype).char in "dD" else 1e-4)
 
 
+@pytest.mark.parametrize("labels", ["abc,dbec->dae", "dbec,abc->dae", "abc,bdce->ade", "sabc,sdbec->sdae"])
+def test_columns_of_several_axes_lie_side_by_side(labels: str) -> None:
+    lengths, random = dict(zip("sabcde", (2, 9, 23, 4, 8, 3), strict=True)), np.random.default_rng(len(labels))
+    own = [random.standard_normal([lengths[name] for name in names]) for names in labels.split("->")[0].split(",")]
+    graph = wg.graph.trace(lambda x, y: np.einsum(labels, x, y) * 2)(*own)
+    require_products(graph, own, 1)
+    segments = segmented(flatten_calls(graph))
+    (product,) = [step for part in segments.parts for step in products_of(part.program)]
+    assert product_plans.dimensions_of(product).columns.length == 24
+
+
 SEVERAL: dict[str, int | None] = {
     "ij,i,ik->jk": 1,
     "ij,jk,kl->il": 2,

@@ -19,6 +19,7 @@ from wengert.core.maps.index_maps import AxisIndex
 from wengert.core.maps.windows import window_map
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.emission.product_plans import LEVELS, dimensions_of
+from wengert.kernel.durations import LANES
 from wengert.kernel.kernel import Affine, Product, Program
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.nodes import Nodes
@@ -31,6 +32,7 @@ from wengert.lowering.rules.view_index_maps import reshaped
 from wengert.passes.equations import distinct_variables, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels, inverse
 from wengert.primitives.arithmetic import add
+from wengert.support.machine import MACHINE
 
 Views = Mapping[Variable, Equation]
 """The equations by which factors are views of arrays in memory, by their results."""
@@ -63,7 +65,8 @@ class ProductStep:
     """
 
     def __init__(self, product: Equation, labels: Labels, views: Views, addend: Variable | None, out: Variable) -> None:
-        self.labels, self.output = labels, as_written(out, labels)
+        wide = wide_columns(out, labels) if addend is None else ()
+        self.labels, self.output = labels, laid(out, labels.result, wide) if wide else as_written(out, labels)
         self.operands: list[Any] = []
         self.inputs: list[Variable] = []
         self.maps: list[LabelMap] = []
@@ -72,6 +75,9 @@ class ProductStep:
         for x, chain, own in zip(product.inputs, chains, labels.operands, strict=True):
             source = chain[0].inputs[0] if chain else x
             like, found = as_read(source, chain, labels.lengths_of(own), out.dtype)
+            if not chain and not set(wide).isdisjoint(own):
+                like = laid(like, own, wide)
+                found = index_of_view(like, (), labels.lengths_of(own))
             self.enter(source, like, found, own)
         if addend is not None:
             is_whole = addend.shape == out.shape
@@ -278,6 +284,34 @@ def as_written(out: Variable, labels: Labels) -> Variable:
         strides[axis] = step
         step *= shape[axis]
     return Variable.of(out.aval, strides=tuple(strides))
+
+
+def wide_columns(out: Variable, labels: Labels) -> Names:
+    """Return the columns that are to lie side by side, with copies: those whose last axis alone is short; () if none.
+
+    Vectors along an axis of three numbers are mostly empty: with many terms two copies take less than these products.
+    """
+    shape, result, (left, right) = labels.lengths_of(labels.result), labels.result, map(set, labels.operands)
+    if out.shape != shape or out.dtype in PARTS or len(set(result)) < len(result):
+        return ()
+    last = last_label(out, labels)
+    own = left - right if last in left else right - left
+    columns = tuple([result[axis] for axis in axes_in_kernels(out) if result[axis] in own])
+    terms = math.prod([labels.lengths[n] for n in (left & right) - set(result)])
+    least, count = labels.lengths[columns[-1]] if columns else 0, math.prod([labels.lengths[n] for n in columns])
+    is_last = bool(columns) and columns[-1] == last and len(columns) > 1
+    saved = terms * (1 / least - 1 / LANES) if is_last else 0.0
+    return columns if saved > MACHINE.turned_terms and count >= 2 * LANES else ()
+
+
+def laid(x: Variable, own: Names, last: Names) -> Variable:
+    """Return a variable of the same aval that lies with some labels last, in their order."""
+    order = [axis for axis in axes_in_kernels(x) if own[axis] not in last] + [own.index(n) for n in last]
+    strides, step = [0] * len(order), x.dtype.itemsize
+    for axis in reversed(order):
+        strides[axis] = step
+        step *= x.shape[axis]
+    return Variable.of(x.aval, strides=tuple(strides))
 
 
 def last_label(out: Variable, labels: Labels) -> int:

@@ -21,7 +21,7 @@ from wengert.traces.staging import stage_function
 
 
 def usual_graph(equation: Equation) -> Graph | None:
-    """Return what an equation computes in the usual case, as a graph; None if its primitive does not say that.
+    """Return what an equation computes in the usual case, as a graph; None if its primitive does not say that of it.
 
     An output behind its results, if there is one, is a truth that has to hold.
     """
@@ -30,7 +30,10 @@ def usual_graph(equation: Equation) -> Graph | None:
         return None
 
     def write(operands: Sequence[Any]) -> list[Any]:
-        found, holds = usual(*operands, **equation.params)
+        answer = usual(*operands, **equation.params)
+        if answer is None:
+            return []
+        found, holds = answer
         values = found if isinstance(found, tuple) else (found,)
         like = zip(values, results, strict=True)
         own = [np.broadcast_to(x, v.shape).astype(v.dtype) for x, v in like]
@@ -39,4 +42,4 @@ def usual_graph(equation: Equation) -> Graph | None:
     orders = [x.strides if type(x) is Variable else None for x in equation.inputs]
     name = equation.primitive.name
     graph, captured = stage_function(write, list(map(aval_of, equation.inputs)), name, orders=orders)
-    return None if captured else graph
+    return graph if graph.outputs and not captured else None

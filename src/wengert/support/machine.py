@@ -47,6 +47,7 @@ class Machine(FieldRecord):
     product_step: int = 1000  # multiplications from which on a product of matrices is no part of a kernel (t)
     stacked_step: int = 256  # those of each product of a stack from which on it is none (t)
     convolved: tuple[int, ...] = (1 << 15, 32)  # multiplications, and shortest array, of a convolution in kernels (t)
+    turned_terms: int = 8  # terms of a column and lane that full vectors save, from which on copies for these pay (t)
     panel: int = 40_000  # bytes of the nearest cache that the panel of a product takes (t)
     packed_sides: tuple[int, ...] = (24, 48)  # shortest side of a product, and rows, from which packing pays (t)
     block: tuple[int, ...] = (256, 192, 1536)  # terms, rows and columns of a product that are computed at once (t)

@@ -87,7 +87,7 @@ class PointRules(TypedDict, total=False):
         routine: of matrices, from the parameters, which it names, how native code is called for small ones: a
             `RoutineCall`, or None.
         usual_case: of a routine, in NumPy's functions, from operands and parameters, what it gives in the usual case:
-            its result, or a tuple of them, and the truth whether this is the case, or None if it always is.
+            its result, or a tuple of them, and the truth whether this is the case, or None if it always is. Or None.
         rewrites: what may be in its place in a graph, each a function of the equation and of the equations that bind
             its operands; see `wengert.primitives.rewrites`.
     """
@@ -104,7 +104,7 @@ class PointRules(TypedDict, total=False):
     whole_bits: int
     kink: str
     routine: Callable[..., RoutineCall | None] | None
-    usual_case: Callable[..., tuple[Any, Any]] | None
+    usual_case: Callable[..., tuple[Any, Any] | None] | None
     rewrites: tuple[Callable[..., Any], ...]
 
 
@@ -202,7 +202,7 @@ class Primitive:
     whole_bits = 0
     kink = ""
     routine: Callable[..., RoutineCall | None] | None = None
-    usual_case: Callable[..., tuple[Any, Any]] | None = None
+    usual_case: Callable[..., tuple[Any, Any] | None] | None = None
     rewrites: tuple[Callable[..., Any], ...] = ()
 
     def __init__(

@@ -81,7 +81,7 @@ def along(derivative: Function, a: Any, directions: Sequence[Any]) -> Any:
     return over_stacks(one, [2] * (1 + len(directions)), a, *directions)
 
 
-def function_of_matrix(name: str, evaluate: Any) -> Primitive:
+def function_of_matrix(name: str, evaluate: Any, usual_case: Any = None) -> Primitive:
     """Declare a function of matrices, evaluated by `evaluate(a, *directions, **params)`."""
 
     def vjp(ct: Any, _out: Any, a: Any, *directions: Any, **params: Any) -> Any:
@@ -99,7 +99,9 @@ def function_of_matrix(name: str, evaluate: Any) -> Primitive:
                 found.append(apply(primitive, a, *directions[:i], t, *directions[i + 1 :], **params))
         return sum(found[1:], found[0])
 
-    primitive: Primitive = opaque(name, evaluate, vjp=vjp, jvp=jvp, form=Routine("(n,n)->(n,n)", waking=True))
+    primitive: Primitive = opaque(
+        name, evaluate, vjp=vjp, jvp=jvp, form=Routine("(n,n)->(n,n)", waking=True), usual_case=usual_case
+    )
     return primitive
 
 
@@ -108,6 +110,99 @@ def evaluate_expm(a: Any, *directions: Any) -> Any:
     from scipy import linalg
 
     return along(functools.partial(derivative_along, linalg.expm), a, directions) if directions else linalg.expm(a)
+
+
+PADE = tuple([math.comb(13, k) * math.factorial(26 - k) // math.factorial(13) for k in range(14)])
+"""The coefficients of the approximant of degree 13 of exp(x): p(x) / p(-x)."""
+WITHIN = 4.74
+"""The size of a matrix for which it, and its derivative, are exact but for roundings (Al-Mohy and Higham 2009)."""
+SQUARINGS = 4
+"""How often a matrix is halved, and its exponential squared, in the usual case at most."""
+LARGEST = 32
+"""Rows from which on the usual case is none: SciPy halves as often as it takes, and calls are short beside that."""
+
+
+class MovingMatrix:
+    """Be a matrix with what it changes by along directions, and along several of them together.
+
+    Args:
+        parts: the matrix, and behind it the changes: the bits of their places say along which directions.
+    """
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        self.parts = parts
+
+    def combined(self, *terms: tuple[float, MovingMatrix], ones: float = 0.0) -> MovingMatrix:
+        """Return a multiple of the identity added to it, and multiples of others."""
+        found = [x + sum_of([c * y.parts[i] for c, y in terms]) for i, x in enumerate(self.parts)]
+        return MovingMatrix([found[0] + ones * np.eye(found[0].shape[-1]), *found[1:]])
+
+    def times(self, number: Any) -> MovingMatrix:
+        """Return a multiple."""
+        return MovingMatrix([number * x for x in self.parts])
+
+    def __matmul__(self, other: MovingMatrix) -> MovingMatrix:
+        """Return the product, and by Leibniz's rule how it changes."""
+        pairs = [[(own, whole ^ own) for own in subsets(whole)] for whole in range(len(self.parts))]
+        return MovingMatrix([sum_of([self.parts[i] @ other.parts[j] for i, j in own]) for own in pairs])
+
+    def solve(self, right: MovingMatrix) -> MovingMatrix:
+        """Return the solution of systems with this matrix, and how it changes."""
+        found: list[Any] = []
+        for whole, side in enumerate(right.parts):
+            known = [self.parts[own] @ found[whole ^ own] for own in subsets(whole) if own]
+            found.append(np.linalg.solve(self.parts[0], side - sum_of(known) if known else side))
+        return MovingMatrix(found)
+
+
+def subsets(whole: int) -> list[int]:
+    """Return the numbers whose bits are all in another one."""
+    return [own for own in range(whole + 1) if own & whole == own]
+
+
+def sum_of(terms: Sequence[Any]) -> Any:
+    """Return the sum of matrices, of which there is one at least."""
+    return sum(terms[1:], terms[0])
+
+
+def usual_expm(a: Any, *directions: Any) -> tuple[Any, Any] | None:
+    """Return the exponential, or its derivative along directions, of matrices that are not large.
+
+    By the approximant of degree 13 of a matrix halved until it is small enough, squared as often (A. H. Al-Mohy and
+    N. J. Higham, Computing the Fréchet derivative of the matrix exponential, with an application to condition number
+    estimation, 2009, section 6).
+    """
+    if a.shape[-1] > LARGEST or len(directions) > 2 or a.dtype.char not in "dD":
+        return None
+    size = np.max(np.sum(np.abs(a), axis=-2), axis=-1)[..., None, None]
+    powers = [size > WITHIN * 2.0**k for k in range(SQUARINGS)]
+    scale = np.ones_like(size)
+    for is_large in powers:
+        scale = np.where(is_large, scale / 2, scale)
+    parts = [scale * x for x in (a, *directions)]
+    if len(directions) > 1:
+        parts.append(np.zeros_like(parts[0]))
+    found = approximant(MovingMatrix(parts))
+    for is_large in powers:
+        squared = found @ found
+        pairs = zip(squared.parts, found.parts, strict=True)
+        found = MovingMatrix([np.where(is_large, y, x) for y, x in pairs])
+    return found.parts[-1], np.all(size <= WITHIN * 2.0**SQUARINGS)
+
+
+def approximant(x: MovingMatrix) -> MovingMatrix:
+    """Return the exponential of matrices that are small."""
+    second = x @ x
+    fourth = second @ second
+    sixth = fourth @ second
+
+    def sum_from(k: int, start: MovingMatrix, ones: float = 0.0) -> MovingMatrix:
+        return start.combined((PADE[k + 4], sixth), (PADE[k + 2], fourth), (PADE[k], second), ones=ones)
+
+    zero = x.times(0.0)
+    odd = x @ sum_from(3, sixth @ sum_from(9, zero), PADE[1])
+    even = sum_from(2, sixth @ sum_from(8, zero), PADE[0])
+    return even.combined((-1.0, odd)).solve(even.combined((1.0, odd)))
 
 
 def by_triangles(function: Function, a: Any, directions: Sequence[Any]) -> Any:
@@ -155,7 +250,7 @@ def evaluate_power(a: Any, *directions: Any, exponent: float) -> Any:
     return along(functools.partial(by_triangles, power), a, directions)
 
 
-expm = function_of_matrix("expm", evaluate_expm)
+expm = function_of_matrix("expm", evaluate_expm, usual_expm)
 logm = function_of_matrix("logm", evaluate_logm)
 fractional_matrix_power = function_of_matrix("fractional_matrix_power", evaluate_power)
 
