@@ -15,6 +15,7 @@ from benchmarks import (
     graphs,
     implicit,
     importing,
+    loops,
     operations,
     programs,
     routines,
@@ -42,6 +43,7 @@ SUITES: dict[str, Callable[[int], Iterable[Case]]] = {
     "programs": programs.cases,
     "routines": routines.cases,
     "solvers": solvers.cases,
+    "loops": loops.cases,
     "implicit": implicit.cases,
     "sparse": sparse.cases,
     "equations": differential_equations.cases,
@@ -53,6 +55,7 @@ COMPARED: dict[str, Sequence[str]] = {
     "operations": ("numpy",),
     "programs": ("jax-jit",),
     "solvers": ("optimistix", "scipy"),
+    "loops": ("jax-jit", "wengert-where", "wengert-eager"),
     "implicit": ("wengert-parts", "wengert-forward", "wengert-written", "qpth", "proxqp"),
     "sparse": ("asdex", "scipy"),
     "equations": ("diffrax", "scipy"),
@@ -65,7 +68,7 @@ COUNTED: dict[str, Sequence[str]] = {"graphs": ("equations", "guards", "residual
 SUMMED_UP = ("operations",)
 """Suites of many cases: a summary is printed, and the cases themselves if they are few."""
 FEW = 40
-SINGLE = ("operations", "programs", "routines", "solvers", "implicit", "sparse", "sparse-values", "equations")
+SINGLE = ("operations", "programs", "routines", "solvers", "loops", "implicit", "sparse", "sparse-values", "equations")
 """Suites in which every library has one thread, and processor time is measured."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 """What libraries look at when they are loaded, for suites in which each has one thread."""

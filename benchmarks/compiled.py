@@ -197,11 +197,10 @@ def torch(example: Example, threads: int) -> tuple[Function, Sequence[Any]]:
 
 
 def numba(example: Example, _threads: int) -> tuple[Function, Sequence[Any]] | None:
-    """Compile what numba can: a few operations on arrays, without gradients."""
-    if example.wanted != "value":
+    """Compile what is written for numba: a few operations on arrays, without gradients."""
+    if example.for_numba is None:
         return None
-    made = importlib.import_module("numba").njit(SUMS[len(example.arguments)])
-    return made, example.arguments
+    return importlib.import_module("numba").njit(example.for_numba), example.arguments
 
 
 def forget_kept_code() -> None:
@@ -220,13 +219,6 @@ def forget_kept_graphs() -> None:
 
 FORGETTING: dict[str, Callable[[], None]] = {"wengert": forget_kept_code, "torch-compile": forget_kept_graphs}
 """What makes libraries forget what they keep on disk, so that compiling is measured; the others keep nothing there."""
-
-SUMS: dict[int, Function] = {
-    1: lambda a: a * 2.0,
-    2: lambda a, b: a * 2.0 + b,
-    10: lambda a, b, c, d, e, f, g, h, i, j: a * 2.0 + b + c + d + e + f + g + h + i + j,
-}
-"""The functions of `call with ... arrays`, for a compiler that takes no variable number of arguments."""
 
 
 def numpy(example: Example, _threads: int) -> tuple[Function, Sequence[Any]] | None:

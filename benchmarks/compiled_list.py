@@ -14,7 +14,7 @@ import numpy as np
 __all__ = ["EXAMPLES", "Example", "rosenbrock"]
 
 Array = np.ndarray[Any, Any]
-Wanted = Literal["value", "value and gradient", "gradient", "each element's gradient"]
+Wanted = Literal["value", "value and gradient", "gradient", "each element's gradient", "each element's value"]
 rng = np.random.default_rng(0)
 
 
@@ -30,6 +30,7 @@ class Example:
             are elementwise, values and derivatives of each element.
         over: the positions of the arguments that the gradient is with respect to.
         by_hand: the same in NumPy as an expert writes it, or None.
+        for_numba: the same as numba takes it, or None.
         loops: whether it is written with functions for loops, which JAX and Wengert have alike.
     """
 
@@ -39,6 +40,7 @@ class Example:
     wanted: Wanted = "value and gradient"
     over: tuple[int, ...] = (0,)
     by_hand: Callable[..., Any] | None = None
+    for_numba: Callable[..., Any] | None = None
     loops: bool = False
 
     @cached_property
@@ -52,6 +54,14 @@ def normals(*shapes: Any) -> Callable[[], list[Array]]:
     return lambda: [rng.normal(size=shape) for shape in shapes]
 
 
+SUMS: dict[int, Callable[..., Any]] = {
+    1: lambda a: a * 2.0,
+    2: lambda a, b: a * 2.0 + b,
+    10: lambda a, b, c, d, e, f, g, h, i, j: a * 2.0 + b + c + d + e + f + g + h + i + j,
+}
+"""The functions of `call with ... arrays`, for a compiler that takes no variable number of arguments."""
+
+
 def call_of(count: int) -> Example:
     """Return a function of small arrays that does next to nothing, so that calling it is what takes time."""
 
@@ -61,7 +71,9 @@ def call_of(count: int) -> Example:
             total = total + array
         return total
 
-    return Example(f"call with {count} arrays", weighted, normals(*[10] * count), "value", (), partial(weighted, np))
+    return Example(
+        f"call with {count} arrays", weighted, normals(*[10] * count), "value", (), partial(weighted, np), SUMS[count]
+    )
 
 
 def rosenbrock(xp: Any, x: Any) -> Any:
