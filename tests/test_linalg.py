@@ -593,6 +593,9 @@ def test_residuals_are_there_where_numpy_has_them() -> None:
     np.testing.assert_allclose(wg.jit(lambda a, b: np.linalg.lstsq(a, b)[0])(a, b), np.linalg.lstsq(a, b)[0])
     with pytest.raises(np.linalg.LinAlgError, match=r"^lstsq: a matrix without full rank, in a traced function or in "):
         wg.jit(lambda a, b: np.linalg.lstsq(a, b)[1])(a, b)
+    slope = wg.grad(lambda a: np.sum(np.linalg.lstsq(a, b)[1]))
+    lanes = np.stack([a + np.eye(3, 2), a - np.eye(3, 2)])
+    np.testing.assert_allclose(wg.vmap(slope)(lanes), [slope(x) for x in lanes], rtol=1e-12)
 
 
 def test_condition_numbers_of_singular_matrices_are_infinite() -> None:

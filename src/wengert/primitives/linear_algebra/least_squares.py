@@ -222,7 +222,7 @@ def evaluate_residuals(residuals: Any, missing: Any) -> Any:
             "independent columns are needed",
             "Compute numpy.sum(numpy.abs(b - a @ x)**2, axis=0) yourself",
         )
-    return np.copy(residuals)
+    return np.copy(np.broadcast_arrays(residuals, np.asarray(missing)[..., None])[0])
 
 
 residuals_of_full_rank: Primitive = linear(
