@@ -58,7 +58,7 @@ COMPARED: dict[str, Sequence[str]] = {
     "loops": ("jax-jit", "wengert-where", "wengert-eager"),
     "implicit": ("wengert-parts", "wengert-forward", "wengert-written", "qpth", "proxqp"),
     "sparse": ("asdex", "scipy"),
-    "equations": ("diffrax", "scipy"),
+    "equations": ("wengert-value", "diffrax", "scipy"),
     "sparse-values": ("scipy", "jax-jit"),
     "jit": ("wengert-eager", "jax-jit", "torch-compile", "numba", "numpy"),
 }

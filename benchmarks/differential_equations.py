@@ -2,7 +2,8 @@
 
 One thread for every library, and processor time. Explicit problems are integrated by Tsit5 in both libraries (RK45 and
 DOP853 beside SciPy, whose steps are the same), Robertson's and a Brusselator's by Rodas5P beside Kvaerno5, the latter
-beside LSODA, too, which is told of the bands that Rodas5P finds.
+beside LSODA, too, which is told of the bands that Rodas5P finds. Where gradients are to be equally accurate, Rodas5P
+has a hundredth of the tolerance. "wengert-value" is the value that a gradient is of.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import importlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import wengert as wg
 from benchmarks.measure import Case, Program, timed
+from wengert.scipy import integrate
 from wengert.scipy.integrate import solve_ivp
 
 __all__ = ["PROBLEMS", "cases", "derivative"]
@@ -36,6 +39,7 @@ class Problem:
     parameters: tuple[float, ...]
     stiff: bool = False
     tolerance: float = 1e-8
+    peer_tolerance: float | None = None
 
 
 def lotka_volterra(_t: Any, y: Any, p: Any) -> Any:
@@ -76,26 +80,27 @@ def brusselator(numpy: Any) -> Callable[..., Any]:
 
 POINTS = np.arange(1, 101) / 101
 FLAT = tuple(np.stack([1 + np.sin(2 * np.pi * POINTS), 3 + 0 * POINTS], axis=1).reshape(-1).tolist())
+EQUAL = "Robertson at equal accuracy"
+"""Rodas5P needs a hundredth of the tolerance for gradients as exact as those of Kvaerno5."""
 PROBLEMS: dict[str, Callable[[Any], Problem]] = {
     "Lotka-Volterra": lambda _: Problem(lotka_volterra, 20.0, (10.0, 5.0), (1.1, 0.4, 0.4, 0.1)),
     "van der Pol": lambda _: Problem(van_der_pol, 10.0, (2.0, 0.0), (5.0,)),
     "pendulum": lambda numpy: Problem(pendulum(numpy), 10.0, (1.5, 0.0), (9.81, 0.1)),
     "Robertson": lambda _: Problem(robertson, 4e4, (1.0, 0.0, 0.0), (0.04, 3e7, 1e4), stiff=True),
     "Brusselator": lambda numpy: Problem(brusselator(numpy), 10.0, FLAT, (1.0, 3.0, 0.02), stiff=True, tolerance=1e-6),
+    EQUAL: lambda _: Problem(robertson, 4e4, (1.0, 0.0, 0.0), (0.04, 3e7, 1e4), True, 1e-10, 1e-8),
 }
 """Problems by the namespace of arrays."""
 
 
-UNJITTED = ("Jacobian", "lanes")
-"""What is asked for outside of `wengert.jit`, of diffrax jitted: a Jacobian by parameters, gradients in 100 lanes."""
-
-
 def derivative(library: str, name: str, what: str) -> Run | None:
-    """Return what computes the end of a problem, or some derivative of it by parameters, in a library."""
+    """Return what computes the end of a problem, its gradient by parameters, or its change with them, in a library."""
     if library == "wengert":
-        return by_wengert(PROBLEMS[name](np), what)
+        problem = PROBLEMS[name](np)
+        return by_wengert(problem, end_by_wengert(problem), what)
     if library == "diffrax":
-        return by_diffrax(PROBLEMS[name](importlib.import_module("jax.numpy")), what)
+        problem = PROBLEMS[name](importlib.import_module("jax.numpy"))
+        return by_diffrax(problem, end_by_diffrax(problem, what), what)
     return by_scipy(PROBLEMS[name](np)) if library == "scipy" and what == "value" and name == "Brusselator" else None
 
 
@@ -106,99 +111,180 @@ def by_scipy(problem: Problem) -> Run:
     return lambda: odeint(lambda y, t: problem.slope(t, y, p), problem.start, [0.0, problem.end], **options)
 
 
-def by_wengert(problem: Problem, what: str) -> Run:
-    """Return the program in Wengert."""
-    start, p = np.array(problem.start), np.array(problem.parameters)
+def end_by_wengert(problem: Problem) -> Callable[[Any], Any]:
+    """Return the end of a problem as a function of parameters in Wengert."""
+    method, tolerance = "Rodas5P" if problem.stiff else "Tsit5", problem.tolerance
 
     def end(p: Any) -> Any:
-        options: dict[str, Any] = {"method": "Rodas5P" if problem.stiff else "Tsit5", "t_eval": [problem.end]}
-        options |= {"rtol": problem.tolerance, "atol": problem.tolerance}
-        found = solve_ivp(problem.slope, (0.0, problem.end), start, args=(p,), **options)
-        return found.y[:, 0]
+        options: dict[str, Any] = {"method": method, "t_eval": [problem.end], "rtol": tolerance, "atol": tolerance}
+        return solve_ivp(problem.slope, (0.0, problem.end), np.array(problem.start), args=(p,), **options).y[:, 0]
 
+    return end
+
+
+def by_wengert(problem: Problem, end: Callable[[Any], Any], what: str) -> Run:
+    """Return the program in Wengert."""
+    p = np.array(problem.parameters)
     if what == "gradient":
         run: Any = wg.jit(wg.grad(lambda p: np.sum(end(p)[:2])), native=True)
     elif what == "forward":
         run = wg.jit(lambda p: wg.jvp(end, (p,), (p,)), native=True)
-    elif what == "Jacobian":
-        run = wg.jacobian(end)
-    elif what == "lanes":
-        each, lanes = wg.vmap(wg.grad(lambda p: np.sum(end(p)[:2]))), p * np.linspace(0.9, 1.1, 100)[:, None]
-        return lambda: each(lanes)
     else:
         run = wg.jit(end, native=True)
     return lambda: run(p)
 
 
-def by_diffrax(problem: Problem, what: str) -> Run:
-    """Return the program in diffrax."""
+def end_by_diffrax(problem: Problem, what: str) -> Callable[[Any], Any]:
+    """Return the end of a problem as a function of parameters in diffrax."""
     jax, diffrax = (importlib.import_module(name) for name in ("jax", "diffrax"))
     jax.config.update("jax_enable_x64", True)
-    numpy = jax.numpy
-    start, p = numpy.array(problem.start), numpy.array(problem.parameters)
+    numpy, tolerance = jax.numpy, problem.peer_tolerance or problem.tolerance
     term = diffrax.ODETerm(lambda t, y, p: numpy.asarray(problem.slope(t, y, p)))
-    solver = diffrax.Kvaerno5() if problem.stiff else diffrax.Tsit5()
-    adjoint = diffrax.ForwardMode() if what == "forward" else diffrax.RecursiveCheckpointAdjoint()
+    options: dict[str, Any] = {
+        "solver": diffrax.Kvaerno5() if problem.stiff else diffrax.Tsit5(),
+        "stepsize_controller": diffrax.PIDController(rtol=tolerance, atol=tolerance),
+        "adjoint": diffrax.ForwardMode() if what == "forward" else diffrax.RecursiveCheckpointAdjoint(),
+        "max_steps": 16**4,
+        "dt0": None,
+    }
 
     def end(p: Any) -> Any:
-        control = diffrax.PIDController(rtol=problem.tolerance, atol=problem.tolerance)
-        found = diffrax.diffeqsolve(
-            term,
-            solver,
-            0.0,
-            problem.end,
-            None,
-            start,
-            p,
-            stepsize_controller=control,
-            max_steps=16**4,
-            adjoint=adjoint,
-        )
-        return found.ys[0]
+        start = numpy.array(problem.start)
+        return diffrax.diffeqsolve(term, t0=0.0, t1=problem.end, y0=start, args=p, **options).ys[0]
 
+    return end
+
+
+def by_diffrax(problem: Problem, end: Callable[[Any], Any], what: str) -> Run:
+    """Return the program in diffrax."""
+    jax = importlib.import_module("jax")
+    p = jax.numpy.array(problem.parameters)
     if what == "gradient":
-        run = jax.jit(jax.grad(lambda p: numpy.sum(end(p)[:2])))
+        run = jax.jit(jax.grad(lambda p: jax.numpy.sum(end(p)[:2])))
     elif what == "forward":
         run = jax.jit(lambda p: jax.jvp(end, (p,), (p,)))
-    elif what == "Jacobian":
-        run = jax.jit(jax.jacobian(end))
-    elif what == "lanes":
-        each = jax.jit(jax.vmap(jax.grad(lambda p: numpy.sum(end(p)[:2]))))
-        lanes = p * numpy.linspace(0.9, 1.1, 100)[:, None]
-        return lambda: jax.block_until_ready(each(lanes))
     else:
         run = jax.jit(end)
     return lambda: jax.block_until_ready(run(p))
 
 
-def whole_call(library: str, method: str) -> Run | None:
-    """Return a call of `solve_ivp` as SciPy's users write it, with a function made anew."""
-    solvers: dict[str, Any] = {"wengert": solve_ivp, "scipy": importlib.import_module("scipy.integrate").solve_ivp}
-    solve: Any = solvers.get(library)
+def ten_bounces(library: str) -> Run | None:
+    """Return what computes the time of the tenth bounce of a ball, by speed, the part kept, and gravity."""
+
+    def last(x: Any) -> Any:
+        def ground(_t: Any, y: Any) -> Any:
+            return y[0]
+
+        ground.direction, ground.terminal = -1, 10  # type: ignore[attr-defined]  # SciPy's
+        ground.reset = lambda _t, y: [0.0 * y[0], -x[1] * y[1]]  # type: ignore[attr-defined]  # ours
+        options: dict[str, Any] = {"events": ground, "t_eval": [40.0], "rtol": 1e-8, "atol": 1e-8}
+        return solve_ivp(lambda _t, y: [y[1], -x[2]], (0.0, 40.0), [1.0, x[0]], **options).t_events[0][-1]
+
+    return derivative_or_value(library, last, np.array([0.3, 0.9, 9.81]))
+
+
+def derivative_or_value(library: str, function: Callable[[Any], Any], x: Array) -> Run | None:
+    """Return what computes the gradient of a function, or its value."""
+    made: dict[str, Callable[[], Any]] = {"wengert": lambda: wg.grad(function), "wengert-value": lambda: function}
+    if library not in made:
+        return None
+    run: Any = wg.jit(made[library](), native=True)
+    return lambda: run(x)
+
+
+def gradient_beside_value(library: str) -> Run | None:
+    """Return what computes the gradient of Robertson's problem by its rates, or its value."""
+
+    def total(p: Any) -> Any:
+        options: dict[str, Any] = {"method": "Rodas5P", "t_eval": [4e4], "rtol": 1e-8, "atol": 1e-8}
+        return np.sum(solve_ivp(robertson, (0.0, 4e4), [1.0, 0.0, 0.0], args=(p,), **options).y[:2, 0])
+
+    return derivative_or_value(library, total, np.array([0.04, 3e7, 1e4]))
+
+
+def chain(library: str, size: int, method: str) -> Run | None:
+    """Return what computes the gradient of a chain of masses whose springs are not linear, or its value."""
+    matrix = np.diag(np.full(size, -2.0)) + np.diag(np.ones(size - 1), 1) + np.diag(np.ones(size - 1), -1)
+
+    def total(p: Any) -> Any:
+        def slope(_t: Any, y: Any) -> Any:
+            return p[0] * (matrix @ y) - p[1] * y**3
+
+        options: dict[str, Any] = {"method": method, "t_eval": [1.0], "rtol": 1e-6, "atol": 1e-6}
+        return np.sum(solve_ivp(slope, (0.0, 1.0), np.linspace(0.0, 1.0, size), **options).y)
+
+    return derivative_or_value(library, total, np.array([50.0, 1.0]))
+
+
+def many_systems(library: str, count: int) -> Run | None:
+    """Return what computes the gradients of many systems of prey and predators, of each by its parameters."""
     problem = PROBLEMS["Lotka-Volterra"](np)
+    rates = np.array(problem.parameters) * np.random.default_rng(0).uniform(0.9, 1.1, (count, 4))
+    if library == "wengert":
+        end = end_by_wengert(problem)
+        run: Any = wg.jit(wg.vmap(wg.grad(lambda p: np.sum(end(p)))), native=True)
+        return lambda: run(rates)
+    if library == "diffrax":
+        jax = importlib.import_module("jax")
+        end = end_by_diffrax(problem, "gradient")
+        run = jax.jit(jax.vmap(jax.grad(lambda p: jax.numpy.sum(end(p)))))
+        return lambda: jax.block_until_ready(run(rates))
+    return None
+
+
+def whole_call(library: str, method: str) -> Run | None:
+    """Return a call of `solve_ivp`, or `odeint`, as SciPy's users write it, with a function made anew."""
+    solvers: dict[str, Any] = {"wengert": integrate, "scipy": importlib.import_module("scipy.integrate")}
+    module: Any = solvers.get(library)
+    problem = PROBLEMS["Robertson" if method in STIFF else "Lotka-Volterra"](np)
     start, p = np.array(problem.start), np.array(problem.parameters)
 
     def run() -> Any:
-        options = {"method": method, "rtol": problem.tolerance, "atol": problem.tolerance}
-        return solve(lambda t, y: problem.slope(t, y, p), (0.0, problem.end), start, **options).y
+        options: dict[str, Any] = {"rtol": problem.tolerance, "atol": problem.tolerance}
+        if method == "odeint":
+            times = [0.0, problem.end]
+            further = {"tfirst": True, "mxstep": 100_000, **options}
+            return module.odeint(lambda t, y: problem.slope(t, y, p), start, times, **further)
+        options["method"] = method
+        return module.solve_ivp(lambda t, y: problem.slope(t, y, p), (0.0, problem.end), start, **options).y
 
-    return None if solve is None else run
+    for _ in range(0 if module is None else CALLS):
+        run()
+    return None if module is None else run
+
+
+CALLS = 40
+"""Before a call is measured, as functions become native after some."""
+STIFF = ("Radau", "BDF", "odeint")
+"""What is called for Robertson's problem."""
+METHODS = ("RK23", "RK45", "DOP853", *STIFF)
+ALONE: dict[str, Callable[[str], Run | None]] = {
+    "Robertson, gradient and value": gradient_beside_value,
+    "ten bounces, gradient and value": ten_bounces,
+    **{
+        f"{size} dense states, {method}, gradient and value": partial(chain, size=size, method=method)
+        for method in ("Rodas5P", "Radau")
+        for size in (32, 40, 100)
+    },
+}
+"""Gradients beside the values that they are of."""
+
+
+def as_program(make: Callable[[str], Run | None], library: str) -> Program | None:
+    """Return a program that is measured as a whole, if the library has it."""
+    run = make(library)
+    return None if run is None else timed(run, clock)
 
 
 def cases(_threads: int) -> Iterator[Case]:
-    """Yield values and derivatives of problems, then whole calls."""
-    for name in PROBLEMS:
-        for what in ("value", "gradient", "forward", *UNJITTED):
-
-            def program(library: str, name: str = name, what: str = what) -> Program | None:
-                found = derivative(library, name, what)
-                return None if found is None else timed(found, clock)
-
-            yield Case(f"{name}, {what}", 1, program)
-    for method in ("RK23", "RK45", "DOP853"):
-
-        def call(library: str, method: str = method) -> Program | None:
-            found = whole_call(library, method)
-            return None if found is None else timed(found, clock)
-
-        yield Case(f"solve_ivp, {method}", 1, call)
+    """Yield values and derivatives of problems, then gradients beside values, many systems, and whole calls."""
+    programs: dict[str, Callable[[str], Run | None]] = {
+        f"{name}, {what}": partial(derivative, name=name, what=what)
+        for name in PROBLEMS
+        for what in (("gradient",) if name == EQUAL else ("value", "gradient", "forward"))
+    }
+    programs |= ALONE
+    programs["10,000 Lotka-Volterra systems, gradient"] = partial(many_systems, count=10_000)
+    programs |= {f"as SciPy's, {method}": partial(whole_call, method=method) for method in METHODS}
+    for name, make in programs.items():
+        yield Case(name, 1, partial(as_program, make))
