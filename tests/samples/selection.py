@@ -6,6 +6,8 @@ import numpy as np
 
 from tests.samples.base import fixed, integers, normal, positive, sample, spaced
 from wengert.core.primitives.cotangent import guard
+from wengert.core.values.dispatch import apply
+from wengert.primitives.selection import required
 
 MASK = fixed(np.array([[True, False, True], [False, False, True]]))
 LINE = fixed(np.array([True, False, True]))
@@ -18,6 +20,7 @@ SAMPLES = [
     sample("where", np.where, fixed(np.zeros((0, 3), bool)), normal(3), normal(0, 3)),
     sample("where", lambda x: np.where(x > 0)[0] * 1.0 + x.sum(), spaced(5)),
     sample("guarded", guard, normal(2, 3), fixed(np.array([np.nan, np.nan, 1.0])), fixed(np.array([[0.0], [1.0]]))),
+    sample("required", lambda x, holds: x * apply(required, holds), normal(3), fixed(np.ones(3, bool))),
     sample("clip", np.clip, normal(2, 3), LOW, HIGH),
     sample("clip", np.clip, normal(2, 1), LOW, HIGH),
     sample("clip", np.clip, normal(2, 3), -0.5, 0.5),
