@@ -9,7 +9,7 @@ from scipy.optimize import LinearConstraint
 
 import wengert as wg
 from wengert import optim
-from wengert.errors import UsageError
+from wengert.errors import GraphError, UsageError
 
 HERE = importlib.util.find_spec("cyipopt") is not None
 needs_ipopt = pytest.mark.skipif(not HERE, reason="cyipopt is not installed")
@@ -117,3 +117,15 @@ def test_callbacks_may_end_it_and_options_are_ipopts():
     own = {"type": "eq", "fun": lambda x: x[0], "jac": lambda x: x}
     with pytest.raises(UsageError, match=r"own jac; .*IPOPT"):
         optim.minimize(lambda x: np.sum(x**2), np.ones(2), method="ipopt", constraints=own)
+
+
+@needs_ipopt
+def test_limits_that_are_differentiated_are_told():
+    def least(limit):
+        product = optim.constraint(lambda x: x[0] * x[1], limit, np.inf)
+        return optim.minimize(lambda x: np.sum(x**2), np.array([2.0, 1.5]), method="ipopt", constraints=[product]).fun
+
+    for transformed in (wg.grad(least), wg.jit(least)):
+        with pytest.raises(GraphError, match=r"^optim.minimize: limits .* \.detach\(\) first"):
+            transformed(1.0)
+    np.testing.assert_allclose(least(wg.tensor(1.0)), 2.0, rtol=1e-6)

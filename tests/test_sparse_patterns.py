@@ -11,7 +11,7 @@ from wengert.core.maps.composition import compose
 from wengert.core.maps.coordinates import Coordinate
 from wengert.errors import GraphError
 from wengert.sparse import hessian_pattern, jacobian_pattern
-from wengert.sparse.map_plan import plan_by_maps
+from wengert.sparse.map_plan import Contribution, Placement, plan_by_maps
 from wengert.sparse.tangent_program import TangentProgram
 
 BANDED = diags_array([np.arange(1.0, 7.0), np.ones(5), np.array([0.5, 0.25])], offsets=[0, 1, -4]).tocsr()
@@ -76,6 +76,9 @@ EXACT = {
     "zeros of a matrix": lambda x: (np.diag(np.ones(6)) + np.eye(6, k=1)) @ np.sin(x),
     "zeros of an einsum": lambda x: np.einsum("i,ij->j", x, TRIANGLE[:, :5]),
     "zeros of a factor": lambda x: x.reshape(2, 3) * np.array([[0.0, 1.0, 0.0], [0.0, 2.0, 0.0]]),
+    "padded factors": lambda x: np.diff(x) * np.pad(np.sin(x[2:]), (0, 1)),
+    "gathered padding": lambda x: (np.pad(x[:4], (1, 1)) * x[::-1])[np.array([0, 2, 5, 4])] ** 2,
+    "padded outer": lambda x: np.outer(np.pad(x[:2], (0, 1)), x[-3:]),
     "differences": lambda x: np.diff(np.exp(x))[1:] + np.pad(x[2:], (0, 1))[1:],
     "outer": lambda x: np.tril(np.outer(x[:3], x[-3:])),
     "stacked": lambda x: np.stack([x, np.flip(x)], axis=1).reshape(-1)[:7],
@@ -127,6 +130,15 @@ def test_patterns_have_the_elements_that_are_not_zero_and_no_others(name):
     assert (pattern | ~seen).all(), "an element that is not zero is not in the pattern"
     if name != "while":  # of which some iterations are not run
         assert (seen | ~pattern).all(), "an element that is always zero is in the pattern"
+
+
+def test_contributions_to_elements_are_added_where_some_have_fewer():
+    own = Contribution(np.array([0, 1, 0]), np.array([0, 1, 0]), np.array([0, 1, 1]), np.zeros(2))
+    placement = Placement((2, 2), [own], [True])
+    assert np.asarray(placement.elements(wg.tensor([3.0, 4.0]))).tolist() == [7.0, 4.0]
+    many = Contribution(np.array([1] * 7 + [0]), np.zeros(8, int), np.arange(8), np.zeros(8))
+    placement = Placement((2, 1), [many], [True])
+    assert np.asarray(placement.elements(wg.tensor(np.arange(8.0)))).tolist() == [7.0, 21.0]
 
 
 BY_PATTERN_ALONE = {"long scan", "long loop", "branch", "while", "gradient of a loop", "gradient of while", "solved"}

@@ -25,6 +25,7 @@ from wengert.sparse.derivative_arguments import Positional
 from wengert.sparse.gather_cut import GatherCut
 from wengert.sparse.lane_numbers import NotByLanes
 from wengert.sparse.lane_program import Entry, LaneProgram, hessian_entries, jacobian_entries
+from wengert.sparse.lane_tiles import LaneTiles, TileFunction
 from wengert.sparse.map_plan import Contribution, Placement
 from wengert.sparse.pattern import Pattern
 from wengert.sparse.plan_times import COLOURED, PLACE, RECOVERY, work_of
@@ -63,7 +64,7 @@ class LanePlan:
         self.moving = [k for i in of.argnums for k, owner in enumerate(owners) if owner == i]
         leaves = flatten(of.values)[0]
         self.width = sum([math.prod(aval_of(leaves[k]).shape) for k in self.moving])
-        self.placement: Placement | None = None
+        self.placement: Placement | LaneTiles | None = None
         self.count = 0
         self.graph: Graph = eliminate_dead(trace(self.traced_elements)(*leaves))
         assert self.placement is not None
@@ -83,19 +84,31 @@ class LanePlan:
     def traced_elements(self, *leaves: Any) -> Any:
         """Return the elements from the leaves of arguments, and set where they go."""
         still = [x for x, flag in zip(leaves, self.cut.still, strict=True) if flag]
-        args = [*self.vectors(leaves), *still]
         program, count = self.program, self.program.vectors
-        maps = program.tail_maps(still)
-        if self.second:
-            entries = hessian_entries(program.weighted(still), count, args)
-        else:
-            entries = jacobian_entries(program.graph, count, args)
+        maps, sources = program.tail_maps(still), self.sources(leaves)
+        graph = program.weighted(still) if self.second else program.graph
+        tiles = self.tiles_of(graph) if self.second else None
+        if tiles is not None:
+            self.placement, self.count = tiles, tiles.count
+            return tiles.elements(sources, still)
+        args = [*[read_places(x, places) for x, places in sources], *still]
+        entries = hessian_entries(graph, count, args) if self.second else jacobian_entries(graph, count, args)
         self.count = sum([is_staged(entry.values) for entry in entries])
         columns = self.hessian_columns(entries) if self.second else self.jacobian_columns(entries, maps)
         return self.place(columns)
 
-    def vectors(self, leaves: Sequence[Any]) -> list[Any]:
-        """Return the numbers of each lane that are gathered from the leaves that are differentiated by."""
+    def tiles_of(self, graph: Graph) -> LaneTiles | None:
+        """Return what adds up second derivatives tile by tile; None for few lanes."""
+        columns = [self.cut.columns[places] for places in self.program.gathered]
+        try:
+            if len(graph.outputs) != 1 or len({len(own) for own in columns}) != 1:
+                return None
+            return LaneTiles(TileFunction(graph, len(columns)), self.width, columns)
+        except NotByLanes:
+            return None
+
+    def sources(self, leaves: Sequence[Any]) -> list[tuple[Any, Array]]:
+        """Return for each number that is gathered a vector of elements, and where its lanes are there."""
         moving = [leaves[k] for k in self.moving]
         ends = np.cumsum([math.prod(aval_of(x).shape) for x in moving])
         dtypes = [v.dtype for v in self.cut.gathered for _ in range(math.prod(v.shape[1:]))]
@@ -104,7 +117,7 @@ class LanePlan:
             columns = self.cut.columns[places]
             leaf = int(np.searchsorted(ends, columns[0], "right"))
             x = moving[leaf].reshape(-1)
-            found.append(read_places(x, columns - (ends[leaf] - x.shape[0])).astype(dtype))
+            found.append((x.astype(dtype), columns - (ends[leaf] - x.shape[0])))
         return found
 
     def hessian_columns(self, entries: Sequence[Entry]) -> list[Column]:
@@ -157,8 +170,8 @@ class LanePlan:
             values += [block] * moving
         shape = (self.width if self.second else self.rows, self.width)
         flags = [moving for _, _, moving in families]
-        self.placement = Placement(shape, contributions, flags, symmetric=self.second)
-        return self.placement.elements(wnp.concatenate(values) if len(values) > 1 else values[0] if values else None)
+        self.placement = placement = Placement(shape, contributions, flags, symmetric=self.second)
+        return placement.elements(wnp.concatenate(values) if len(values) > 1 else values[0] if values else None)
 
     @property
     def rows(self) -> int:

@@ -134,16 +134,7 @@ class Placement:
 
     def mirror(self) -> None:
         """Let elements below the diagonal stand above it, too."""
-        from scipy.sparse import csr_array
-
-        lower = self.pattern
-        numbers: Any = csr_array((np.arange(1, lower.count + 1), lower.indices, lower.indptr), lower.shape)
-        upper = numbers.T.tocsr()
-        upper.setdiag(0)
-        upper.eliminate_zeros()
-        whole = (numbers + upper).tocsr()
-        whole.sort_indices()
-        self.pattern, own = Pattern.of_scipy(whole), (whole.data - 1).astype(np.int32)
+        self.pattern, own = mirrored(self.pattern)
         self.constant = self.constant[own]
         self.order = own if self.order is None else self.order[own]
 
@@ -166,10 +157,23 @@ class Placement:
             return wnp.sum(values[table], axis=0)
         found: Any = None
         for row in table:
-            is_all = len(row) == self.total and row[0] == 0 and (np.diff(row) == 1).all()
+            is_all = len(row) == values.shape[0] and row[0] == 0 and (np.diff(row) == 1).all()
             part = values if is_all else values[row]
             found = part if found is None else found + part
         return found
+
+
+def mirrored(lower: Pattern) -> tuple[Pattern, Array]:
+    """Return the symmetric pattern of one without elements above the diagonal, and which of these each element is."""
+    from scipy.sparse import csr_array
+
+    numbers: Any = csr_array((np.arange(1, lower.count + 1), lower.indices, lower.indptr), lower.shape)
+    upper = numbers.T.tocsr()
+    upper.setdiag(0)
+    upper.eliminate_zeros()
+    whole = (numbers + upper).tocsr()
+    whole.sort_indices()
+    return Pattern.of_scipy(whole), (whole.data - 1).astype(np.int32)
 
 
 def number_elements(shape: tuple[int, int], rows: Array, columns: Array) -> tuple[Pattern, Array]:

@@ -61,6 +61,10 @@ class ValueWalk(GraphWalk):
                 raise NotByMaps
         return super().through(equation, position, which, out)
 
+    def operands(self, equation: Equation) -> list[Any]:
+        """Return the operands of an equation, which are coefficients."""
+        return [self.value(x) for x in equation.inputs]
+
     def kept_part(self, step: BoxMap) -> BoxMap | None:
         """Return a map from an operand to a result with its coefficient."""
         return known_part(step)

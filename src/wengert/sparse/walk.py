@@ -26,6 +26,7 @@ from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.sparse.column_maps import Maps, compact_maps, known_lengths
+from wengert.sparse.known_elements import has_elements, known_elements
 
 
 class GraphWalk:
@@ -36,6 +37,7 @@ class GraphWalk:
         inside: gives what follows the graphs among the parameters of an equation.
         maps: of each variable that moves.
         known: the values of variables that are known.
+        partly: of others, what is known of their elements (zeros of padding, say): arrays, with NaN for what is not.
         used: the variables that some equation or the results need.
         dense: the equations of which every result depends on all of an operand.
     """
@@ -45,6 +47,7 @@ class GraphWalk:
         self.inside = inside
         self.maps: dict[Variable, Maps] = {}
         self.known: dict[Variable, Any] = {}
+        self.partly: dict[Variable, Array] = {}
         self.used: set[Any] = set()
         self.dense: list[Equation] = []
 
@@ -76,6 +79,11 @@ class GraphWalk:
     def evaluate(self, equation: Equation) -> None:
         """Compute what does not move, where its operands are known."""
         given = [self.value(x) for x in equation.inputs]
+        if not all(map(has_elements, given)):
+            known = [x if has_elements(x) else self.partly.get(v) for v, x in zip(equation.inputs, given, strict=True)]
+            found = known_elements(equation, known)
+            if found is not None:
+                self.partly[equation.outputs[0]] = found
         if any(type(x) is Variable for x in given):
             return
         with np.errstate(all="ignore"):
@@ -86,6 +94,12 @@ class GraphWalk:
     def value(self, x: Any) -> Any:
         """Return what is known of an operand: its value, or the variable that it is."""
         return self.known.get(x, x) if type(x) is Variable else x
+
+    def known_of(self, x: Any) -> Any:
+        """Return the elements of an operand, or what is known of them; of truths that are not known nothing is."""
+        found = self.value(x)
+        is_partly = type(x) is Variable and x in self.partly and x.dtype.kind == "f" and not has_elements(found)
+        return self.partly[x] if is_partly else found
 
     def moving(self, x: Any) -> Maps:
         """Return the maps of an operand."""
@@ -116,7 +130,7 @@ class GraphWalk:
         if isinstance(primitive, Linear) and not primitive.variadic and position >= len(primitive.transposes):
             return []
         form = form_of(primitive)
-        operands = [self.value(y) for y in equation.inputs]
+        operands = self.operands(equation)
         steps = form.maps(primitive, position, operands, aval_of(out), equation.params, which)
         if steps is None:
             self.dense.append(equation)
@@ -126,6 +140,10 @@ class GraphWalk:
         shape = shape_of(x)
         kept = [self.kept_part(step) for step in steps]
         return [compose(step, one, shape) for step in kept if step is not None for one in self.moving(x)]
+
+    def operands(self, equation: Equation) -> list[Any]:
+        """Return the operands of an equation as its maps are asked for: their elements, as far as these are known."""
+        return [self.known_of(x) for x in equation.inputs]
 
     def kept_part(self, step: BoxMap) -> BoxMap | None:
         """Return a map from an operand to a result as it is composed: without what is known to be zero."""
@@ -159,7 +177,7 @@ class GraphWalk:
         if not is_linear_in(primitive, position) or primitive.needs_out(position):
             return None
         needed = [i for i in range(len(equation.inputs)) if primitive.needs(position, i)]
-        given = [self.value(x) if i in needed else None for i, x in enumerate(equation.inputs)]
+        given = [self.known_of(x) if i in needed else None for i, x in enumerate(equation.inputs)]
         if not needed or position in needed or not all(has_elements(given[i]) for i in needed):
             return None
         rule = primitive.declared[position]
@@ -195,11 +213,6 @@ class GraphWalk:
 def is_linear_in(primitive: Elementwise, position: int) -> bool:
     """Tell whether an elementwise primitive says that it is linear in an operand."""
     return any(position in group for group in primitive.linear_in)
-
-
-def has_elements(value: Any) -> bool:
-    """Tell whether a value is an array or a number."""
-    return isinstance(value, np.ndarray | np.generic | float | int)
 
 
 def known_part(step: BoxMap) -> BoxMap | None:

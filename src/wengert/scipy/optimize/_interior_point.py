@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.diagnostics.argument_checks import shown
-from wengert.errors import UsageError
+from wengert.core.values.tensor import Tensor
+from wengert.errors import GraphError, UsageError
 from wengert.scipy.optimize._constraints import sides_of, spread
 from wengert.scipy.optimize._vector_problem import VectorProblem, as_float, as_residuals, note_refusals
 from wengert.sparse.sparse_functions import hessian as sparse_hessian
@@ -59,6 +60,10 @@ def limited(problem: VectorProblem, given: Any) -> Limited:
         inner = as_residuals(name, given["fun"], back)
         more = args if isinstance(args, tuple) else (args,)
         return Limited(lambda x: inner(x, *more), 0.0, 0.0 if given["type"] == "eq" else np.inf, (given["fun"], more))
+    if any(isinstance(side, Tensor) and side._trace is not None for side in sides_given(given)):
+        action = "Call .detach() first: what IPOPT finds has no derivatives by limits"
+        given_text = "limits of a constraint that are differentiated, batched or traced"
+        raise GraphError(name, given_text, "numbers are needed for IPOPT", action)
     if hasattr(given, "A"):
         matrix = given.A if hasattr(given.A, "toarray") else np.atleast_2d(given.A)
         return Limited(lambda x: matrix @ x, given.lb, given.ub, (matrix,))
@@ -67,6 +72,11 @@ def limited(problem: VectorProblem, given: Any) -> Limited:
         return Limited(as_residuals(name, function, back), given.lb, given.ub, (function,))
     needed = "a dictionary with type and fun, optim.constraint(...) or one of SciPy's is needed"
     raise UsageError(name, f"{shown(given)} for a constraint", needed, "Pass one, or several in a list")
+
+
+def sides_given(given: Any) -> list[Any]:
+    """Return the limits of one of SciPy's constraints."""
+    return [getattr(given, name, None) for name in ("lb", "ub")]
 
 
 class LagrangianDerivatives:
