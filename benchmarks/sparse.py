@@ -101,6 +101,41 @@ def rosenbrock(numpy: Any = np) -> Callable[[Any], Any]:
     return lambda x: numpy.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
 
+def arrow(numpy: Any = np) -> Callable[[Any], Any]:
+    """Return a function whose Jacobian has a full row, a full column and a diagonal."""
+    return lambda x: numpy.concatenate([numpy.sum(x * x)[None], x[1:] ** 2 * x[0]])
+
+
+def pendulum(intervals: int, step: float = 0.01, numpy: Any = np) -> Callable[[Any], Any]:
+    """Return the defects of a pendulum on a cart by trapezoidal collocation: of 4 states at each point and a force."""
+
+    def slopes(states: Any, force: Any) -> Any:
+        sine, cosine, velocity, turn = (*(f(states[:, 1]) for f in (numpy.sin, numpy.cos)), states[:, 2], states[:, 3])
+        mass = 1.0 + 0.3 * sine * sine
+        push = (force + 0.3 * sine * (0.5 * turn * turn + 9.81 * cosine)) / mass
+        swing = (-force * cosine - 0.15 * turn * turn * cosine * sine - 12.753 * sine) / (0.5 * mass)
+        return numpy.stack([velocity, turn, push, swing], axis=1)
+
+    def defects(x: Any) -> Any:
+        states, force = x[: 4 * (intervals + 1)].reshape(intervals + 1, 4), x[4 * (intervals + 1) :]
+        found = slopes(states, force)
+        return (states[1:] - states[:-1] - 0.5 * step * (found[1:] + found[:-1])).reshape(-1)
+
+    return defects
+
+
+def springs(count: int, numpy: Any = np) -> Callable[[Any], Any]:
+    """Return the energy of springs between random points in space, which share these."""
+    ends = np.random.default_rng(count).integers(0, count // 6, (count, 2))
+
+    def energy(x: Any) -> Any:
+        points = x.reshape(-1, 3)[ends]
+        lengths = numpy.sqrt(0.01 + numpy.sum((points[:, 1] - points[:, 0]) ** 2, axis=1))
+        return numpy.sum((lengths - 1.0) ** 2)
+
+    return energy
+
+
 Problem = Callable[..., Callable[[Any], Any]]
 DERIVATIVES: dict[str, tuple[Problem, bool, np.ndarray[Any, Any]]] = {
     **{
@@ -108,6 +143,9 @@ DERIVATIVES: dict[str, tuple[Problem, bool, np.ndarray[Any, Any]]] = {
         for n in (100, 224)
     },
     **{f"Hessian of Rosenbrock {n}": (rosenbrock, True, generator.uniform(1, 2, n)) for n in (10_000, 100_000)},
+    "Jacobian with a full row and column, 5000": (arrow, False, generator.uniform(1, 2, 5_000)),
+    "pendulum, 2000 intervals": (functools.partial(pendulum, 2_000), False, generator.uniform(0, 1, 5 * 2_001)),
+    "Hessian of 60000 springs": (functools.partial(springs, 60_000), True, generator.uniform(0, 1, 30_000)),
 }
 
 

@@ -39,7 +39,7 @@ class BlockLayout:
 
     >>> layout = BlockLayout(Pattern.of_pairs((2, 2), np.array([0, 0, 1]), np.array([0, 1, 1])), [2], [1, 1], "csr")
     >>> layout.order, [block.fill(np.array([5.0, 6.0, 7.0])).toarray().tolist() for block in layout.blocks]
-    (array([0, 1, 2]), [[[5.0], [0.0]], [[6.0], [7.0]]])
+    (array([0, 1, 2], dtype=int32), [[[5.0], [0.0]], [[6.0], [7.0]]])
     """
 
     def __init__(
@@ -47,7 +47,8 @@ class BlockLayout:
     ) -> None:
         from scipy.sparse import csr_array, tril
 
-        numbers: Any = csr_array((np.arange(1, pattern.count + 1), pattern.indices, pattern.indptr), pattern.shape)
+        numbers_from_one = np.arange(1, pattern.count + 1, dtype=pattern.indices.dtype)
+        numbers: Any = csr_array((numbers_from_one, pattern.indices, pattern.indptr), pattern.shape)
         if lower:
             numbers = tril(numbers, format="csr")
         is_whole = len(rows) == len(columns) == 1

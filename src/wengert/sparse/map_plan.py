@@ -80,6 +80,7 @@ class Placement:
         if symmetric:
             rows, columns = np.maximum(rows, columns), np.minimum(rows, columns)
         self.pattern, elements = number_elements(shape, rows, columns)
+        del rows, columns  # of 10^7 elements they take as much memory as the matrix
         self.constant = np.zeros(self.pattern.count)
         sources, targets = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
         self.total = start = 0
@@ -87,7 +88,7 @@ class Placement:
             own = elements[start : start + len(one.rows)]
             start += len(one.rows)
             if flag:
-                sources.append((one.source + self.total).astype(np.int32))
+                sources.append((one.source + np.int32(self.total)).astype(np.int32, copy=False))
                 targets.append(own)
                 self.total += math.prod(shape_of(one.values))
             else:
@@ -181,7 +182,7 @@ def number_elements(shape: tuple[int, int], rows: Array, columns: Array) -> tupl
     from scipy.sparse import coo_array
 
     index = np.int32 if max(*shape, len(rows)) < 2**31 else np.int64
-    rows, columns = rows.astype(index), columns.astype(index)
+    rows, columns = rows.astype(index, copy=False), columns.astype(index, copy=False)
     found = coo_array((np.arange(len(rows), dtype=index), (rows, columns)), shape).tocsr()
     found.sum_duplicates()
     pattern = Pattern(shape, found.indptr, found.indices)
@@ -249,9 +250,10 @@ def contribution(one: BoxMap, shape: tuple[int, ...], columns: int, start: int) 
     rows, places = one.pairs(shape, (columns,))
     values = one.coefficient
     own = (1,) * (len(one.extents) - np.ndim(values)) + tuple(np.shape(values))
-    numbers = np.arange(math.prod(own)).reshape(own)
+    numbers = np.arange(math.prod(own), dtype=np.int32).reshape(own)
     source = np.broadcast_to(numbers, one.extents).reshape(-1)
-    return Contribution(rows + start, places, source, values)
+    index = np.int32 if max(start + math.prod(shape), columns) < 2**31 else np.int64
+    return Contribution((rows + start).astype(index), places.astype(index), source, values)
 
 
 def join(arrays: Sequence[Array]) -> Array:
