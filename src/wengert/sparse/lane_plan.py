@@ -68,8 +68,9 @@ class LanePlan:
         self.count = 0
         self.graph: Graph = eliminate_dead(trace(self.traced_elements)(*leaves))
         assert self.placement is not None
-        work = work_of(self.graph, ())
-        self.time: float = RECOVERY + COLOURED * work.still + PLACE * (self.placement.total + self.pattern.count)
+        tiled = self.placement if isinstance(self.placement, LaneTiles) else None
+        work = work_of(self.graph, ()).still if tiled is None else tiled.work
+        self.time: float = RECOVERY + COLOURED * work + PLACE * (self.placement.total + self.pattern.count)
 
     @property
     def pattern(self) -> Pattern:

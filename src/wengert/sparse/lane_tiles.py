@@ -25,6 +25,7 @@ from wengert.sparse.lane_numbers import NotByLanes
 from wengert.sparse.lane_program import Entry, hessian_entries
 from wengert.sparse.map_plan import mirrored, number_elements
 from wengert.sparse.pattern import Pattern
+from wengert.sparse.plan_times import work_of
 from wengert.transforms.tracing import as_function, trace
 
 TILE_BYTES = 1 << 17
@@ -155,6 +156,11 @@ class LaneTiles:
         self.pattern: Pattern
         self.pattern, self.order = mirrored(lower)
         self.total = self.count * length
+
+    @property
+    def work(self) -> float:
+        """How many elements all tiles compute; each adds to few of those of the matrix."""
+        return len(self.places) * work_of(self.graph, ()).still
 
     def tile_places(
         self, elements: Array, entries: Sequence[Entry], columns: Sequence[Array]
