@@ -15,8 +15,10 @@ from benchmarks import (
     graphs,
     implicit,
     importing,
+    kinetics,
     loops,
     operations,
+    power_flow,
     programs,
     routines,
     solvers,
@@ -46,6 +48,8 @@ SUITES: dict[str, Callable[[int], Iterable[Case]]] = {
     "loops": loops.cases,
     "implicit": implicit.cases,
     "sparse": sparse.cases,
+    "power-flow": power_flow.cases,
+    "kinetics": kinetics.cases,
     "equations": differential_equations.cases,
     "sparse-values": sparse_values.cases,
 }
@@ -58,6 +62,8 @@ COMPARED: dict[str, Sequence[str]] = {
     "loops": ("jax-jit", "wengert-where", "wengert-eager"),
     "implicit": ("wengert-parts", "wengert-forward", "wengert-written", "qpth", "proxqp"),
     "sparse": ("asdex", "scipy"),
+    "power-flow": ("pypower",),
+    "kinetics": ("jax-jit",),
     "equations": ("wengert-value", "diffrax", "scipy"),
     "sparse-values": ("scipy", "jax-jit"),
     "jit": ("wengert-eager", "jax-jit", "torch-compile", "numba", "numpy"),
@@ -68,7 +74,10 @@ COUNTED: dict[str, Sequence[str]] = {"graphs": ("equations", "guards", "residual
 SUMMED_UP = ("operations",)
 """Suites of many cases: a summary is printed, and the cases themselves if they are few."""
 FEW = 40
-SINGLE = ("operations", "programs", "routines", "solvers", "loops", "implicit", "sparse", "sparse-values", "equations")
+SINGLE = (
+    *("operations", "programs", "routines", "solvers", "loops", "implicit", "equations"),
+    *("sparse", "sparse-values", "power-flow", "kinetics"),
+)
 """Suites in which every library has one thread, and processor time is measured."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 """What libraries look at when they are loaded, for suites in which each has one thread."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -307,6 +308,51 @@ def collected(x: Any) -> Any:
     return table[0][1] * sum(table[2]) * len(f"{'a'}") + np.sum(
         np.stack([a * b for a, b in zip(x[0], x[1], strict=True)])
     )
+
+
+def filled(items: list[Any]) -> Any:
+    """Return an array of numbers, or of objects where they are something else, as pyrometheus does."""
+    kind = np.float64 if all(isinstance(item, Number) for item in items) else object
+    array = np.empty((len(items),), dtype=kind)
+    for i, item in enumerate(items):
+        array[i] = item
+    return array
+
+
+def reactions(x: Any) -> Any:
+    """Return the rates of three species by reactions of one step, of falloff and of a third body."""
+    temperature, c = 1000.0 + x[0], filled([x[1] * 0.5, x[2] * 2.0, x[1] + x[2]])
+    ones = 0 * temperature + 1.0
+    forward = [4.0 * temperature**-1.0 * ones, np.exp(3.0 - 200.0 / temperature) * ones, 0 * temperature]
+    low, high = filled([2.0 * temperature**0.0, temperature**0.5])
+    forward[2] = low * c[0] / (1 + low * c[0] / high) * 10 ** (np.log10(0.6 * ones) / (1 + np.log10(low) ** 2)) * ones
+    forward[0] *= (0 + 0.83 * c[2] + 3.0 * c[1]) * ones
+    balance = filled([np.where(np.greater(temperature, 1000.25), t + 2.0, t - 2.0) for t in (c[0], c[1], c[2])])
+    net = filled([forward[i] * (c[i] ** 1.0 + -1 * np.exp(balance[i] * 0.1) * c[i - 1] ** 2.0) for i in range(3)])
+    return filled([net[0] - net[1], net[1] - net[2], 0 + 1.0 * net[2]])
+
+
+def temperature_of(x: Any) -> Any:
+    """Return where a cubic has a value, by Newton's method, whose steps are numbers or 0-d arrays."""
+    found = 1.0 * (0 * x[0] + 1.0)
+    for _ in range(50):
+        step = -(found**3 + x[1] * found - x[2]) / (3 * found**2 + x[1])
+        found += step
+        if (np.abs(step) if isinstance(step, Number) else np.linalg.norm(step, np.inf)) < 1e-12:
+            return found
+    raise RuntimeError("no convergence")
+
+
+def test_programs_of_pyrometheus_run_as_they_are_written() -> None:
+    for function in (reactions, lambda x: filled([temperature_of(x)])):
+        exact = wg.jacobian(lambda x, f=function: np.stack(list(f(x))))(X)
+        along = [(function(X + h) - function(X - h)).astype(float) / 2e-6 for h in 1e-6 * np.eye(3)]
+        np.testing.assert_allclose(exact, np.stack(along, axis=1), rtol=1e-6, atol=1e-7)
+        for derivative in (wg.jacobian(function), wg.jit(wg.jacobian(function)), wg.jit(wg.jacfwd(function))):
+            np.testing.assert_allclose(derivative(X), exact, rtol=1e-12)
+        in_lanes = wg.jit(wg.vmap(wg.jacobian(function)))(np.stack([X, X]))
+        np.testing.assert_allclose(in_lanes, [exact, exact], rtol=1e-12)
+        np.testing.assert_allclose(wg.jit(function)(X), function(X).astype(float), rtol=1e-14)
 
 
 @together("function", [exchanged, exchanged_by_one, listed, best, collected])

@@ -773,6 +773,15 @@ def test_places_out_of_bounds_raise_numpys_error(place: int) -> None:
             segments.run([x, np.array([0, 1, place, 2])], checked)
 
 
+def test_numbers_that_come_out_while_lowering_do_not_cut_programs() -> None:
+    graph = trace(lambda t, x: (np.sin(x * (3.0 * t**0.0)) + np.divmod(7.0 * t**0.0, 2.0)[1], t**0.0 * 2))(
+        1.5, np.ones(3)
+    )
+    assert require_same(graph, (1.5, np.ones(3))).whole is not None
+    warned = trace(lambda t, x: x + t**0.0 / 0.0)(1.5, np.ones(3))
+    assert segmented(flatten_calls(warned)).whole is None
+
+
 # Branches
 
 OF_BRANCHES = {

@@ -107,6 +107,18 @@ def test_items_with_axes_come_last() -> None:
     np.testing.assert_array_equal(wg.jacobian(rows)(X)[0], np.diag(2 * X))
 
 
+def test_arrays_of_objects_in_arrays_of_objects_are_read() -> None:
+    def nested(x: Any) -> Any:
+        e = np.empty(2, dtype=object)
+        for i in range(2):
+            e[i] = np.empty(2, dtype=object)
+            e[i][:] = items(x)[i]
+        return e
+
+    for transform in (wg.jacobian, lambda f: wg.jit(wg.jacfwd(f))):
+        np.testing.assert_allclose(transform(nested)(X), wg.jacobian(stacked)(X), rtol=1e-14)
+
+
 def test_objects_that_are_all_numbers_are_numbers() -> None:
     assert str(wg.asarray(np.array([1.0, 2], dtype=object))) == "tensor([1., 2.])"
     np.testing.assert_array_equal(wg.grad(lambda x: np.sum(x * np.array([1.0, 2], dtype=object)))(X), [1.0, 2.0])

@@ -635,3 +635,39 @@ def test_memory_of_matrices_is_shared_within_one_thread():
     assert np.shares_memory(first.data, made(POINT).data)
     assert np.shares_memory(others[0].data, others[1].data)
     assert not np.shares_memory(first.data, others[0].data)
+
+
+def test_derivatives_of_power_flow_are_those_written_by_hand():
+    buses, generator = 12, np.random.default_rng(3)
+    lines = np.triu(generator.uniform(size=(buses, buses)) < 0.2, 1) + np.eye(buses, k=1)
+    admittance = sp.csr_array((lines + lines.T + np.eye(buses)) * generator.normal(size=(buses, buses)) * (1 - 8j))
+    here, there = np.repeat(np.arange(buses), np.diff(admittance.indptr)), admittance.indices
+    g, b, weights = admittance.data.real.copy(), admittance.data.imag.copy(), generator.normal(size=2 * buses)
+
+    def powers(state):
+        angles, sizes = state[:buses], state[buses:]
+        apart, product = angles[here] - angles[there], sizes[here] * sizes[there]
+        active = np.bincount(here, product * (g * np.cos(apart) + b * np.sin(apart)), buses)
+        return np.concatenate([active, np.bincount(here, product * (g * np.sin(apart) - b * np.cos(apart)), buses)])
+
+    def by_matrix(state):
+        voltages = state[buses:] * np.exp(1j * state[:buses])
+        found = voltages * np.conj(admittance @ voltages)
+        return np.concatenate([found.real, found.imag])
+
+    state = np.concatenate([generator.normal(size=buses) * 0.1, generator.uniform(0.9, 1.1, size=buses)])
+    voltages, y = state[buses:] * np.exp(1j * state[:buses]), admittance.toarray()
+    currents, phases = y @ voltages, np.exp(1j * state[:buses])
+    by_angle = 1j * np.diag(voltages) @ np.conj(np.diag(currents) - y @ np.diag(voltages))
+    by_size = np.diag(voltages) @ np.conj(y @ np.diag(phases)) + np.diag(np.conj(currents) * phases)
+    first = np.block([[by_angle.real, by_size.real], [by_angle.imag, by_size.imag]])
+    second = wg.hessian(lambda state: weights @ powers(state))(state)
+    for function in (powers, by_matrix):
+        np.testing.assert_allclose(sparse.jacobian(function)(state).toarray(), first, atol=1e-12 * abs(first).max())
+        hessian = sparse.hessian(lambda state, f=function: np.sum(weights * f(state)))
+        np.testing.assert_allclose(hessian(state).toarray(), second, atol=1e-12 * abs(second).max())
+    derivative = sparse.jacobian(powers)
+    derivative(state)
+    g *= 2.0
+    b *= 2.0
+    np.testing.assert_allclose(derivative(state).toarray(), 2 * first, atol=1e-12 * abs(first).max())

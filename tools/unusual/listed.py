@@ -54,6 +54,9 @@ LISTED = [
     Listed("accepted", "numpy.require", "requirements=*", "their first letters say what is meant"),
     Listed("accepted", "numpy.piecewise numpy.polydiv", "0: empty|1: 0-d", "conditions broadcast; 0 divides, too"),
     Listed("accepted", "numpy.clip", "one argument less", "an interval may have one end"),
+    Listed(
+        "accepted", "numpy.linalg.norm", "0: 0-d*|0: a number*|ord=*", "a number is 0-d in traces: its norm is its size"
+    ),
     Listed("refused", "numpy.polymul", "*: empty", "no coefficients are no polynomial"),
     Listed("refused", "numpy.gradient numpy.rot90 numpy.poly*", "*=*|2: *", "it is a whole number, of those there are"),
     Listed("refused", "numpy.roll numpy.tile", "1: *", "whole numbers are needed: NumPy rounds"),

@@ -8,7 +8,7 @@ into depends on its number of rows alone, and on what `BlockPlan` says, which al
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -110,24 +110,6 @@ class Summand(NamedTuple):
         if len(known) > MANY_LENGTHS:
             known = {row_count(rows)}
         return BlockPlan(tuple(sorted((n for n in known if n <= most), reverse=True)), most)
-
-
-class CapturedState:
-    """Remember what a function captures, to tell whether it has changed since."""
-
-    def __init__(self, summand: Summand) -> None:
-        self.summand = summand
-        self.key: Hashable = None
-        self.outer: OuterValues | None = None
-
-    def is_same(self) -> bool:
-        """Tell whether the function captures what it did when that was noted."""
-        return (self.outer is not None and self.outer.are_same()) or self.summand.outer_values().key == self.key
-
-    def note(self) -> None:
-        """Remember what it captures now."""
-        outer = self.summand.outer_values()
-        self.key, self.outer = outer.lasting_key, outer if outer.is_plain else None
 
 
 def rows_within(fun: Callable[..., Any], args: Sequence[Any], rows: Rows, budget: int) -> int:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from wengert.distributed.blocks import BlockRunner, CapturedState, Summand
+from wengert.distributed.blocks import BlockRunner, Summand
 from wengert.distributed.partitions import Partitions
 from wengert.distributed.passes import RowCache, first_nan, plan_by, sum_partitions
 from wengert.distributed.profiles import PassProfile, ProgressLine, Stint, profile_of_pass
 from wengert.distributed.sums import Leaves, SumTree
 from wengert.native.elementwise import SHARING
+from wengert.transforms.captured_state import CapturedState
 
 WORTHWHILE = 0.001
 """Seconds of a pass from which on several threads are worth waking."""
@@ -27,7 +28,7 @@ class HereRunner:
         self.summand, self.data, self.rows = summand, data, RowCache(data, summand.budget)
         self.runner: BlockRunner | None = None
         self.calls = 0  # of the function itself, by the runner, when what it captures was noted
-        self.captured = CapturedState(summand)  # after the last pass
+        self.captured = CapturedState(summand.outer_values)  # after the last pass
         self.spent: tuple[float, list[Stint]] = (0.0, [])  # on the last pass
         self.work = WORTHWHILE  # seconds of the last pass, of all threads together
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from wengert.distributed.blocks import UNLIMITED, BlockPlan, CapturedState, Summand
+from wengert.distributed.blocks import UNLIMITED, BlockPlan, Summand
 from wengert.distributed.dask_data import DaskSource, is_future
 from wengert.distributed.partitions import Partitions
 from wengert.distributed.profiles import PassProfile, Stint, profile_of_pass
@@ -23,6 +23,7 @@ from wengert.distributed.sources import byte_size
 from wengert.distributed.sums import Leaves, SumTree
 from wengert.errors import DtypeError, UsageError, WorkerError
 from wengert.support.attributes import function_name
+from wengert.transforms.captured_state import CapturedState
 from wengert.tree import leaves
 
 LOOK = 1.0
@@ -80,7 +81,7 @@ class DaskRunner:
         self.label = f"{summand.name.rpartition('.')[2]}-{function_name(summand.fun, '__name__').strip('<>')}"
         self.token, self.number = os.urandom(4).hex(), 0
         self.parcel: Parcel | None = None
-        self.captured = CapturedState(summand)  # by the function in the parcel
+        self.captured = CapturedState(summand.outer_values)  # by the function in the parcel
         self.errands: list[Errand] = []
         self.late: list[Any] = []
         self.stuck: set[str] = set()  # keys of tasks at workers that are late with others

@@ -323,6 +323,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         x = x.astype(float)
     axis = axis if axis is None or isinstance(axis, tuple) else (operator.index(axis),)
     count = x.ndim if axis is None else len(axis)
+    if x.ndim == 0 and axis is None and isinstance(ord, int | float) and ord != 0:
+        return np.absolute(x)  # a number, which programs tell from arrays by its type, is one of axes no less in traces
     if (axis is None and ord is None) or (count <= 2 and is_smooth(ord, count)):
         return apply_norm(x, {"order": ord, "axis": axis, "keepdims": bool(keepdims)})
     if count == 1:

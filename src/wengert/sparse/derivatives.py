@@ -24,6 +24,7 @@ from wengert.sparse.plans import Plan
 from wengert.support.attributes import function_name, resemble
 from wengert.support.function_protocol import LikeFunction
 from wengert.transforms.boundary import resolve_positions
+from wengert.transforms.captured_state import CapturedState
 from wengert.transforms.outer_values import OuterValues
 
 Function = Callable[..., Any]
@@ -41,6 +42,7 @@ class SparseDerivative(LikeFunction):
 
     Attributes:
         programs: what computes them: for what the function captures, by kinds of arguments.
+        captured: what the function captured at the last call.
         is_fixed: whether what the function captures stays as it is, and is not looked at in calls.
         again: how often it was planned anew for what the function captures.
     """
@@ -52,6 +54,7 @@ class SparseDerivative(LikeFunction):
         self.programs: Recent[Hashable, Recent[Any, DerivativeProgram]] = Recent(MOST_STATES)
         self.prepared: Any = None
         self.is_fixed = False
+        self.captured = CapturedState(self.outer_values)
         self.again = 0
 
     def __repr__(self) -> str:
@@ -61,12 +64,12 @@ class SparseDerivative(LikeFunction):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the derivative at arguments, planned first if they are of a new kind."""
         state = self.state()
-        kind, programs = None if kwargs else kind_of_arrays(args), self.programs.get(state, Recent(MOST_KINDS))
-        program = programs.get(kind)
-        if program is None:
+        kind, programs = None if kwargs else kind_of_arrays(args), self.programs.get(state)
+        program = None if programs is None else programs.get(kind)
+        if program is None or programs is None:
             call = self.take_apart(args, kwargs)
-            program = programs.get(call.key)
-            if program is None:
+            program = None if programs is None else programs.get(call.key)
+            if program is None or programs is None:
                 if self.prepared is not None and call.key[:2] != self.prepared.key[:2]:
                     raise self.kind_error(call)
                 program, programs = self.make(call, state)
@@ -103,7 +106,11 @@ class SparseDerivative(LikeFunction):
 
     def state(self) -> Hashable:
         """Return what tells whether the function captures what it did."""
-        return None if self.is_fixed else self.outer_values().key
+        if self.is_fixed:
+            return None
+        if not self.captured.is_same():
+            self.captured.note()
+        return self.captured.key
 
     def outer_values(self) -> OuterValues:
         """Return what the function captures."""
@@ -138,7 +145,8 @@ class SparseDerivative(LikeFunction):
         warn_of_many(self.request.options.name, program.plan)
         programs = self.programs.pop(state, Recent(MOST_KINDS))
         programs[call.key] = program
-        self.programs[None if self.is_fixed else self.outer_values().lasting_key] = programs
+        self.captured.note()
+        self.programs[None if self.is_fixed else self.captured.key] = programs
         return program, programs
 
     def keep_fixed(self, call: DerivativeCall, program: DerivativeProgram) -> None:

@@ -86,9 +86,11 @@ def color_apart_in_python(order: Array, starts: Array, rows: Array) -> tuple[Arr
 def color_stars(order: Array, starts: Array, neighbours: Array) -> tuple[Array, int]:
     """Colour vertices so that neighbours differ and no path of four vertices has two colours (star colouring).
 
+    Neighbours of a vertex without a colour differ, too, so that it is a hub of none when its turn comes: in patterns at
+    random fewer colours are needed than where that is asked of vertices with colours alone.
+
     Args:
-        order: the vertices in the order in which they are coloured; others are as if they were not there, with the
-            colour -1.
+        order: the vertices in the order in which they are coloured; others have no neighbours, and the colour -1.
         starts: where the neighbours of each vertex begin.
         neighbours: of the vertices, one after the other, each edge from both ends and none to itself.
 
@@ -100,9 +102,9 @@ def color_stars(order: Array, starts: Array, neighbours: Array) -> tuple[Array, 
     while functions is not None and count * words <= MOST_WORDS:
         colours = np.full(count, -1, np.int32)
         near, twice, hubs = (np.zeros(max(count, 1) * words, np.int64) for _ in range(3))
-        small = [np.zeros(words, np.int64) for _ in range(3)]
+        taken = np.zeros(words, np.int64)
         found = functions["color_stars"](
-            len(order), order, starts, neighbours, colours, near, twice, hubs, *small, words
+            len(order), order, starts, neighbours, colours, near, twice, hubs, taken, words
         )
         if found >= 0:
             return colours, found
@@ -116,7 +118,7 @@ class StarColoring:
     Attributes:
         colours: of each vertex, -1 before it has one.
         near: the set of the colours of its neighbours.
-        twice: those that two of them have, so that it is the hub of a star.
+        twice: those that two of them have, so that it is the hub of a star, once it has a colour.
         hubs: the colours of hubs of which it is a spoke.
     """
 
@@ -130,40 +132,29 @@ class StarColoring:
         """Colour all vertices; return their colours, and how many there are."""
         most = 0
         for v in order.tolist():
-            coloured = [w for w in self.neighbours[self.starts[v] : self.starts[v + 1]] if self.colours[w] >= 0]
-            seen = again = 0
-            for w in coloured:
-                bit = 1 << self.colours[w]
-                again |= seen & bit
-                seen |= bit
-            taken = seen
-            for w in coloured:
-                taken |= self.hubs[w]
-                if again >> self.colours[w] & 1:
-                    taken |= self.near[w]
+            neighbours = self.neighbours[self.starts[v] : self.starts[v + 1]]
+            taken = self.near[v]
+            for w in neighbours:
+                taken |= self.hubs[w] if self.colours[w] >= 0 else self.near[w]
             bit = ~taken & (taken + 1)
             chosen = bit.bit_length() - 1
-            for w in coloured:
-                self.enter(v, w, chosen, bool(again >> self.colours[w] & 1))
+            for w in neighbours:
+                if self.colours[w] >= 0 and self.near[w] & bit:
+                    self.enter_hub(v, w, chosen)
+                self.near[w] |= bit
             self.colours[v] = chosen
             most = max(most, chosen + 1)
         return np.array(self.colours, np.int32), most
 
-    def enter(self, v: int, w: int, chosen: int, is_hub: bool) -> None:
-        """Note the stars of the edge between a vertex that is being coloured and one that has a colour."""
+    def enter_hub(self, v: int, w: int, chosen: int) -> None:
+        """Note that a vertex of which another neighbour has that colour is the hub of one that is being coloured."""
         bit, other = 1 << chosen, 1 << self.colours[w]
-        if self.near[w] & bit:
-            self.hubs[v] |= other
-            if not self.twice[w] & bit:
-                self.twice[w] |= bit
-                for x in self.neighbours[self.starts[w] : self.starts[w + 1]]:
-                    if self.colours[x] == chosen:
-                        self.hubs[x] |= other
-        self.near[w] |= bit
-        self.near[v] |= other
-        if is_hub:
-            self.twice[v] |= other
-            self.hubs[w] |= bit
+        self.hubs[v] |= other
+        if not self.twice[w] & bit:
+            self.twice[w] |= bit
+            for x in self.neighbours[self.starts[w] : self.starts[w + 1]]:
+                if self.colours[x] == chosen:
+                    self.hubs[x] |= other
 
 
 def mark_repeated(starts: Array, neighbours: Array, colours: Array, count: int) -> Array:

@@ -116,7 +116,7 @@ def color_apart(
     b.give(each.results[0])
 
 
-@native(I64, I64, P32, P32, P32, P32, P64, P64, P64, P64, P64, P64, I64)
+@native(I64, I64, P32, P32, P32, P32, P64, P64, P64, P64, I64)
 def color_stars(
     b: Builder,
     count: Value,
@@ -128,40 +128,29 @@ def color_stars(
     twice: Value,
     hubs: Value,
     taken: Value,
-    seen: Value,
-    again: Value,
     words: Value,
 ) -> None:
     """Colour vertices in an order, so that two colours make stars; return how many, or -1 if sets are full."""
     with b.loop(count, carry=[0]) as each:
         v = load_index(order, each.index)
-        low, high = load_index(starts, v), load_index(starts, v + 1)
-        clear(b, words, taken, seen, again)
-        with b.loop(high, low) as k:
-            colour = colours.at(load_index(neighbours, k.index)).load()
-            with b.when(colour >= 0):
-                colour = colour.widened(I64)
-                with b.when(holds(b, seen, 0, words, colour)):
-                    put_colour(b, again, 0, words, colour)
-                put_colour(b, seen, 0, words, colour)
-        unite(b, taken, seen, 0, words)
-        with b.loop(high, low) as k:
+        clear(b, words, taken)
+        unite(b, taken, near, v, words)
+        with b.loop(load_index(starts, v + 1), load_index(starts, v)) as k:
             w = load_index(neighbours, k.index)
-            colour = colours.at(w).load()
-            with b.when(colour >= 0):
+            with b.when(colours.at(w).load() >= 0) as has_colour:
                 unite(b, taken, hubs, w, words)
-                with b.when(holds(b, again, 0, words, colour.widened(I64))):
-                    unite(b, taken, near, w, words)
+            with has_colour:
+                unite(b, taken, near, w, words)
         chosen = b.call(first_free, taken, words)
         b.give_if(chosen >= words * WORD, -1)
-        b.do(enter_stars, v, chosen, starts, neighbours, colours, near, twice, hubs, again, words)
+        b.do(enter_stars, v, chosen, starts, neighbours, colours, near, twice, hubs, words)
         colours.at(v).store(b.convert("trunc", chosen, I32))
         most = each.values[0]
         each.next(b.select(chosen >= most, chosen + 1, most))
     b.give(each.results[0])
 
 
-@native(VOID, I64, I64, P32, P32, P32, P64, P64, P64, P64, I64)
+@native(VOID, I64, I64, P32, P32, P32, P64, P64, P64, I64)
 def enter_stars(
     b: Builder,
     v: Value,
@@ -172,7 +161,6 @@ def enter_stars(
     near: Value,
     twice: Value,
     hubs: Value,
-    again: Value,
     words: Value,
 ) -> None:
     """Note the stars that a vertex of a chosen colour, which `colours` has not yet, makes with its neighbours."""
@@ -180,21 +168,16 @@ def enter_stars(
     with b.loop(load_index(starts, v + 1), load_index(starts, v)) as k:
         w = load_index(neighbours, k.index)
         colour = colours.at(w).load()
-        with b.when(colour >= 0):
+        with b.when(colour >= 0), b.when(holds(b, near, w, words, chosen)):  # w is the hub of v and others
             colour = colour.widened(I64)
-            with b.when(holds(b, near, w, words, chosen)):  # w is the hub of v and others
-                put_colour(b, hubs, v, words, colour)
-                with b.when(holds(b, twice, w, words, chosen).equals(0)):
-                    put_colour(b, twice, w, words, chosen)
-                    with b.loop(load_index(starts, w + 1), load_index(starts, w)) as j:
-                        x = load_index(neighbours, j.index)
-                        with b.when(colours.at(x).load().equals(mark)):
-                            put_colour(b, hubs, x, words, colour)
-            put_colour(b, near, w, words, chosen)
-            put_colour(b, near, v, words, colour)
-            with b.when(holds(b, again, 0, words, colour)):  # v is the hub of w and others
-                put_colour(b, twice, v, words, colour)
-                put_colour(b, hubs, w, words, chosen)
+            put_colour(b, hubs, v, words, colour)
+            with b.when(holds(b, twice, w, words, chosen).equals(0)):
+                put_colour(b, twice, w, words, chosen)
+                with b.loop(load_index(starts, w + 1), load_index(starts, w)) as j:
+                    x = load_index(neighbours, j.index)
+                    with b.when(colours.at(x).load().equals(mark)):
+                        put_colour(b, hubs, x, words, colour)
+        put_colour(b, near, w, words, chosen)
 
 
 @native(VOID, I64, P32, P32, P32, P64, P64, Pointer(I8))

@@ -68,7 +68,11 @@ class Elements:
         if type(other) is not Elements:
             return False
         a, b = self.array, other.array
-        if a.shape != b.shape or a.dtype != b.dtype or axes_in_memory(a) != axes_in_memory(b):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return False
+        if a.nbytes <= 8 * BLOCK and a.flags.c_contiguous and b.flags.c_contiguous:
+            return a.tobytes() == b.tobytes()  # 1 us in place of 5
+        if axes_in_memory(a) != axes_in_memory(b):
             return False
         x, y = words_of(a), words_of(b)
         return all(np.array_equal(x[i : i + BLOCK], y[i : i + BLOCK]) for i in range(0, len(x), BLOCK))
@@ -76,6 +80,12 @@ class Elements:
     def copy(self) -> Elements:
         """Return the same of a copy of the array."""
         return Elements(self.array.copy(order="K"))
+
+
+def elements_for_key(content: Any) -> Hashable:
+    """Return what stands for a number or an array in keys."""
+    is_large = type(content) is np.ndarray and content.nbytes > MOST_BYTES and content.dtype.kind in "biufc"
+    return Elements(content) if is_large and may_change(content) else identity(content)
 
 
 def words_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -100,7 +110,7 @@ class OuterValues:
         key: what is equal for values that a program serves with other arguments; to be kept only as `lasting_key`.
         leaves: the arguments.
         is_complete: whether all can be looked at, without which nothing has the same key.
-        is_plain: whether there are functions, numbers and modules of packages alone, so that `are_same` may tell.
+        is_plain: whether there are functions, numbers, arrays and modules of packages alone: `are_same` may tell.
     """
 
     def __init__(self, values: Sequence[Any], lifted: bool = True, by_identity: bool = False) -> None:
@@ -111,6 +121,7 @@ class OuterValues:
         self.names: list[tuple[dict[str, Any], str, Any]] = []
         self.parts: list[Hashable] = [lifted]
         self.leaves: list[Any] = []
+        self.contents: list[tuple[np.ndarray[Any, Any], int]] = []  # with the place of their elements in the key
         self.known: dict[int, tuple[int, Any, Any]] = {}
         self.fixed: set[int] = set()  # what is read where it stays as it is
         self.modules: dict[int, ModuleType] = {}
@@ -158,8 +169,12 @@ class OuterValues:
                 return self.enter_container(value, structure, leaves, lifted)
         return self.enter_object(value)
 
-    def are_same(self) -> bool:
-        """Tell whether all variables hold what they held: in 2 us where that is easily told, else False."""
+    def are_same(self, key: Any) -> bool:
+        """Tell whether all variables hold what they held: in 2 us where that is easily told, else False.
+
+        Args:
+            key: the `lasting_key` of that time, which has the elements of arrays.
+        """
         if not self.is_plain:
             return False
         for cell, content in self.cells:
@@ -175,7 +190,7 @@ class OuterValues:
                 return False
             if not are_identical(function.__dict__.values(), attributes):
                 return False
-        return True
+        return all(elements_for_key(array) == key[i] for array, i in self.contents)
 
     @property
     def lasting_key(self) -> Hashable:
@@ -196,15 +211,16 @@ class OuterValues:
         dtype = value.dtype if isinstance(value, np.ndarray | np.generic | Tensor) else None
         if not lifted or (dtype is not None and not is_differentiable(dtype)):
             tensor = type(value) is Tensor
-            self.is_plain &= dtype is None or isinstance(value, np.generic)
+            self.is_plain &= dtype is None or isinstance(value, np.generic) or type(value) is np.ndarray
             fixed = tensor and value._trace is None and isinstance(value._value, np.ndarray | np.generic)
             content = value._value if fixed else value
             content = np.asarray(content) if isinstance(content, np.ndarray) else content
-            is_large = type(content) is np.ndarray and content.nbytes > MOST_BYTES and content.dtype.kind in "biufc"
-            if is_large and may_change(content):
-                self.parts += tensor, Elements(content)
-            else:
-                self.parts.append(Object(value) if tensor and not fixed else (tensor, identity(content)))
+            if tensor and not fixed:
+                self.parts.append(Object(value))
+                return None
+            self.parts += tensor, elements_for_key(content)
+            if type(content) is np.ndarray:
+                self.contents.append((content, len(self.parts) - 1))
             return None
         self.is_plain = False
         self.parts.append((type(value),) if dtype is None else (type(value), dtype.str, value.shape))

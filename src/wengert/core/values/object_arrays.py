@@ -60,22 +60,35 @@ def array_of_lists(name: str, build: Callable[[Any], Any], data: Any) -> Any:
 
 
 def holds_tensors(array: np.ndarray[Any, Any]) -> bool:
-    """Tell whether some object in an array is a Tensor."""
-    return any(type(item) is Tensor for item in array.ravel().tolist())
+    """Tell whether some object in an array, or in an array of objects in it, is a Tensor."""
+    level, seen = [array], []
+    while level:
+        items = [item for one in level for item in one.ravel().tolist()]
+        if any(type(item) is Tensor for item in items):
+            return True
+        seen += level
+        level = [item for item in items if holds_objects(item) and not any(item is one for one in seen)]
+    return False
 
 
-def read_objects(name: str, array: np.ndarray[Any, Any]) -> Any:
+def read_objects(name: str, array: np.ndarray[Any, Any], around: tuple[Any, ...] = ()) -> Any:
     """Return an array of objects as what it holds: a Tensor if any item is one, an ndarray if all are numbers.
 
     Args:
         name: the public function that reads it, for errors.
-        array: an array of dtype object; items may have axes, the same ones, which come last in the result.
+        array: an array of dtype object; items may have axes, the same ones, which come last in the result. Items may be
+            arrays of objects themselves.
+        around: the arrays in which it is.
 
     Raises:
         DtypeError: an item is no number, array or Tensor.
         ShapeError: the items differ in shape.
     """
-    items = array.ravel().tolist()
+    own = (*around, array)
+    items = [
+        read_objects(name, item, own) if holds_objects(item) and not any(item is one for one in own) else item
+        for item in array.ravel().tolist()
+    ]
     for item in items:
         if not (type(item) is Tensor or is_numeric(item)):
             given = f"an array of dtype object that holds a {type(item).__name__}"

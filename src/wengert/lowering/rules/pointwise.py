@@ -65,7 +65,7 @@ def pointwise(call: Call) -> Found:
     spaces = spaces_of(form_of(primitive), call)
     xs = [call.scalar(i, dtype, space) for i, (dtype, space) in enumerate(zip(loop, spaces, strict=True))]
     if all(x.access.node.kind == "constant" for x in xs) and not out.shape:
-        return Refused("numbers that are known")
+        return known_number(call, [dtype.type(x.access.node.value) for x, dtype in zip(xs, loop, strict=True)])
     try:
         found = expression(*xs, **call.params)
     except Unwritten as unwritten:
@@ -75,6 +75,16 @@ def pointwise(call: Call) -> Found:
     if found is None:
         return Refused("operands that no opcode takes")
     return reshaped(call.nodes, convert(found, out.dtype).access, found.shape, out.shape)
+
+
+def known_number(call: Call, operands: Sequence[Any]) -> Found:
+    """Return what NumPy makes of numbers that are known, unless it warns, which it is to do whenever the graph runs."""
+    try:
+        with np.errstate(all="raise"):
+            found = call.primitive.evaluate(*operands, **call.params)
+    except FloatingPointError:
+        return Refused("numbers that are known")
+    return call.nodes.constant(found[call.result] if isinstance(found, tuple) else found, call.out.dtype)
 
 
 def spaces_of(form: Form, call: Call) -> Sequence[Shape]:
