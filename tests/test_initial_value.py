@@ -14,7 +14,7 @@ from tests.cases import together
 from wengert.errors import DtypeError, GraphError, NumericalError, ShapeError, UsageError
 from wengert.scipy.integrate import _matrices, _programs, odeint, solve_ivp
 from wengert.scipy.integrate._matrices import BandedMatrices, FullMatrices
-from wengert.sparse.find_pattern import find_pattern
+from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.testing import check_grads
 from wengert.transforms.outer_values import FunctionCache
 

@@ -8,8 +8,9 @@ from scipy import sparse as sp
 
 from tests.cases import together
 from wengert.errors import ShapeError, UsageError
-from wengert.sparse import color, greedy_coloring, native_coloring, vertex_orders
-from wengert.sparse.coloring_methods import Hypergraph, as_pattern, transpose
+from wengert.sparse import color
+from wengert.sparse.coloring import greedy_coloring, native_coloring, vertex_orders
+from wengert.sparse.coloring.coloring_methods import Hypergraph, as_pattern, transpose
 
 
 def stencil(shape, box=False):

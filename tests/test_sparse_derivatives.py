@@ -556,7 +556,7 @@ def test_hessians_by_numbers_of_lanes_are_differentiated_batched_and_kept_in_fil
 
 
 def test_second_derivatives_of_many_lanes_are_added_up_tile_by_tile(monkeypatch):
-    monkeypatch.setattr("wengert.sparse.lane_tiles.TILE_BYTES", 1)
+    monkeypatch.setattr("wengert.sparse.plans.lane_tiles.TILE_BYTES", 1)
     generator = np.random.default_rng(3)
     ends, stiffness = generator.integers(0, 40, (300, 2)), generator.uniform(1.0, 2.0, 300)
     ends[7, 1] = ends[7, 0]

@@ -11,8 +11,8 @@ from wengert.core.maps.composition import compose
 from wengert.core.maps.coordinates import Coordinate
 from wengert.errors import GraphError
 from wengert.sparse import hessian_pattern, jacobian_pattern
-from wengert.sparse.map_plan import Contribution, Placement, plan_by_maps
-from wengert.sparse.tangent_program import TangentProgram
+from wengert.sparse.patterns.tangent_program import TangentProgram
+from wengert.sparse.plans.map_plan import Contribution, Placement, plan_by_maps
 
 BANDED = diags_array([np.arange(1.0, 7.0), np.ones(5), np.array([0.5, 0.25])], offsets=[0, 1, -4]).tocsr()
 TRIANGLE = np.tril(np.ones((6, 6)), -1)

@@ -31,9 +31,9 @@ from wengert.kernel.schedule import schedule_of, scheduled
 from wengert.lowering.partition import segmented
 from wengert.passes.pipeline import flatten_calls
 from wengert.sparse import jacobian as sparse_jacobian
-from wengert.sparse.find_pattern import pattern_with_causes
-from wengert.sparse.map_plan import plan_by_maps
-from wengert.sparse.tangent_program import TangentProgram
+from wengert.sparse.patterns.find_pattern import pattern_with_causes
+from wengert.sparse.patterns.tangent_program import TangentProgram
+from wengert.sparse.plans.map_plan import plan_by_maps
 from wengert.support import config
 
 __all__ = ["MODES", "Outcome", "Rejected", "Subject", "budget_for", "outcome", "subject"]

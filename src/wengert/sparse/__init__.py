@@ -1,9 +1,9 @@
 """Sparse derivatives: Jacobians and Hessians that know which of their elements may be other than zero."""
 
-from wengert.sparse.coloring import Coloring
-from wengert.sparse.coloring_methods import color
-from wengert.sparse.patterns import hessian_pattern, jacobian_pattern
-from wengert.sparse.plans import Plan, load_plan
+from wengert.sparse.coloring.coloring import Coloring
+from wengert.sparse.coloring.coloring_methods import color
+from wengert.sparse.patterns.pattern_functions import hessian_pattern, jacobian_pattern
+from wengert.sparse.plans.plan import Plan, load_plan
 from wengert.sparse.sparse_functions import (
     hessian,
     jacobian,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.sparse.pattern import Pattern
+from wengert.sparse.patterns.pattern import Pattern
 
 Array = np.ndarray[Any, Any]
 

@@ -16,10 +16,10 @@ from wengert.errors import ShapeError
 from wengert.passes.dead_code import narrow_graph
 from wengert.sparse.block_layout import BlockLayout
 from wengert.sparse.derivative_arguments import DerivativeCall, Positional, describe_inputs
-from wengert.sparse.lanes import lane_elements
-from wengert.sparse.pattern_check import require_every_element
-from wengert.sparse.plan_choice import Means, Request, Wanted, choose_plan
-from wengert.sparse.plans import Plan
+from wengert.sparse.patterns.pattern_check import require_every_element
+from wengert.sparse.plans.lanes import lane_elements
+from wengert.sparse.plans.plan import Plan
+from wengert.sparse.plans.plan_choice import Means, Request, Wanted, choose_plan
 from wengert.transforms.boundary import Narrowed, name_of, require_complex, selected_arguments, split_aux
 from wengert.transforms.jit import Jitted
 from wengert.transforms.reverse import gradient_at

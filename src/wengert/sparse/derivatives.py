@@ -19,8 +19,8 @@ from wengert.primitives.sparse.storage_pattern import pattern_of
 from wengert.sparse.block_layout import Block
 from wengert.sparse.derivative_arguments import ARRAYS, DerivativeCall, describe_inputs, kind_of_leaf
 from wengert.sparse.derivative_program import DerivativeProgram, make_program
-from wengert.sparse.plan_choice import Request, warn_of_many
-from wengert.sparse.plans import Plan
+from wengert.sparse.plans.plan import Plan
+from wengert.sparse.plans.plan_choice import Request, warn_of_many
 from wengert.support.attributes import function_name, resemble
 from wengert.support.function_protocol import LikeFunction
 from wengert.transforms.boundary import resolve_positions

@@ -11,8 +11,8 @@ from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_choice, require_flag
 from wengert.errors import ShapeError
 from wengert.sparse.derivatives import SparseDerivative
-from wengert.sparse.plan_choice import METHODS, Request
-from wengert.sparse.plans import Plan
+from wengert.sparse.plans.plan import Plan
+from wengert.sparse.plans.plan_choice import METHODS, Request
 from wengert.transforms.boundary import require_positions
 from wengert.transforms.transformed_function import DerivativeOptions
 

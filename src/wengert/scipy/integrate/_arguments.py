@@ -26,7 +26,7 @@ from wengert.errors import ShapeError, UsageError
 from wengert.scipy.integrate._matrices import GivenPattern
 from wengert.scipy.integrate._methods import FIXED, WITH_JACOBIAN, WITH_MASS
 from wengert.scipy.integrate._programs import NAME, jacobian_matrix
-from wengert.sparse.coloring_methods import as_pattern
+from wengert.sparse.coloring.coloring_methods import as_pattern
 from wengert.transforms.reverse import stop_gradient
 
 LEAST_RTOL = 100 * float(np.finfo(float).eps)

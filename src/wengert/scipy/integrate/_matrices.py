@@ -21,9 +21,9 @@ from wengert.scipy._linear_algebra import lu_factor, lu_solve
 from wengert.scipy.integrate._held_factors import solver_by
 from wengert.scipy.integrate._steps import MISSED, Walk
 from wengert.scipy.integrate._tableaux import jacobian_by_state
-from wengert.sparse.coloring_methods import color
-from wengert.sparse.lanes import lane_elements
-from wengert.sparse.pattern import Pattern
+from wengert.sparse.coloring.coloring_methods import color
+from wengert.sparse.patterns.pattern import Pattern
+from wengert.sparse.plans.lanes import lane_elements
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient
 

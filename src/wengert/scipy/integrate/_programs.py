@@ -20,8 +20,8 @@ from wengert.scipy.integrate._matrices import FEWEST, GivenPattern, Matrices, ba
 from wengert.scipy.integrate._methods import WITH_MASS, AnyMethod, method_named
 from wengert.scipy.integrate._steps import Control, Step, Walk, begin, goes_on, interpolated, try_step
 from wengert.scipy.integrate._tableaux import Slope
-from wengert.sparse.find_pattern import find_pattern
-from wengert.sparse.pattern import Pattern
+from wengert.sparse.patterns.find_pattern import find_pattern
+from wengert.sparse.patterns.pattern import Pattern
 from wengert.transforms.jit import jit
 from wengert.transforms.outer_values import FunctionCache, OuterValues
 from wengert.transforms.reverse import stop_gradient

@@ -16,8 +16,8 @@ from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import Array
 from wengert.core.primitives.structured import Structured
 from wengert.passes.dead_code import eliminate_dead
-from wengert.sparse.column_maps import column_maps
-from wengert.sparse.value_walk import InnerValues, NotByMaps, ValueWalk
+from wengert.sparse.patterns.column_maps import column_maps
+from wengert.sparse.plans.value_walk import InnerValues, NotByMaps, ValueWalk
 from wengert.transforms.tracing import as_function
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.sparse import native_coloring
-from wengert.sparse.native_coloring import LIST_LENGTH, WORD
+from wengert.sparse.coloring import native_coloring
+from wengert.sparse.coloring.native_coloring import LIST_LENGTH, WORD
 
 Array = np.ndarray[Any, Any]
 

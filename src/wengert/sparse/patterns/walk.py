@@ -25,8 +25,8 @@ from wengert.core.primitives.kinds import Elementwise, Linear
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
-from wengert.sparse.column_maps import Maps, compact_maps, known_lengths
-from wengert.sparse.known_elements import has_elements, known_elements
+from wengert.sparse.patterns.column_maps import Maps, compact_maps, known_lengths
+from wengert.sparse.patterns.known_elements import has_elements, known_elements
 
 
 class GraphWalk:

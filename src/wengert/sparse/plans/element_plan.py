@@ -18,18 +18,18 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import Array
-from wengert.sparse.coloring import Coloring
-from wengert.sparse.coloring_methods import color_general, color_symmetric, with_transpose
+from wengert.sparse.coloring.coloring import Coloring
+from wengert.sparse.coloring.coloring_methods import color_general, color_symmetric, with_transpose
 from wengert.sparse.derivative_arguments import Positional
-from wengert.sparse.find_pattern import pattern_with_causes
-from wengert.sparse.gather_cut import GatherCut
-from wengert.sparse.lane_plan import LanePlan, plan_by_lanes
-from wengert.sparse.lanes import lane_sums
-from wengert.sparse.map_plan import Contribution, Placement
-from wengert.sparse.pattern import Pattern
-from wengert.sparse.plan_times import time_by_colors, work_of
-from wengert.sparse.tangent_program import TangentProgram
-from wengert.sparse.walk import GraphWalk
+from wengert.sparse.patterns.find_pattern import pattern_with_causes
+from wengert.sparse.patterns.pattern import Pattern
+from wengert.sparse.patterns.tangent_program import TangentProgram
+from wengert.sparse.patterns.walk import GraphWalk
+from wengert.sparse.plans.gather_cut import GatherCut
+from wengert.sparse.plans.lane_plan import LanePlan, plan_by_lanes
+from wengert.sparse.plans.lanes import lane_sums
+from wengert.sparse.plans.map_plan import Contribution, Placement
+from wengert.sparse.plans.plan_times import time_by_colors, work_of
 from wengert.transforms.reverse import grad
 
 MOST_ZEROS = 256

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.sparse.coloring import Coloring, Substitution
-from wengert.sparse.pattern import Pattern
+from wengert.sparse.coloring.coloring import Coloring, Substitution
+from wengert.sparse.patterns.pattern import Pattern
 
 Array = np.ndarray[Any, Any]
 

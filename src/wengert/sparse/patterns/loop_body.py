@@ -12,10 +12,10 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.loop_spec import parts
 from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import shape_of
-from wengert.sparse.column_maps import Maps, column_maps, explicit, known_lengths, maps_of_pattern
-from wengert.sparse.pattern import Pattern
-from wengert.sparse.truth_matrices import row_stack
-from wengert.sparse.walk import GraphWalk
+from wengert.sparse.patterns.column_maps import Maps, column_maps, explicit, known_lengths, maps_of_pattern
+from wengert.sparse.patterns.pattern import Pattern
+from wengert.sparse.patterns.truth_matrices import row_stack
+from wengert.sparse.patterns.walk import GraphWalk
 
 Shape = tuple[int, ...]
 

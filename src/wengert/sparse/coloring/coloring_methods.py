@@ -9,12 +9,12 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import require_choice
 from wengert.errors import ShapeError, UsageError
-from wengert.sparse.coloring import Coloring
-from wengert.sparse.greedy_coloring import color_apart, color_stars, mark_repeated
-from wengert.sparse.lattice_coloring import color_lattice
-from wengert.sparse.pattern import Pattern
-from wengert.sparse.substitution_coloring import lower_triangle, substitution_of
-from wengert.sparse.vertex_orders import DYNAMIC, ORDERS, order_columns
+from wengert.sparse.coloring.coloring import Coloring
+from wengert.sparse.coloring.greedy_coloring import color_apart, color_stars, mark_repeated
+from wengert.sparse.coloring.lattice_coloring import color_lattice
+from wengert.sparse.coloring.substitution_coloring import lower_triangle, substitution_of
+from wengert.sparse.coloring.vertex_orders import DYNAMIC, ORDERS, order_columns
+from wengert.sparse.patterns.pattern import Pattern
 
 Array = np.ndarray[Any, Any]
 

@@ -11,9 +11,9 @@ from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.graph.graph import Graph
 from wengert.core.values.aval import aval_of
 from wengert.errors import ShapeError
-from wengert.sparse.coloring import Coloring, csr_of
+from wengert.sparse.coloring.coloring import Coloring, csr_of
 from wengert.sparse.derivative_arguments import Positional
-from wengert.sparse.lanes import lane_elements, split_like
+from wengert.sparse.plans.lanes import lane_elements, split_like
 from wengert.transforms.boundary import Narrowed
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
-from wengert.sparse.find_pattern import find_pattern
+from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.transforms.boundary import resolve_positions
 from wengert.transforms.reverse import grad
 

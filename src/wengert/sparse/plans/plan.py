@@ -11,8 +11,8 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import as_path
 from wengert.errors import FileFormatError, UsageError
-from wengert.sparse.coloring import Coloring
-from wengert.sparse.pattern import Pattern
+from wengert.sparse.coloring.coloring import Coloring
+from wengert.sparse.patterns.pattern import Pattern
 from wengert.support.array_archives import DAMAGED, ChangedError, read_arrays, write_arrays
 
 Array = np.ndarray[Any, Any]

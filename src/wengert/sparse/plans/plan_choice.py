@@ -12,8 +12,8 @@ from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.identity import digest, identity
 from wengert.errors import ShapeError, UsageError
-from wengert.sparse.coloring import Coloring
-from wengert.sparse.coloring_methods import (
+from wengert.sparse.coloring.coloring import Coloring
+from wengert.sparse.coloring.coloring_methods import (
     as_pattern,
     color_general,
     color_symmetric,
@@ -21,14 +21,14 @@ from wengert.sparse.coloring_methods import (
     with_transpose,
 )
 from wengert.sparse.derivative_arguments import Positional
-from wengert.sparse.element_plan import ElementPlan, plan_by_elements
-from wengert.sparse.find_pattern import pattern_with_causes
-from wengert.sparse.lane_plan import LanePlan
-from wengert.sparse.map_plan import MapPlan, plan_by_maps
-from wengert.sparse.pattern import Pattern
-from wengert.sparse.plan_times import NEAR, fewest_colors, time_by_colors, work_of
-from wengert.sparse.plans import VERSION, Identity, Plan
-from wengert.sparse.tangent_program import TangentProgram
+from wengert.sparse.patterns.find_pattern import pattern_with_causes
+from wengert.sparse.patterns.pattern import Pattern
+from wengert.sparse.patterns.tangent_program import TangentProgram
+from wengert.sparse.plans.element_plan import ElementPlan, plan_by_elements
+from wengert.sparse.plans.lane_plan import LanePlan
+from wengert.sparse.plans.map_plan import MapPlan, plan_by_maps
+from wengert.sparse.plans.plan import VERSION, Identity, Plan
+from wengert.sparse.plans.plan_times import NEAR, fewest_colors, time_by_colors, work_of
 from wengert.transforms.transformed_function import DerivativeOptions
 
 METHODS = ("auto", "maps", "elements", "colors", "dense")

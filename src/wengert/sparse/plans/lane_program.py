@@ -16,9 +16,9 @@ from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_staged, raw
 from wengert.passes.dead_code import eliminate_dead, narrow_graph
-from wengert.sparse.column_maps import Maps, column_maps
-from wengert.sparse.lane_numbers import LaneArray, LaneOperations, NotByLanes
-from wengert.sparse.value_walk import InnerValues, ValueWalk
+from wengert.sparse.patterns.column_maps import Maps, column_maps
+from wengert.sparse.plans.lane_numbers import LaneArray, LaneOperations, NotByLanes
+from wengert.sparse.plans.value_walk import InnerValues, ValueWalk
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back
 from wengert.transforms.tracing import as_function, trace

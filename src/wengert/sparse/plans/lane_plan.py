@@ -20,16 +20,16 @@ from wengert.core.maps.coordinates import Array, Coordinate
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import is_staged
 from wengert.passes.dead_code import eliminate_dead
-from wengert.sparse.column_maps import Maps
 from wengert.sparse.derivative_arguments import Positional
-from wengert.sparse.gather_cut import GatherCut
-from wengert.sparse.lane_numbers import NotByLanes
-from wengert.sparse.lane_program import Entry, LaneProgram, hessian_entries, jacobian_entries
-from wengert.sparse.lane_tiles import LaneTiles, TileFunction
-from wengert.sparse.map_plan import Contribution, Placement
-from wengert.sparse.pattern import Pattern
-from wengert.sparse.plan_times import COLOURED, PLACE, RECOVERY, work_of
-from wengert.sparse.value_walk import NotByMaps
+from wengert.sparse.patterns.column_maps import Maps
+from wengert.sparse.patterns.pattern import Pattern
+from wengert.sparse.plans.gather_cut import GatherCut
+from wengert.sparse.plans.lane_numbers import NotByLanes
+from wengert.sparse.plans.lane_program import Entry, LaneProgram, hessian_entries, jacobian_entries
+from wengert.sparse.plans.lane_tiles import LaneTiles, TileFunction
+from wengert.sparse.plans.map_plan import Contribution, Placement
+from wengert.sparse.plans.plan_times import COLOURED, PLACE, RECOVERY, work_of
+from wengert.sparse.plans.value_walk import NotByMaps
 from wengert.transforms.tracing import as_function, trace
 
 FEW_LANES = 16

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.sparse.greedy_coloring import mark_repeated
-from wengert.sparse.pattern import Pattern
+from wengert.sparse.coloring.greedy_coloring import mark_repeated
+from wengert.sparse.patterns.pattern import Pattern
 
 Array = np.ndarray[Any, Any]
 

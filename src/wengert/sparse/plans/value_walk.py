@@ -20,9 +20,9 @@ from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_staged
-from wengert.sparse.column_maps import Maps, known_lengths
-from wengert.sparse.loop_patterns import InnerGraphs
-from wengert.sparse.walk import GraphWalk, is_linear_in, known_part
+from wengert.sparse.patterns.column_maps import Maps, known_lengths
+from wengert.sparse.patterns.loop_patterns import InnerGraphs
+from wengert.sparse.patterns.walk import GraphWalk, is_linear_in, known_part
 
 MOST_MAPS = 200
 """The most maps that a value has: each is computed by operations of its own."""

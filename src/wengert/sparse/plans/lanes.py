@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.values.aval import aval_of
-from wengert.sparse.coloring import Coloring
+from wengert.sparse.coloring.coloring import Coloring
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back
 from wengert.transforms.vmap import map_lanes

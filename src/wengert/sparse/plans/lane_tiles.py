@@ -21,11 +21,11 @@ from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_staged, raw
 from wengert.passes.dead_code import eliminate_dead
-from wengert.sparse.lane_numbers import NotByLanes
-from wengert.sparse.lane_program import Entry, hessian_entries
-from wengert.sparse.map_plan import mirrored, number_elements
-from wengert.sparse.pattern import Pattern
-from wengert.sparse.plan_times import work_of
+from wengert.sparse.patterns.pattern import Pattern
+from wengert.sparse.plans.lane_numbers import NotByLanes
+from wengert.sparse.plans.lane_program import Entry, hessian_entries
+from wengert.sparse.plans.map_plan import mirrored, number_elements
+from wengert.sparse.plans.plan_times import work_of
 from wengert.transforms.tracing import as_function, trace
 
 TILE_BYTES = 1 << 17

@@ -19,11 +19,11 @@ from wengert.core.maps.coordinates import Array
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.tensor import is_staged
 from wengert.passes.dead_code import eliminate_dead
-from wengert.sparse.column_maps import column_maps
-from wengert.sparse.pattern import Pattern
-from wengert.sparse.plan_times import time_by_maps
-from wengert.sparse.tangent_program import TangentProgram
-from wengert.sparse.value_walk import InnerValues, NotByMaps, ValueWalk
+from wengert.sparse.patterns.column_maps import column_maps
+from wengert.sparse.patterns.pattern import Pattern
+from wengert.sparse.patterns.tangent_program import TangentProgram
+from wengert.sparse.plans.plan_times import time_by_maps
+from wengert.sparse.plans.value_walk import InnerValues, NotByMaps, ValueWalk
 from wengert.transforms.tracing import trace
 
 MOST_READ = 4

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.sparse import native_coloring
+from wengert.sparse.coloring import native_coloring
 
 Array = np.ndarray[Any, Any]
 

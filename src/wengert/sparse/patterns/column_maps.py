@@ -12,7 +12,7 @@ from wengert.core.maps.box_maps import BoxMap, joined, unraveled
 from wengert.core.maps.coordinates import Array, Coordinate
 from wengert.core.maps.index_maps import Shape, strides_for
 from wengert.core.values.aval import UNKNOWN
-from wengert.sparse.pattern import Pattern
+from wengert.sparse.patterns.pattern import Pattern
 
 Maps = Sequence[BoxMap]
 MOST_MAPS = 300

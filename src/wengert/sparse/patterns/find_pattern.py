@@ -7,11 +7,11 @@ from typing import Any
 
 from wengert.core.graph.equation import Equation
 from wengert.core.values.aval import shape_of
-from wengert.sparse.column_maps import column_maps, explicit
-from wengert.sparse.loop_patterns import InnerGraphs
-from wengert.sparse.pattern import Pattern
-from wengert.sparse.tangent_program import TangentProgram
-from wengert.sparse.walk import GraphWalk
+from wengert.sparse.patterns.column_maps import column_maps, explicit
+from wengert.sparse.patterns.loop_patterns import InnerGraphs
+from wengert.sparse.patterns.pattern import Pattern
+from wengert.sparse.patterns.tangent_program import TangentProgram
+from wengert.sparse.patterns.walk import GraphWalk
 
 
 def find_pattern(

@@ -26,9 +26,9 @@ from wengert.core.maps.index_maps import Shape
 from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import UNKNOWN, shape_of
 from wengert.core.values.tensor import is_staged
-from wengert.sparse.column_maps import Maps, known_lengths
-from wengert.sparse.loop_body import BodyPattern
-from wengert.sparse.truth_matrices import (
+from wengert.sparse.patterns.column_maps import Maps, known_lengths
+from wengert.sparse.patterns.loop_body import BodyPattern
+from wengert.sparse.patterns.truth_matrices import (
     as_sparse,
     either,
     fixed_point,
@@ -38,7 +38,7 @@ from wengert.sparse.truth_matrices import (
     row_stack,
     toeplitz,
 )
-from wengert.sparse.walk import GraphWalk
+from wengert.sparse.patterns.walk import GraphWalk
 
 Params = Mapping[str, Any]
 SHORT = 32

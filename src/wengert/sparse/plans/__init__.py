@@ -1,0 +1,1 @@
+"""Plans: how the elements of a sparse derivative are computed, and which way takes least."""
