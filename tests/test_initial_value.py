@@ -12,8 +12,9 @@ import scipy.sparse
 import wengert as wg
 from tests.cases import together
 from wengert.errors import DtypeError, GraphError, NumericalError, ShapeError, UsageError
-from wengert.scipy.integrate import _matrices, _programs, odeint, solve_ivp
-from wengert.scipy.integrate._matrices import BandedMatrices, FullMatrices
+from wengert.scipy.integrate import _programs, odeint, solve_ivp
+from wengert.scipy.integrate._methods import jacobian_matrices
+from wengert.scipy.integrate._methods.jacobian_matrices import BandedMatrices, FullMatrices
 from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.testing import check_grads
 from wengert.transforms.outer_values import FunctionCache
@@ -531,7 +532,7 @@ def test_banded_matrices_are_held_as_full_ones_are():
     """Solutions, and their derivatives in every mode, to the second order and in lanes."""
     slope = lambda t, y: heated(t, y, np.array([1.0, 9.0, -0.7]))
     y, full = np.linspace(0.5, 1.5, 12), FullMatrices()
-    few = _matrices.matrices_for(find_pattern(lambda y: slope(0.0, y), (y,), (0,)))
+    few = jacobian_matrices.matrices_for(find_pattern(lambda y: slope(0.0, y), (y,), (0,)))
     assert (few.below, few.above) == (2, 2)
 
     def found(matrices, y, count):

@@ -13,8 +13,8 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import elements
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import NumericalError
-from wengert.scipy.integrate._steps import INCONSISTENT, Control, Walk
-from wengert.scipy.integrate._tableaux import Slope, jacobian_by_state
+from wengert.scipy.integrate._methods.adaptive_steps import INCONSISTENT, Control, Walk
+from wengert.scipy.integrate._methods.tableaux import Slope, jacobian_by_state
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient
 

@@ -23,8 +23,8 @@ from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.tensor import Tensor
 from wengert.creation import asarray
 from wengert.errors import ShapeError, UsageError
-from wengert.scipy.integrate._matrices import GivenPattern
-from wengert.scipy.integrate._methods import FIXED, WITH_JACOBIAN, WITH_MASS
+from wengert.scipy.integrate._methods.jacobian_matrices import GivenPattern
+from wengert.scipy.integrate._methods.methods_by_name import FIXED, WITH_JACOBIAN, WITH_MASS
 from wengert.scipy.integrate._programs import NAME, jacobian_matrix
 from wengert.sparse.coloring.coloring_methods import as_pattern
 from wengert.transforms.reverse import stop_gradient

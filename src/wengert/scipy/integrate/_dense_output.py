@@ -10,7 +10,7 @@ from wengert.core.diagnostics.argument_checks import elements, require_number
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
-from wengert.scipy.integrate._steps import Method, interpolated
+from wengert.scipy.integrate._methods.adaptive_steps import Method, interpolated
 
 
 class OdeSolution:

@@ -20,9 +20,9 @@ from wengert.core.diagnostics.argument_checks import as_items, as_whole, require
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.creation import asarray
 from wengert.errors import NumericalError, ShapeError, UsageError
-from wengert.scipy.integrate._implicit import ImplicitMethod
-from wengert.scipy.integrate._steps import TOO_MANY, Method, Step, Walk, interpolated, least_size
-from wengert.scipy.integrate._tableaux import Slope
+from wengert.scipy.integrate._methods.adaptive_steps import TOO_MANY, Method, Step, Walk, interpolated, least_size
+from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod
+from wengert.scipy.integrate._methods.tableaux import Slope
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient
 

@@ -26,12 +26,12 @@ from wengert.scipy.integrate._arguments import (
     tolerances,
 )
 from wengert.scipy.integrate._events import require_crossing, settings_of
-from wengert.scipy.integrate._matrices import require_elements
-from wengert.scipy.integrate._methods import METHODS
+from wengert.scipy.integrate._methods.adaptive_steps import Control, Walk
+from wengert.scipy.integrate._methods.jacobian_matrices import require_elements
+from wengert.scipy.integrate._methods.methods_by_name import METHODS
 from wengert.scipy.integrate._programs import NAME, Options, Program, run_program, walk_of
 from wengert.scipy.integrate._results import result_at_times, result_of_steps
 from wengert.scipy.integrate._sensitivities import at_times_by_sensitivities
-from wengert.scipy.integrate._steps import Control, Walk
 from wengert.scipy.integrate._unseen_derivatives import beside, warn_if_unseen
 from wengert.transforms.outer_values import OuterValues
 from wengert.transforms.reverse import stop_gradient

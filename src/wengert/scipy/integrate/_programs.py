@@ -15,11 +15,18 @@ from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, WengertError
 from wengert.scipy.integrate._algebraic import checked_start, rate_of
 from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings, Found, Watched
-from wengert.scipy.integrate._implicit import FULL, ImplicitMethod
-from wengert.scipy.integrate._matrices import FEWEST, GivenPattern, Matrices, banded, checked_elements, matrices_for
-from wengert.scipy.integrate._methods import WITH_MASS, AnyMethod, method_named
-from wengert.scipy.integrate._steps import Control, Step, Walk, begin, goes_on, interpolated, try_step
-from wengert.scipy.integrate._tableaux import Slope
+from wengert.scipy.integrate._methods.adaptive_steps import Control, Step, Walk, begin, goes_on, interpolated, try_step
+from wengert.scipy.integrate._methods.implicit_method import FULL, ImplicitMethod
+from wengert.scipy.integrate._methods.jacobian_matrices import (
+    FEWEST,
+    GivenPattern,
+    Matrices,
+    banded,
+    checked_elements,
+    matrices_for,
+)
+from wengert.scipy.integrate._methods.methods_by_name import WITH_MASS, AnyMethod, method_named
+from wengert.scipy.integrate._methods.tableaux import Slope
 from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.transforms.jit import jit

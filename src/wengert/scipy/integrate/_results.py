@@ -10,9 +10,17 @@ import numpy as np
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.scipy.integrate._dense_output import OdeSolution
 from wengert.scipy.integrate._events import ACCUMULATION, EVENT, Watched
-from wengert.scipy.integrate._methods import method_named
+from wengert.scipy.integrate._methods.adaptive_steps import (
+    INCONSISTENT,
+    MISSED,
+    NOT_FINITE,
+    TOO_MANY,
+    TOO_SMALL,
+    Counts,
+    Walk,
+)
+from wengert.scipy.integrate._methods.methods_by_name import method_named
 from wengert.scipy.integrate._programs import Options, walk_of
-from wengert.scipy.integrate._steps import INCONSISTENT, MISSED, NOT_FINITE, TOO_MANY, TOO_SMALL, Counts, Walk
 
 MESSAGES = {
     0: "The solver successfully reached the end of the integration interval.",

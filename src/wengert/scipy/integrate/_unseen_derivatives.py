@@ -16,7 +16,7 @@ import numpy as np
 
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.tensor import Tensor, is_concrete, raw
-from wengert.scipy.integrate._steps import Walk
+from wengert.scipy.integrate._methods.adaptive_steps import Walk
 from wengert.transforms.reverse import stop_gradient
 
 TOLD_NOTHING = 1e-3

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wengert.scipy.integrate._bdf import BackwardDifferences
-from wengert.scipy.integrate._esdirk import Kvaerno
-from wengert.scipy.integrate._fixed_steps import FIXED, fixed_step_method
-from wengert.scipy.integrate._implicit import FULL, ImplicitMethod
-from wengert.scipy.integrate._matrices import Matrices
-from wengert.scipy.integrate._radau import Radau
-from wengert.scipy.integrate._rosenbrock import Rosenbrock
-from wengert.scipy.integrate._steps import OneStepMethod
-from wengert.scipy.integrate._tableaux import tableau
+from wengert.scipy.integrate._methods.adaptive_steps import OneStepMethod
+from wengert.scipy.integrate._methods.bdf import BackwardDifferences
+from wengert.scipy.integrate._methods.esdirk import Kvaerno
+from wengert.scipy.integrate._methods.fixed_steps import FIXED, fixed_step_method
+from wengert.scipy.integrate._methods.implicit_method import FULL, ImplicitMethod
+from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
+from wengert.scipy.integrate._methods.radau import Radau
+from wengert.scipy.integrate._methods.rosenbrock import Rosenbrock
+from wengert.scipy.integrate._methods.tableaux import tableau
 
 __all__ = ["FIXED", "METHODS", "WITH_JACOBIAN", "WITH_MASS", "AnyMethod", "method_named"]
 

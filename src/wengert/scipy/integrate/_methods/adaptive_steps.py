@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from wengert.scipy.integrate._tableaux import Slope, root_mean_square
+from wengert.scipy.integrate._methods.tableaux import Slope, root_mean_square
 from wengert.transforms.reverse import stop_gradient
 
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.scipy.integrate._matrices import Matrices
-from wengert.scipy.integrate._tableaux import Rows, Slope, combination, root_mean_square
+from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
+from wengert.scipy.integrate._methods.tableaux import Rows, Slope, combination, root_mean_square
 from wengert.transforms.forward import jvp
 
 GAMMA = 0.21193756319429014

@@ -19,11 +19,16 @@ import numpy as np
 from wengert.control.cond import cond
 from wengert.control.while_loop import while_loop
 from wengert.creation import asarray
-from wengert.scipy.integrate._held_factors import moving_root
-from wengert.scipy.integrate._implicit import ImplicitMethod, at_held_time, newton_progress, newton_tolerance
-from wengert.scipy.integrate._matrices import Matrices
-from wengert.scipy.integrate._steps import TOO_MANY, TOO_SMALL, Control, Counts, Step, Walk, least_size
-from wengert.scipy.integrate._tableaux import Slope, combination, root_mean_square
+from wengert.scipy.integrate._methods.adaptive_steps import TOO_MANY, TOO_SMALL, Control, Counts, Step, Walk, least_size
+from wengert.scipy.integrate._methods.held_factors import moving_root
+from wengert.scipy.integrate._methods.implicit_method import (
+    ImplicitMethod,
+    at_held_time,
+    newton_progress,
+    newton_tolerance,
+)
+from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
+from wengert.scipy.integrate._methods.tableaux import Slope, combination, root_mean_square
 from wengert.transforms.reverse import stop_gradient
 
 HIGHEST, MOST_ITERATIONS = 5, 4
@@ -149,7 +154,7 @@ class BackwardDifferences(ImplicitMethod):
         return walk._replace(t=t, y=y, memory=memory)
 
     def try_step(self, slope: Slope, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
-        """Make one attempt at a step; see `wengert.scipy.integrate._steps.try_step`."""
+        """Make one attempt at a step; see `wengert.scipy.integrate._methods.adaptive_steps.try_step`."""
         trial = trial_of(walk, t1, control)
         memory = self.prepared(slope, walk.memory, trial)
         order = memory.order

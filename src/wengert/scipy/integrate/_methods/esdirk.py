@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.control.while_loop import while_loop
-from wengert.scipy.integrate._held_factors import moving_root
-from wengert.scipy.integrate._implicit import ImplicitMethod, newton_progress, newton_tolerance
-from wengert.scipy.integrate._matrices import Matrices
-from wengert.scipy.integrate._steps import Control, Counts, Step, Walk, try_step
-from wengert.scipy.integrate._tableaux import Rows, Slope, combination, root_mean_square
+from wengert.scipy.integrate._methods.adaptive_steps import Control, Counts, Step, Walk, try_step
+from wengert.scipy.integrate._methods.held_factors import moving_root
+from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, newton_progress, newton_tolerance
+from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
+from wengert.scipy.integrate._methods.tableaux import Rows, Slope, combination, root_mean_square
 from wengert.transforms.reverse import stop_gradient
 
 GAMMA = 0.26
@@ -75,7 +75,7 @@ class Kvaerno(ImplicitMethod):
         return walk
 
     def try_step(self, slope: Slope, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
-        """Make one attempt at a step; see `wengert.scipy.integrate._steps.try_step`."""
+        """Make one attempt at a step; see `wengert.scipy.integrate._methods.adaptive_steps.try_step`."""
         attempt = Attempt(self, control)
         after, step = try_step(slope, attempt, walk, t1, control)
         before, tried = walk.memory.counts, after.attempts - walk.attempts

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.scipy.integrate._tableaux import Rows, Slope, Tableau
+from wengert.scipy.integrate._methods.tableaux import Rows, Slope, Tableau
 
 FIXED = ("Euler", "Heun", "RK4", "Verlet")
 PLACES: dict[str, tuple[Sequence[float], Rows, Sequence[float]]] = {

@@ -10,8 +10,8 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable
 from wengert.creation import asarray
 from wengert.errors import UsageError
-from wengert.scipy.integrate._adaptive import in_double, integral_between
-from wengert.scipy.integrate._meshes import Wanted
+from wengert.scipy.integrate._integrals.adaptive import in_double, integral_between
+from wengert.scipy.integrate._integrals.meshes import Wanted
 
 NAME = "quad_vec"
 

@@ -26,7 +26,7 @@ from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_concrete, raw
-from wengert.scipy.integrate._meshes import Wanted, integrate
+from wengert.scipy.integrate._integrals.meshes import Wanted, integrate
 from wengert.traces.calls import StandInGraph, readable, value_below
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back, stop_gradient

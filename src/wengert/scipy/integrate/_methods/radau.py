@@ -18,11 +18,11 @@ import numpy as np
 
 from wengert.control.cond import cond
 from wengert.control.while_loop import while_loop
-from wengert.scipy.integrate._held_factors import moving_root
-from wengert.scipy.integrate._implicit import ImplicitMethod, newton_progress, newton_tolerance
-from wengert.scipy.integrate._matrices import Matrices
-from wengert.scipy.integrate._steps import TOO_MANY, TOO_SMALL, Control, Counts, Step, Walk, least_size
-from wengert.scipy.integrate._tableaux import Slope, combination, root_mean_square
+from wengert.scipy.integrate._methods.adaptive_steps import TOO_MANY, TOO_SMALL, Control, Counts, Step, Walk, least_size
+from wengert.scipy.integrate._methods.held_factors import moving_root
+from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, newton_progress, newton_tolerance
+from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
+from wengert.scipy.integrate._methods.tableaux import Slope, combination, root_mean_square
 from wengert.transforms.reverse import stop_gradient
 
 ROOT = 6**0.5
@@ -143,7 +143,7 @@ class Radau(ImplicitMethod):
         return walk._replace(f=f, memory=known)
 
     def try_step(self, slope: Slope, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
-        """Make one attempt at a step; see `wengert.scipy.integrate._steps.try_step`."""
+        """Make one attempt at a step; see `wengert.scipy.integrate._methods.adaptive_steps.try_step`."""
         now, bound, state, f, size = stop_gradient((walk.t, t1, walk.y, walk.f, walk.size))
         direction = np.sign(bound - now)
         least = least_size(now, direction)

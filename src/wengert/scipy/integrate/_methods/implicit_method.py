@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from wengert.scipy.integrate._algebraic import rate_of
-from wengert.scipy.integrate._held_factors import moving_with
-from wengert.scipy.integrate._matrices import FullMatrices, Matrices
-from wengert.scipy.integrate._steps import Control, Counts, Step, Walk
-from wengert.scipy.integrate._tableaux import Slope
+from wengert.scipy.integrate._methods.adaptive_steps import Control, Counts, Step, Walk
+from wengert.scipy.integrate._methods.held_factors import moving_with
+from wengert.scipy.integrate._methods.jacobian_matrices import FullMatrices, Matrices
+from wengert.scipy.integrate._methods.tableaux import Slope
 from wengert.transforms.reverse import stop_gradient
 
 EPS = float(np.finfo(float).eps)
@@ -84,7 +84,7 @@ class ImplicitMethod(ABC):
 
     @abstractmethod
     def try_step(self, slope: Slope, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
-        """Make one attempt at a step; see `wengert.scipy.integrate._steps.try_step`."""
+        """Make one attempt at a step; see `wengert.scipy.integrate._methods.adaptive_steps.try_step`."""
 
     @abstractmethod
     def extend(self, slope: Slope, t: Any, y: Any, end: Any, h: Any, slopes: Sequence[Any]) -> list[Any]:

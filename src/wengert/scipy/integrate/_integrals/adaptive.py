@@ -25,8 +25,8 @@ from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.creation import asarray
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.implicit.attaching import reaches_traced
-from wengert.scipy.integrate._integral import NAME, integral, warn_if_inexact
-from wengert.scipy.integrate._meshes import Wanted, integrate
+from wengert.scipy.integrate._integrals.integral import NAME, integral, warn_if_inexact
+from wengert.scipy.integrate._integrals.meshes import Wanted, integrate
 from wengert.support.refusals import forgive, refusal_count
 from wengert.transforms.reverse import stop_gradient
 from wengert.transforms.tracing import trace_converting

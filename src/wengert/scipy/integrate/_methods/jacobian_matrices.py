@@ -18,9 +18,9 @@ from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import UsageError
 from wengert.implicit.banded import band_factors, band_solution
 from wengert.scipy._linear_algebra import lu_factor, lu_solve
-from wengert.scipy.integrate._held_factors import solver_by
-from wengert.scipy.integrate._steps import MISSED, Walk
-from wengert.scipy.integrate._tableaux import jacobian_by_state
+from wengert.scipy.integrate._methods.adaptive_steps import MISSED, Walk
+from wengert.scipy.integrate._methods.held_factors import solver_by
+from wengert.scipy.integrate._methods.tableaux import jacobian_by_state
 from wengert.sparse.coloring.coloring_methods import color
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.sparse.plans.lanes import lane_elements

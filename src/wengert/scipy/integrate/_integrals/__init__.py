@@ -1,0 +1,1 @@
+"""Integrals of functions and of samples."""

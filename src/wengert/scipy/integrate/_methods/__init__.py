@@ -1,0 +1,1 @@
+"""Methods of integration: their coefficients, their steps, and the systems that implicit ones solve."""
