@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import functools
+import itertools
 import posixpath
 import re
 import subprocess
@@ -44,6 +45,8 @@ IRREGULAR = re.compile(
 """Participles that do not end in -ed, and are no verbs either."""
 VERBS = re.compile("embed|feed|need|seed|speed|succeed|reversed|searchsorted")
 """Words that end in -ed and are none, or are the names of Python's protocols and NumPy's functions."""
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+"""The fields of statements that hold statements, or what these stand in."""
 Sources = Mapping[str, str]
 """The texts of files by their paths below the package."""
 
@@ -87,16 +90,20 @@ def folders(files: Sources) -> dict[str, tuple[int, int]]:
 
 @functools.cache
 def statements(text: str) -> list[ast.stmt]:
-    """Return the definitions and imports of a file, wherever they stand; expressions have none and are passed by."""
+    """Return the definitions and imports of a file, wherever they stand; expressions have none and are passed by.
+
+    Definitions keep their first statement alone: each garbage collection would go through the trees of all files.
+    """
     found: list[ast.stmt] = []
     waiting: list[ast.AST] = [ast.parse(text)]
     while waiting:
-        for node in ast.iter_child_nodes(waiting.pop()):
-            if isinstance(node, ast.expr):
-                continue
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
-                found.append(node)
-            waiting.append(node)
+        node = waiting.pop()
+        for child in itertools.chain.from_iterable(getattr(node, name, ()) for name in BLOCKS):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
+                found.append(child)
+            waiting.append(child)
+    for definition in found:
+        del getattr(definition, "body", [])[1:]
     return found
 
 

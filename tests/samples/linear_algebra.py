@@ -13,12 +13,13 @@ import wengert as wg
 import wengert.scipy.linalg
 from tests.samples.base import Sample, fixed, normal, positive, sample
 from wengert.core.values.dispatch import apply
-from wengert.primitives.linear_algebra import clusters, eigenvalues, singular_values
-from wengert.primitives.linear_algebra.clusters import cluster_share, divided
-from wengert.primitives.linear_algebra.eigenvalues import sensitivity
+from wengert.primitives.linear_algebra import cluster_derivatives, eigenvalues, singular_values, square_eigenvalues
+from wengert.primitives.linear_algebra.cluster_derivatives import cluster_share
+from wengert.primitives.linear_algebra.clusters import divided
 from wengert.primitives.linear_algebra.least_squares import in_support, residuals_of_full_rank
 from wengert.primitives.linear_algebra.lu import exchanged_rows, pivots_of
 from wengert.primitives.linear_algebra.orthogonal import dependent
+from wengert.primitives.linear_algebra.square_eigenvalues import sensitivity
 
 
 def solution_and_residuals(found: Any) -> Any:
@@ -144,17 +145,17 @@ def vectors_and(*shape: int) -> tuple[Any, ...]:
 
 def turned(x: Any, w: Any) -> Any:
     """Return the vectors of clusters along which a Hermitian matrix is diagonal."""
-    return apply(clusters.turn, x + x.mT, w, descending=False)
+    return apply(cluster_derivatives.turn, x + x.mT, w, descending=False)
 
 
 four_of_pairs = normal(2, 2), normal(2), normal(2), positive(2) / 1000
-by_square = applied(eigenvalues.by_square_eigenvalues, alone=True)
-one_by_one = applied(eigenvalues.one_by_one, where="a test")
+by_square = applied(square_eigenvalues.by_square_eigenvalues, alone=True)
+one_by_one = applied(square_eigenvalues.one_by_one, where="a test")
 
 
 def settled_gradient(x: Any) -> Any:
     """Return a matrix that passes a check."""
-    return apply(clusters.settled_gradient, x, np.eye(2), np.ones(2), np.array([1.0, 2.0]))
+    return apply(cluster_derivatives.settled_gradient, x, np.eye(2), np.ones(2), np.array([1.0, 2.0]))
 
 
 null_vectors = applied(singular_values.null_vectors, strict=True)
@@ -199,22 +200,22 @@ spectra: list[Sample] = [
         "motionless", applied(singular_values.motionless, strict=True), normal(3, 2), positive(2), normal(2, 2), order=0
     ),
     sample("turn_of_clusters", turned, definite(3, 3), positive(3), order=0),
-    sample("still", applied(clusters.still), normal(2, 2), normal(2, 2), positive(2), normal(2), order=0),
-    sample("settled", applied(clusters.settled), definite(3, 3), positive(3)),
-    sample("even", applied(clusters.even), normal(2, 2), normal(2), positive(2), order=0),
-    sample("sharing", applied(clusters.sharing), positive(2), order=0),
-    sample("alike_in_clusters", applied(clusters.alike), normal(2, 2), normal(2), positive(2), order=0),
+    sample("still", applied(cluster_derivatives.still), normal(2, 2), normal(2, 2), positive(2), normal(2), order=0),
+    sample("settled", applied(cluster_derivatives.settled), definite(3, 3), positive(3)),
+    sample("even", applied(cluster_derivatives.even), normal(2, 2), normal(2), positive(2), order=0),
+    sample("sharing", applied(cluster_derivatives.sharing), positive(2), order=0),
+    sample("alike_in_clusters", applied(cluster_derivatives.alike), normal(2, 2), normal(2), positive(2), order=0),
     sample("at_zero", applied(singular_values.at_zero), normal(2, 2), positive(2), np.ones(()), normal(3, 2), order=0),
     sample("in_support", applied(in_support), np.diag([1.0, 0.0]), np.array([[2.0, 0.0], [0.0, 1.0]]), order=0),
     sample("pivots", applied(pivots_of), normal(2, 2), normal(2, 2)),
     sample("dependent_columns", applied(dependent), np.triu(normal(2, 2)), normal(2, 2), order=0),
-    sample("alone", applied(clusters.alone), normal(2, 2), normal(2, 2), normal(2), positive(2), order=0),
+    sample("alone", applied(cluster_derivatives.alone), normal(2, 2), normal(2, 2), normal(2), positive(2), order=0),
     sample("settled_gradient", settled_gradient, normal(2, 2)),
-    sample("settled_vectors", applied(clusters.settled_vectors), normal(3, 2), positive(2)),
+    sample("settled_vectors", applied(cluster_derivatives.settled_vectors), normal(3, 2), positive(2)),
     sample("by_square_eigenvalues", by_square, complexes(3), complexes(3, 3)),
-    sample("along_square", applied(eigenvalues.along_square), complexes(2, 2), complexes(2, 2)),
+    sample("along_square", applied(square_eigenvalues.along_square), complexes(2, 2), complexes(2, 2)),
     sample("one_by_one", one_by_one, normal(2, 2), normal(2, 2), normal(2), positive(2), order=0),
-    sample("share_of_pairs", applied(eigenvalues.share_of_pairs), *four_of_pairs, order=0),
+    sample("share_of_pairs", applied(square_eigenvalues.share_of_pairs), *four_of_pairs, order=0),
     sample("divided", lambda x, w: apply(divided, x, w, sign=-1, strict=True), normal(3, 3), normal(3)),
     sample("divided", lambda x, w: apply(divided, x, w, sign=1, strict=False), normal(2, 2), positive(2)),
     sample(

@@ -25,6 +25,7 @@ from wengert.primitives.linear_algebra import (
     least_squares,
     orthogonal,
     singular_values,
+    square_eigenvalues,
     triangular,
 )
 from wengert.traces.eager import SEVERAL, eager
@@ -185,14 +186,14 @@ def real_as_numpy(given: Any, *results: Any) -> tuple[Any, ...]:
 def eig(a: Any) -> Any:
     """Return eigenvalues and eigenvectors of square matrices; see `numpy.linalg.eig`."""
     x = require_finite_elements("eig", known_square("eig", a))
-    return EigResult(*real_as_numpy(x, *apply(eigenvalues.eig, x)))
+    return EigResult(*real_as_numpy(x, *apply(square_eigenvalues.eig, x)))
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
     """Return the eigenvalues of square matrices; see `numpy.linalg.eigvals`."""
     x = require_finite_elements("eigvals", known_square("eigvals", a))
-    return real_as_numpy(x, apply(eigenvalues.eigvals, x))[0]
+    return real_as_numpy(x, apply(square_eigenvalues.eigvals, x))[0]
 
 
 @implements(np.linalg.svd)

@@ -26,6 +26,7 @@ from wengert.primitives.linear_algebra import (
     matrix_functions,
     orthogonal,
     singular_values,
+    square_eigenvalues,
     triangular,
 )
 from wengert.primitives.linear_algebra import lu as factors
@@ -333,7 +334,7 @@ def eig(
     if not right:
         return eigvals(a, check_finite=check_finite)
     x = known_square("eig", a)
-    w, v = apply(eigenvalues.scipy_eig, x, check_finite=bool(check_finite))
+    w, v = apply(square_eigenvalues.scipy_eig, x, check_finite=bool(check_finite))
     is_real = x.dtype.kind != "c" and not np.any(raw(w).imag)
     return w, v.real if is_real else v
 
@@ -344,7 +345,7 @@ def eigvals(
 ) -> Any:
     """Return the eigenvalues, complex ones always; see `scipy.linalg.eigvals`."""
     refuse_other("eigvals", {"b": b, "homogeneous_eigvals": homogeneous_eigvals})
-    return apply(eigenvalues.scipy_eigvals, square_matrices("eigvals", a), check_finite=bool(check_finite))
+    return apply(square_eigenvalues.scipy_eigvals, square_matrices("eigvals", a), check_finite=bool(check_finite))
 
 
 @implements(scipy.linalg.pinv)

@@ -17,29 +17,31 @@ from wengert.core.primitives.declare import constant, linear, opaque, variant
 from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.primitives.contractions import conj
-from wengert.primitives.linear_algebra.clusters import (
-    OTHER_ORDERS,
+from wengert.primitives.linear_algebra.cluster_derivatives import (
     alike_in_clusters,
     along_clusters,
-    are_distinct,
     change_by_turning,
     diagonal_at,
     inner_gradient,
-    is_regular,
     mean_of_cluster,
+    own_ties,
+    require_equal,
+    turned_diagonal,
+    with_settled,
+)
+from wengert.primitives.linear_algebra.clusters import (
+    OTHER_ORDERS,
+    are_distinct,
+    is_regular,
     negligible,
     none_holds,
     over_gaps,
     over_sums,
-    own_ties,
     refusal,
-    require_equal,
     rounding,
     smallest_gap,
     sums_of,
-    turned_diagonal,
     unsettled_error,
-    with_settled,
 )
 from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of, matrix_error, of_scipy, over_stacks
 

@@ -31,15 +31,13 @@ from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.errors import NumericalError
 from wengert.primitives.contractions import conj
-from wengert.primitives.linear_algebra.clusters import (
+from wengert.primitives.linear_algebra.cluster_derivatives import (
     along_clusters,
     inner_gradient,
-    over_gaps,
     own_ties,
-    refusal,
-    unequal_error,
     with_settled,
 )
+from wengert.primitives.linear_algebra.clusters import over_gaps, refusal, unequal_error
 from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of
 from wengert.primitives.sparse.direct_solves import factor_of, kept_factor
 from wengert.primitives.sparse.iterative_solves import batch_iterative
