@@ -135,14 +135,14 @@ def solve(function: Callable[[Any], Any], start: Any, low: Any, high: Any) -> tu
 
     def advance(state: Any) -> Any:
         x, amount, _ = state
-        found = newton(lambda v: smoothed(v, function(v), low, high, PART * amount), x, STEPS)
+        found = newton(lambda v: smooth_equations(v, function(v), low, high, PART * amount), x, STEPS)
         return found.x, PART * amount, found.converged
 
     x, _, converged = while_loop(go_on, advance, (start, start.dtype.type(FIRST / PART), np.True_))
     return x, converged
 
 
-def smoothed(x: Any, value: Any, low: Any, high: Any, amount: Any) -> Any:
+def smooth_equations(x: Any, value: Any, low: Any, high: Any, amount: Any) -> Any:
     """Return what is zero at the solution, but for the square of an amount; bounds may be infinite."""
 
     def lesser(a: Any, b: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.errors import NumericalError
-from wengert.implicit.programs import NEAR, Polished, Program, is_sparse, stacked
+from wengert.implicit.programs import NEAR, Polished, Program, is_sparse, join_rows
 
 ROUNDING = 1e-10
 """The part of the largest element of P by which an eigenvalue may be negative."""
@@ -78,7 +78,7 @@ def failure(program: Program, otherwise: str) -> NumericalError:
     if linprog(np.zeros(len(q)), g, h, a, b, free).status == 2:
         given = "infeasible constraints: no x meets all of them"
         return NumericalError("qp", given, "ones that can be met are needed", "Look for contradictions")
-    still = stacked([p, a])
+    still = join_rows([p, a])
     fall = linprog(q, g, np.zeros(len(h)), still, np.zeros(still.shape[0]), (-1.0, 1.0))
     if fall.status == 0 and fall.fun < -NEAR * (1.0 + np.max(np.abs(q), initial=0.0)):
         given = "an objective that falls for ever within the constraints"

@@ -19,7 +19,7 @@ def is_sparse(matrix: Any) -> bool:
     return hasattr(matrix, "tocsr")
 
 
-def stacked(parts: Sequence[Any]) -> Any:
+def join_rows(parts: Sequence[Any]) -> Any:
     """Return matrices one below the other."""
     from scipy import sparse
 

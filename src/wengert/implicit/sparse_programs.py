@@ -137,7 +137,7 @@ def polish_sparse(x: Any, active: Any, program: Program) -> Polished:
     n, m = len(program.q), len(program.b)
     sizes = sizes_of(x, program)
     for _ in range(MOST_ROUNDS):
-        exact, equality, inequality = divided(solve_active(active, program), n, m)
+        exact, equality, inequality = np.split(solve_active(active, program), [n, n + m])
         room = (program.h - program.g @ exact) / sizes
         largest = 1.0 + np.max(np.abs(np.concatenate([equality, inequality])), initial=0.0)
         after = np.where(active, inequality > NEAR * largest, room < -NEAR * NEAR)
@@ -147,11 +147,6 @@ def polish_sparse(x: Any, active: Any, program: Program) -> Polished:
     near = bool(np.all(np.abs(exact - x) <= CLOSE * (1.0 + np.max(np.abs(x), initial=0.0))))
     is_optimal = near and bool(np.all(room >= -NEAR)) and bool(np.all(inequality[active] >= 0.0))
     return Polished(exact, equality, inequality, active, room, is_optimal)
-
-
-def divided(whole: Any, n: int, m: int) -> tuple[Any, Any, Any]:
-    """Return x and the multipliers of equations and inequalities."""
-    return whole[:n], whole[n : n + m], whole[n + m :]
 
 
 def solve_active(active: Any, program: Program) -> Any:

@@ -35,7 +35,7 @@ def solve_traced(program: Program, again: Again, barrier: float) -> tuple[Any, .
     solution = joined([point.x, point.y, point.z, active.astype(float)])
     gate = np.where(certain, np.arange(solution.shape[0], dtype=np.int32), np.int32(-1))
     solution = apply(examined, solution[:, None], gate, *program, again=again)[:, 0]
-    x, y, z, active = divided(solution, (*shapes, shapes[2]))
+    x, y, z, active = split_vector(solution, (*shapes, shapes[2]))
     if barrier:
         return x, y, z, active > 0.5
     x, y, z = polished_parts(program, (x, y, z), active > 0.5, certain)
@@ -85,7 +85,7 @@ def polished_parts(program: Program, parts: tuple[Any, ...], active: Any, certai
     packed, pivots = apply(factors, columns)
     exact = apply(substituted, packed, right[:, None], pivots, transposed=True)[:, 0]
     chosen = np.where(certain & np.all(np.isfinite(exact)), exact, joined(parts))
-    return divided(chosen, [len(part) for part in parts])
+    return split_vector(chosen, [len(part) for part in parts])
 
 
 def joined(parts: Sequence[Any], axis: int = 0) -> Any:
@@ -94,7 +94,7 @@ def joined(parts: Sequence[Any], axis: int = 0) -> Any:
     return np.concatenate(some, axis=axis) if some else np.zeros(np.max([part.shape for part in parts], axis=0))
 
 
-def divided(whole: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
+def split_vector(whole: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
     """Return the parts again."""
     parts, start = [], 0
     for size in sizes:

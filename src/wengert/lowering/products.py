@@ -66,7 +66,8 @@ class ProductStep:
 
     def __init__(self, product: Equation, labels: Labels, views: Views, addend: Variable | None, out: Variable) -> None:
         wide = wide_columns(out, labels) if addend is None else ()
-        self.labels, self.output = labels, laid(out, labels.result, wide) if wide else as_written(out, labels)
+        self.labels = labels
+        self.output = with_labels_last(out, labels.result, wide) if wide else as_written(out, labels)
         self.operands: list[Any] = []
         self.inputs: list[Variable] = []
         self.maps: list[LabelMap] = []
@@ -76,7 +77,7 @@ class ProductStep:
             source = chain[0].inputs[0] if chain else x
             like, found = as_read(source, chain, labels.lengths_of(own), out.dtype)
             if not chain and not set(wide).isdisjoint(own):
-                like = laid(like, own, wide)
+                like = with_labels_last(like, own, wide)
                 found = index_of_view(like, (), labels.lengths_of(own))
             self.enter(source, like, found, own)
         if addend is not None:
@@ -304,7 +305,7 @@ def wide_columns(out: Variable, labels: Labels) -> Names:
     return columns if saved > MACHINE.turned_terms and count >= 2 * LANES else ()
 
 
-def laid(x: Variable, own: Names, last: Names) -> Variable:
+def with_labels_last(x: Variable, own: Names, last: Names) -> Variable:
     """Return a variable of the same aval that lies with some labels last, in their order."""
     order = [axis for axis in axes_in_kernels(x) if own[axis] not in last] + [own.index(n) for n in last]
     strides, step = [0] * len(order), x.dtype.itemsize

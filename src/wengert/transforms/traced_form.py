@@ -129,7 +129,7 @@ class TracedForm:
         """The operation that calls of the form are, where traces carry more than values through them."""
         return FormCall(self)
 
-    def derived(self, key: tuple[Any, ...], make: Callable[[], tuple[Graph, list[bool]]]) -> Derivation:
+    def derived_form(self, key: tuple[Any, ...], make: Callable[[], tuple[Graph, list[bool]]]) -> Derivation:
         """Return the form of a graph that is made of this one, once for each key.
 
         Args:
@@ -176,7 +176,7 @@ class TracedForm:
             joint = self.partition(wanted, masked, lanes).joint
             return eliminate_dead(Graph(joint.inputs, joint.equations, joint.outputs[len(self.graph.outputs) :])), []
 
-        return self.derived(("gradient", wanted, masked, lanes), make).form
+        return self.derived_form(("gradient", wanted, masked, lanes), make).form
 
     def apart(self, results: Sequence[Any]) -> Sequence[Any]:
         """Return results with copies of the arrays that are one only since equal equations were merged."""
@@ -354,8 +354,8 @@ class FormCall(CallPrimitive):
             results = self.reach(flags, params, True)
             return forward_graph(params["graph"], flags, results, order), results
 
-        form, results = self.traced.derived(("push", flags, order), make)
-        found = call_form(form, fitted(form, [*values, *chain(*select_flagged(parts, flags))]))
+        form, results = self.traced.derived_form(("push", flags, order), make)
+        found = call_form(form, fit_operands(form, [*values, *chain(*select_flagged(parts, flags))]))
         return found[: len(results)], scatter_parts(found[len(results) :], results, order)
 
     def lanes(self, size: int, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]) -> Any:
@@ -366,11 +366,11 @@ class FormCall(CallPrimitive):
             results = self.reach(flags, params, False)
             return batched_graph(lambda *xs: evaluate(graph, xs), size, graph.inputs, flags, results), results
 
-        form, results = self.traced.derived(("lanes", size, flags), make)
-        return call_form(form, fitted(form, values)), results
+        form, results = self.traced.derived_form(("lanes", size, flags), make)
+        return call_form(form, fit_operands(form, values)), results
 
 
-def fitted(form: TracedForm, operands: Sequence[Any]) -> list[Any]:
+def fit_operands(form: TracedForm, operands: Sequence[Any]) -> list[Any]:
     """Return operands as the inputs of a form."""
     return list(map(fitting, form.graph.inputs, operands))
 

@@ -132,7 +132,7 @@ class MovingMatrix:
     def __init__(self, parts: Sequence[Any]) -> None:
         self.parts = parts
 
-    def combined(self, *terms: tuple[float, MovingMatrix], ones: float = 0.0) -> MovingMatrix:
+    def add_multiples(self, *terms: tuple[float, MovingMatrix], ones: float = 0.0) -> MovingMatrix:
         """Return a multiple of the identity added to it, and multiples of others."""
         found = [x + sum_of([c * y.parts[i] for c, y in terms]) for i, x in enumerate(self.parts)]
         return MovingMatrix([found[0] + ones * np.eye(found[0].shape[-1]), *found[1:]])
@@ -197,12 +197,12 @@ def approximant(x: MovingMatrix) -> MovingMatrix:
     sixth = fourth @ second
 
     def sum_from(k: int, start: MovingMatrix, ones: float = 0.0) -> MovingMatrix:
-        return start.combined((PADE[k + 4], sixth), (PADE[k + 2], fourth), (PADE[k], second), ones=ones)
+        return start.add_multiples((PADE[k + 4], sixth), (PADE[k + 2], fourth), (PADE[k], second), ones=ones)
 
     zero = x.times(0.0)
     odd = x @ sum_from(3, sixth @ sum_from(9, zero), PADE[1])
     even = sum_from(2, sixth @ sum_from(8, zero), PADE[0])
-    return even.combined((-1.0, odd)).solve(even.combined((1.0, odd)))
+    return even.add_multiples((-1.0, odd)).solve(even.add_multiples((1.0, odd)))
 
 
 def by_triangles(function: Function, a: Any, directions: Sequence[Any]) -> Any:

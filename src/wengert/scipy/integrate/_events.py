@@ -28,9 +28,9 @@ from wengert.transforms.reverse import stop_gradient
 
 NAME = "solve_ivp"
 HALVINGS = 53
-EVENT, ACCUMULATION, GRAZING, NEXT = 3, 4, 7, 6
-"""What ends an integration: an event, or events without end whose times come together; event 0 that
-touches zero, and so much more for each after it."""
+EVENT, ACCUMULATION, GRAZING = 3, 4, 9
+"""What ends an integration: an event, or events without end whose times come together; event 0 that touches zero, and
+one more for each after it."""
 TOUCHING = 1e-10
 """How far from zero, as a part of its values at the ends of a step, a function may turn that touches it."""
 MOST_AT_ONE_TIME = 16
@@ -108,7 +108,7 @@ def settings_of(events: Any) -> tuple[tuple[Callable[..., Any], ...], tuple[Any,
 def require_crossing(walk: Walk) -> None:
     """Raise if it is known that an event touches zero, so that nobody can say whether it happens."""
     if is_concrete(walk.failure) and raw(walk.failure) >= GRAZING:
-        given = f"event {(int(raw(walk.failure)) - GRAZING) // NEXT} touches zero before t = {raw(walk.t):.6g}"
+        given = f"event {int(raw(walk.failure)) - GRAZING} touches zero before t = {raw(walk.t):.6g}"
         action = "Move the function a little, or pass one that changes its sign there"
         raise NumericalError(NAME, given, "a function that crosses it is needed", action)
 
@@ -272,7 +272,7 @@ class EventFunctions:
         failure = np.where(stuck > MOST_AT_ONE_TIME * len(self), ACCUMULATION, after.failure)
         failure = np.where(any_stops & (failure == 0) & (after.attempts >= most), TOO_MANY, failure)
         failure = np.where(ends, EVENT, failure)
-        failure = np.where(np.any(touches) & np.logical_not(any_stops), GRAZING + NEXT * np.argmax(touches), failure)
+        failure = np.where(np.any(touches) & np.logical_not(any_stops), GRAZING + np.argmax(touches), failure)
         walk = after._replace(t=time, y=state, failure=failure)
         if any(self.settings.resets):
             changed = any_stops & ~ends

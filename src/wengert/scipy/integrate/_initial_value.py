@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_choice, require_flag, shown
-from wengert.core.values.tensor import is_concrete, raw
+from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.errors import UsageError
 from wengert.scipy.integrate._algebraic import algebraic_equations, require_consistent
 from wengert.scipy.integrate._arguments import (
@@ -151,11 +152,7 @@ def solve_ivp(
     """
     require_callable(NAME, fun, "fun")
     require_flag(NAME, dense_output=dense_output, vectorized=vectorized)
-    if not isinstance(method, str) or method not in METHODS:
-        needed = f"one of {', '.join(METHODS)} is needed"
-        action = "Pass method='BDF' for large systems, 'Rodas5P' for others, which both serve stiff equations"
-        remedy = action if isinstance(method, str) and method == "LSODA" else "Pass its name"
-        raise UsageError(NAME, f"{shown(method)} for method", needed, remedy)
+    require_method(method)
     t0, t1 = ends_of(t_span)
     state = as_state(y0)
     times = None if t_eval is None else output_times(t_eval, t0, t1)
@@ -163,69 +160,121 @@ def solve_ivp(
     sizes = step_sizes(max_step, first_step, t0, t1) if size is None else (size, size)
     control = Control(*tolerances(rtol, atol, state.shape[0]), *sizes, most_steps(max_steps))
     functions, resets, settings = settings_of(events)
-    require_choice(NAME, "gradient", gradient, ("discrete", "forward"))
-    if gradient == "forward" and (times is None or dense_output or functions):
-        given = "gradient='forward' without t_eval, with dense_output or with events"
-        raise UsageError(NAME, given, "states at output times are needed", "Leave gradient out, or pass t_eval alone")
+    has_all_steps = times is None or bool(dense_output)
+    require_gradient(gradient, has_all_steps or bool(functions))
     pattern = pattern_of(jac_sparsity, lband, uband, method, state.shape[0])
     jacobian = jacobian_of(jac, method, state, pattern)
     masses = mass_matrix(mass, method, state.shape[0])
     algebraic = algebraic_equations(masses)
     values = fun, arguments(args), (masses, algebraic), functions, resets, jacobian
-    ends = t0, t1
     dense = bool(dense_output) or bool(functions and times is not None)
     chosen = first_step is not None or size is not None
     options = Options(method, chosen, dense, bool(vectorized), memory_budget, settings, pattern, mass_places(masses))
-
-    def look_beside(walk: Walk) -> None:
-        if masses is None and size is None:
-            warn_if_unseen(
-                walk,
-                lambda: [state, *OuterValues(values).leaves],
-                t1 - t0,
-                lambda: attempts_beside(values, options, ends, state, control),
-            )
-
+    is_judged = masses is None and size is None
+    integration = Integration(values, options, (t0, t1), state, control, algebraic, is_judged)
     if times is None or dense:
-
-        def run_rows(program: Program, leaves: Sequence[Any]) -> Any:
-            return collect_steps(program, tuple(leaves), t0, t1, state, control)
-
-        found = run_program(values, options, run_rows)
+        found = integration.all_steps(has_all_steps)
         if found is not None:
-            require_elements(found[0])
-            require_consistent(found[0], algebraic)
-            require_crossing(found[0])
-            look_beside(found[0])
             return result_of_steps(found, t0, t1, state, times, options, bool(dense_output))
-        if times is None or dense_output:
+        if has_all_steps:
             asked = "t_eval=None" if times is None else "dense_output=True"
             given = f"{asked} in a function that is being traced, or in lanes of `vmap`"
             needed = "output times are needed where the number of steps is not known"
             raise UsageError(NAME, given, needed, "Pass t_eval; t_eval=[t1] for the end alone")
-
-    def run_times(program: Program, leaves: Sequence[Any]) -> Any:
-        if gradient == "forward":
-            return at_times_by_sensitivities(program, (tuple(leaves), t0, t1, times, state), control)
-        return program.at_times(tuple(leaves), t0, t1, times, state, control)
-
-    last, rows = run_program(values, options._replace(dense=False), run_times)
-    require_elements(walk_of(last))
-    require_consistent(walk_of(last), algebraic)
-    require_crossing(walk_of(last))
-    look_beside(walk_of(last))
+    last, rows = integration.states_at(times, gradient == "forward")
     return result_at_times(last, rows, times, options)
 
 
-def attempts_beside(values: Any, options: Options, ends: Any, state: Any, control: Control) -> Any:
-    """Return how many steps a solution beside another one takes, with its arguments beside; None if it fails."""
-    t0, t1 = map(stop_gradient, ends)
+def require_method(method: Any) -> None:
+    """Refuse what is not the name of a method."""
+    if not isinstance(method, str) or method not in METHODS:
+        needed = f"one of {', '.join(METHODS)} is needed"
+        action = "Pass method='BDF' for large systems, 'Rodas5P' for others, which both serve stiff equations"
+        remedy = action if isinstance(method, str) and method == "LSODA" else "Pass its name"
+        raise UsageError(NAME, f"{shown(method)} for method", needed, remedy)
 
-    def run(program: Program, leaves: Sequence[Any]) -> Any:
-        return program.at_times(tuple(map(beside, leaves)), t0, t1, np.zeros(0), beside(state), stop_gradient(control))
 
-    walk = walk_of(run_program(values, options._replace(dense=False), run)[0])
-    return None if raw(walk.failure) else int(raw(walk.attempts))
+def require_gradient(gradient: Any, has_steps: bool) -> None:
+    """Refuse another kind of gradients than there is; `has_steps` says that more than states at times is asked for."""
+    require_choice(NAME, "gradient", gradient, ("discrete", "forward"))
+    if gradient == "forward" and has_steps:
+        given = "gradient='forward' without t_eval, with dense_output or with events"
+        raise UsageError(NAME, given, "states at output times are needed", "Leave gradient out, or pass t_eval alone")
+
+
+class Integration(NamedTuple):
+    """Hold what is integrated, and how.
+
+    Attributes:
+        values: functions and what they are called with, as programs take them.
+        options: of the program.
+        ends: those of the interval.
+        state: that at the beginning.
+        control: that of the sizes of steps.
+        algebraic: the algebraic equations of a singular mass matrix; None without.
+        is_judged: whether a warning tells of derivatives that steps do not resolve.
+    """
+
+    values: Sequence[Any]
+    options: Options
+    ends: tuple[Any, Any]
+    state: Any
+    control: Control
+    algebraic: Any
+    is_judged: bool
+
+    def all_steps(self, has_to_be_traced: bool) -> Any:
+        """Return where it ends, and what its good attempts left behind; None where their number is unknown.
+
+        In a trace it is, but by functions that use no traced argument: `has_to_be_traced` asks for these, too, which
+        takes as long as all else.
+        """
+
+        def run(program: Program, leaves: Sequence[Any]) -> Any:
+            if not has_to_be_traced and any(map(is_staged, flatten((leaves, self.ends, self.state, self.control))[0])):
+                return None
+            return collect_steps(program, tuple(leaves), *self.ends, self.state, self.control)
+
+        found = run_program(self.values, self.options, run)
+        if found is not None:
+            self.look_at(found[0])
+        return found
+
+    def states_at(self, times: Any, by_sensitivities: bool) -> tuple[Any, Any]:
+        """Return where it ends, and the states at output times."""
+
+        def run(program: Program, leaves: Sequence[Any]) -> Any:
+            inputs = (tuple(leaves), *self.ends, times, self.state)
+            if by_sensitivities:
+                return at_times_by_sensitivities(program, inputs, self.control)
+            return program.at_times(*inputs, self.control)
+
+        last, rows = run_program(self.values, self.options._replace(dense=False), run)
+        self.look_at(walk_of(last))
+        return last, rows
+
+    def look_at(self, walk: Walk) -> None:
+        """Raise for what is known to have gone wrong, or warn of it, at the end."""
+        require_elements(walk)
+        require_consistent(walk, self.algebraic)
+        require_crossing(walk)
+        if self.is_judged:
+            warn_if_unseen(walk, self.moving_values, self.ends[1] - self.ends[0], self.attempts_beside)
+
+    def moving_values(self) -> list[Any]:
+        """Return the state at the beginning, and what functions are given and hold."""
+        return [self.state, *OuterValues(self.values).leaves]
+
+    def attempts_beside(self) -> int | None:
+        """Return how many steps a solution beside this one takes, with its arguments beside; None if it fails."""
+        t0, t1 = map(stop_gradient, self.ends)
+
+        def run(program: Program, leaves: Sequence[Any]) -> Any:
+            inputs = tuple(map(beside, leaves)), t0, t1, np.zeros(0), beside(self.state)
+            return program.at_times(*inputs, stop_gradient(self.control))
+
+        walk = walk_of(run_program(self.values, self.options._replace(dense=False), run)[0])
+        return None if raw(walk.failure) else int(raw(walk.attempts))
 
 
 def collect_steps(program: Program, leaves: Any, t0: Any, t1: Any, state: Any, control: Control) -> Any:

@@ -83,27 +83,11 @@ def odeint(
     """
     require_callable(NAME, func, "func")
     require_flag(NAME, tfirst=tfirst)
-    times: Any = asarray(t)
-    if times.shape == (0,):
-        raise ShapeError(NAME, "t without a time", "one time at least is needed", "Pass that of y0 first")
-    if times.ndim != 1:
-        raise ShapeError(NAME, f"t of shape {times.shape}", "one axis of times is needed", "Pass a list of times")
-    times = times if any(type(x) is Tensor for x in flatten(t)[0]) else times.numpy()
+    times, places = distinct_times(t)
     start = np.atleast_1d(y0)
     if start.dtype.kind == "c":
         raise DtypeError(NAME, f"y0 of dtype {start.dtype}", "real numbers are needed", "Call solve_ivp")
-    known = elements(times)
-    places, splits = None, None
-    if known is not None:
-        steps = np.diff(known)
-        places = np.cumsum(np.concatenate([[0], steps != 0]))
-        if np.any(steps > 0) and np.any(steps < 0):
-            given = "times in t that do not follow each other"
-            raise UsageError(NAME, given, "times in one order are needed", "Sort them")
-        times = times[np.flatnonzero(np.diff(places, prepend=-1))]
-    if tcrit is not None:
-        times, splits, own = with_critical_times(times, tcrit)
-        places = own if places is None else own[places]
+    times, places, splits = with_critical_times(times, places, tcrit)
     bands = [None if x is None or x < 0 else as_whole(NAME, what, x) for what, x in (("ml", ml), ("mu", mu))]
 
     def solve(times: Any, start: Any, first: Any) -> Any:
@@ -139,8 +123,35 @@ def odeint(
     }
 
 
-def with_critical_times(times: Any, tcrit: Any) -> tuple[Any, Any, Any]:
-    """Return times with those where a step has to end, which of these are such, and where the former are."""
+def distinct_times(t: Any) -> tuple[Any, Any]:
+    """Return times without those that repeat the one before, and for each time its place; None if nobody knows them."""
+    times: Any = asarray(t)
+    if times.shape == (0,):
+        raise ShapeError(NAME, "t without a time", "one time at least is needed", "Pass that of y0 first")
+    if times.ndim != 1:
+        raise ShapeError(NAME, f"t of shape {times.shape}", "one axis of times is needed", "Pass a list of times")
+    times = times if any(type(x) is Tensor for x in flatten(t)[0]) else times.numpy()
+    known = elements(times)
+    if known is None:
+        return times, None
+    steps = np.diff(known)
+    if np.any(steps > 0) and np.any(steps < 0):
+        given = "times in t that do not follow each other"
+        raise UsageError(NAME, given, "times in one order are needed", "Sort them")
+    places = np.cumsum(np.concatenate([[0], steps != 0]))
+    return times[np.flatnonzero(np.diff(places, prepend=-1))], places
+
+
+def with_critical_times(times: Any, places: Any, tcrit: Any) -> tuple[Any, Any, Any]:
+    """Return times with those where a step has to end, the places there of times of output, and which of them end one.
+
+    Args:
+        times: those of output, each once.
+        places: which of them each time of output is; None if nobody knows them.
+        tcrit: where a step has to end; None for nowhere.
+    """
+    if tcrit is None:
+        return times, places, None
     known, critical = elements(times), np.reshape(elements(tcrit), (-1,))
     if known is None or any(type(x) is Tensor for x in flatten(tcrit)[0]):
         asked = "a Tensor for tcrit, or t beside it of which nobody knows the numbers"
@@ -152,7 +163,8 @@ def with_critical_times(times: Any, tcrit: Any) -> tuple[Any, Any, Any]:
     order = np.argsort(direction * both, kind="stable")
     splits = np.flatnonzero(np.isin(both[order], critical[inside]))
     joined = np.concatenate([times, critical[chosen]])[order]
-    return joined, splits, np.argsort(order)[: len(known)]
+    moved = np.argsort(order)[: len(known)]
+    return joined, moved[places], splits
 
 
 def states_between(solve: Callable[..., Any], times: Any, start: Any, splits: Any, first: Any) -> Any:

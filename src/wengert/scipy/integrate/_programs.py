@@ -15,13 +15,22 @@ from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, WengertError
 from wengert.scipy.integrate._algebraic import checked_start, rate_of
 from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings, Found, Watched
-from wengert.scipy.integrate._methods.adaptive_steps import Control, Step, Walk, begin, goes_on, interpolated, try_step
+from wengert.scipy.integrate._methods.adaptive_steps import (
+    NOT_FINITE,
+    Control,
+    Step,
+    Walk,
+    begin,
+    goes_on,
+    interpolated,
+    try_step,
+)
 from wengert.scipy.integrate._methods.implicit_method import FULL, ImplicitMethod
 from wengert.scipy.integrate._methods.jacobian_matrices import (
     FEWEST,
     GivenPattern,
     Matrices,
-    banded,
+    banded_matrices,
     checked_elements,
     matrices_for,
 )
@@ -236,7 +245,7 @@ def matrices_of(slope: RightHandSide, state: Any, options: Options, with_mass: b
     if options.method not in WITH_MASS or is_full:
         return FULL
     if given is not None and given.packed is not None:
-        return banded(given.pattern, given.packed)
+        return banded_matrices(given.pattern, given.packed)
     pattern = find_pattern(slope, (np.zeros(()), state), (1,), name=NAME) if given is None else given.pattern
     if places is not None:
         own = GivenPattern(size, places).pattern
@@ -327,7 +336,8 @@ def states_at(equation: Equation, state: State, t1: Any, times: Any, control: Co
         state, step = while_loop(lambda carried: has_to_go_on(walk_of(carried[0]), time), attempt, carried)
         walk = walk_of(state)
         found = interpolated(method, step.y, equation.extension(step), (time - step.t) / step.h)
-        reached = (walk.failure % EVENT == 0) & (direction * (time - walk.t) <= 0)
+        is_valid = (walk.failure == 0) | (walk.failure == EVENT) | (walk.failure == NOT_FINITE)
+        reached = is_valid & (direction * (time - walk.t) <= 0)
         return (state, step), (np.where(reached, found, np.nan), reached, walk.attempts)
 
     (state, _), rows = scan(output, (state, still), np.concatenate([times, np.reshape(t1, (1,))]))

@@ -97,7 +97,7 @@ def over_line(function: Callable[[Any], Any], a: Any, b: Any) -> tuple[Callable[
         return over_unknown_line(function, a, b)
     low, high = end_of(a), end_of(b)
 
-    def smoothed(s: Any) -> Any:
+    def over_segment(s: Any) -> Any:
         return function(a + (b - a) * (s * s * (3.0 - 2.0 * s))) * column((b - a) * 6.0 * s * (1.0 - s))
 
     if low == high and low:
@@ -106,15 +106,15 @@ def over_line(function: Callable[[Any], Any], a: Any, b: Any) -> tuple[Callable[
         inner, sign = over_line(function, b, a)
         return inner, -sign
     if not low and not high:
-        return smoothed, 1.0
+        return over_segment, 1.0
 
-    def stretched(s: Any) -> Any:
+    def over_ray(s: Any) -> Any:
         far, width = s * s / (1.0 - s), s * (2.0 - s) / (1.0 - s) ** 2
         if low and high:
             return (function(far) + function(-far)) * column(width)
         return function(b - far if low else a + far) * column(width)
 
-    return stretched, 1.0
+    return over_ray, 1.0
 
 
 def column(weights: Any) -> Any:

@@ -147,13 +147,13 @@ def integrate(function: Callable[[Any], Any], wanted: Wanted) -> Any:
     """
     rooms = sorted({min(room, wanted.limit) for room in (*ROOMS, wanted.limit)})
 
-    def refined(mesh: Intervals, level: int) -> Any:
+    def refine(mesh: Intervals, level: int) -> Any:
         room = rooms[level]
         go_on = functools.partial(wanted.asks_for_more, room)
         mesh = while_loop(go_on, functools.partial(cut, function, wanted), with_room(mesh, room))
         if level + 1 == len(rooms):
             return rows_of(mesh)
-        return cond(wanted.is_missed(mesh), lambda mesh: refined(mesh, level + 1), rows_of, mesh)
+        return cond(wanted.is_missed(mesh), lambda mesh: refine(mesh, level + 1), rows_of, mesh)
 
     def rows_of(mesh: Intervals) -> Any:
         value, error = np.sum(mesh.value, axis=0), np.sum(mesh.error, axis=0)
@@ -161,4 +161,4 @@ def integrate(function: Callable[[Any], Any], wanted: Wanted) -> Any:
         return np.stack([value, error if error.dtype == value.dtype else error.astype(value.dtype)])
 
     low, high = np.zeros(1), np.ones(1)
-    return refined(Intervals(low, high, *measure(function, low, high), 1), 0)
+    return refine(Intervals(low, high, *measure(function, low, high), 1), 0)

@@ -212,7 +212,7 @@ class BandedMatrices(Matrices):
         if self.coloring is None:
             self.coloring = color(Pattern.of_pairs((self.size, self.size), self.rows, self.columns))
         places = self.coloring.lane_places
-        return lane_elements("solve_ivp", lambda state: slope(t, state), (y,), self.coloring, places)
+        return lane_elements(NAME, lambda state: slope(t, state), (y,), self.coloring, places)
 
     def of_user(self, jacobian: Any) -> Any:
         """Return a Jacobian that the user gave as a matrix."""
@@ -295,7 +295,7 @@ def bandwidth(rows: Array, columns: Array, places: Array | None) -> tuple[int, i
     return int(max(distances.max(), 0)), int(max(-distances.min(), 0))
 
 
-def banded(pattern: Pattern, packed: int | None = None) -> BandedMatrices:
+def banded_matrices(pattern: Pattern, packed: int | None = None) -> BandedMatrices:
     """Return how matrices of a pattern and of the diagonal are held: packed ones as they are.
 
     Others are in the order of states with fewer bands.
@@ -323,7 +323,7 @@ def matrices_for(pattern: Pattern) -> Matrices:
     size = pattern.shape[0]
     if size < FEWEST or pattern.count > NARROW * size * size:
         return FullMatrices()
-    found = banded(pattern)
+    found = banded_matrices(pattern)
     return found if found.width <= NARROW * size else FullMatrices()
 
 
