@@ -56,6 +56,8 @@ OWN_BATCH = {
     "bordered_solve": "as in iterative_solve",
     "sparse_eigh": "as in iterative_solve",
     "sparse_eigvalsh": "as in iterative_solve",
+    "exponential_elements": "as in iterative_solve",
+    "exponential_product": "as in iterative_solve",
     "normal_solve": "as in iterative_solve",
     "sparse_lsmr": "as in iterative_solve",
     "sparse_lsqr": "as in iterative_solve",

@@ -181,7 +181,7 @@ ROUTINES = {
     *("scipy_qr", "fft", "ifft", "rfft", "irfft", "fft2", "ifft2"),
     *("cofactors", "reduceat", "sampled_product", "sparse_product"),
     *("converged", "iterative_solve", "normal_solve", "sparse_lsmr", "sparse_lsqr", "sparse_solve"),
-    *("bordered_solve", "sparse_eigh", "sparse_eigvalsh"),
+    *("bordered_solve", "sparse_eigh", "sparse_eigvalsh", "exponential_elements", "exponential_product"),
     *("packbits", "unpackbits"),
     *("unravel_index", "array_equal", "array_equiv"),
     *("nonzero", "argwhere", "unique", "bincount", "occurrences"),

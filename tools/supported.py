@@ -211,6 +211,7 @@ CALLS: dict[str, dict[str, Sample]] = {
         **dict.fromkeys(("factorized", "splu", "spsolve"), of(SPARSE, V)),
         **dict.fromkeys(("bicgstab", "cg", "gmres", "minres"), of(SPARSE, V, rtol=1e-12)),
         **dict.fromkeys(("lsmr", "lsqr"), of(SPARSE, V, atol=1e-14, btol=1e-14)),
+        "expm_multiply": of(SPARSE, V),
         "eigsh": of(positive(4), 1, return_eigenvectors=False),
         "svds": of(positive(4), 1, return_singular_vectors=False),
     },

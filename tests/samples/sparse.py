@@ -12,6 +12,7 @@ from wengert.core.values.dispatch import apply
 from wengert.primitives.sparse import iterative_solves
 from wengert.primitives.sparse.direct_solves import sparse_solve
 from wengert.primitives.sparse.eigenpairs import bordered, equal, sparse_eigh, sparse_eigvalsh
+from wengert.primitives.sparse.exponentials import exponential_elements, exponential_product
 from wengert.primitives.sparse.products import sampled_product, sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
 
@@ -71,6 +72,21 @@ def normal_solution(data: Any, b: Any) -> Any:
     return apply(iterative_solves.normal_solve, data, b, **params)
 
 
+def exponential(data: Any, x: Any, transposed: bool) -> Any:
+    """Multiply the exponential of a sparse matrix by an array."""
+    return apply(exponential_product, data, x, pattern=SQUARE, transposed=transposed)
+
+
+def integrated(data: Any, left: Any, right: Any, format: str) -> Any:
+    """Return what the elements of a sparse matrix gain from two arrays beside its exponential."""
+    return apply(exponential_elements, data, left, right, pattern=formatted(format))
+
+
+def formatted(format: str) -> StoragePattern:
+    """Return the places of a square matrix in a format."""
+    return pattern_of(SQUARE.matrix(np.ones(SQUARE.data_shape)).asformat(format))
+
+
 def passed_on(x: Any) -> Any:
     """Pass on what is given, since a method has converged."""
     return apply(iterative_solves.converged, x, np.int64(0), name="cg")
@@ -128,6 +144,10 @@ SAMPLES = [
     sample("sparse_lsqr", fitted, normal(5), normal(3), method="lsqr"),
     sample("sparse_lsmr", fitted, normal(5), normal(3), method="lsmr"),
     sample("normal_solve", normal_solution, normal(5), normal(4)),
+    sample("exponential_product", exponential, normal(6), normal(3), transposed=False),
+    sample("exponential_product", exponential, normal(6) + 1j, normal(3, 2), transposed=True),
+    sample("exponential_elements", integrated, normal(6), normal(3, 2), normal(3, 2, seed=1), format="csc"),
+    sample("exponential_elements", integrated, normal(3, 3), normal(3), normal(3) + 1j, format="dia"),
     sample("converged", passed_on, normal(3)),
     product_of(normal(4)),
     product_of(normal(3), transposed=True),

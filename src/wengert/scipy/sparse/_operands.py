@@ -12,11 +12,11 @@ from wengert.errors import DtypeError, ShapeError
 from wengert.primitives.sparse.sparse_tensor import SparseTensor, sparse_tensor
 
 
-def sparse_operand(name: str, a: Any, is_square: bool = True) -> SparseTensor:
-    """Return the matrix of a system as a sparse array of Tensors."""
+def sparse_operand(name: str, a: Any, is_square: bool = True, in_full: str = "numpy.linalg.solve") -> SparseTensor:
+    """Return the matrix of a system as a sparse array of Tensors; `in_full` names what takes matrices in full."""
     if not hasattr(a, "tocsr"):
         given = f"a matrix of type {type(a).__name__}"
-        action = "Convert it by wengert.scipy.sparse.csr_array, or use numpy.linalg.solve for arrays in full"
+        action = f"Convert it by wengert.scipy.sparse.csr_array, or use {in_full} for arrays in full"
         raise DtypeError(name, given, "a sparse array is needed", action)
     found = a if isinstance(a, SparseTensor) else sparse_tensor(a)
     if found.ndim != 2 or (is_square and found.shape[0] != found.shape[1]):

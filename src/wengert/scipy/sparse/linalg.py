@@ -31,6 +31,7 @@ from wengert.primitives.sparse.direct_solves import factor_of, remember, sparse_
 from wengert.primitives.sparse.iterative_solves import SYMMETRIC, iterative_solve
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.scipy.sparse._eigenvalues import eigsh, svds
+from wengert.scipy.sparse._exponentials import expm_multiply
 from wengert.scipy.sparse._operands import chosen, right_side, sparse_operand
 from wengert.support.hints import names_on_demand
 
@@ -40,6 +41,7 @@ __all__ = [
     "bicgstab",
     "cg",
     "eigsh",
+    "expm_multiply",
     "factorized",
     "gmres",
     "lsmr",
