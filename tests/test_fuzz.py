@@ -8,7 +8,7 @@ from tools.fuzz.command import examined
 from tools.fuzz.lane_modes import LANE_MODES
 from tools.fuzz.modes import MODES
 from tools.fuzz.statements import FEATURES
-from tools.fuzz_solvers import SOLVERS, failures, made
+from tools.fuzz_solvers import SOLVERS, draw_problem, failures
 from wengert.lowering.rules import contractions
 from wengert.support.machine import MACHINE
 
@@ -58,5 +58,5 @@ def test_batches_of_batches_agree_with_loops_over_calls(chunk):
 
 def test_solvers_agree_with_all_steps_of_an_iteration_and_errors_leave_nothing_behind():
     for index in range(len(SOLVERS)):
-        problem = made(index, seed=1)
+        problem = draw_problem(index, seed=1)
         assert not list(failures(problem, ["forward over reverse"], np.random.default_rng(index))), problem

@@ -214,6 +214,19 @@ def test_a_program_that_cannot_be_traced_is_refused():
         jacobian_pattern(written_to_either, np.ones((2, 3)))
 
 
+def test_branches_that_only_raise_are_passed_by():
+    def require_small(scale):
+        if 1.0 < scale < 2.5:
+            raise ValueError("no such scale")
+
+    def checked(x, scale):
+        if scale:
+            require_small(scale)
+        return x[1:] * scale
+
+    assert jacobian_pattern(checked, np.arange(3.0), -0.7).toarray().tolist() == [[0, 1, 0], [0, 0, 1]]
+
+
 def test_containers_and_several_arguments_are_rows_and_columns_one_after_the_other():
     def function(p, scale):
         return {"a": p["u"] * scale, "b": p["v"][::-1]}

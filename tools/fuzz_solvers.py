@@ -22,7 +22,7 @@ import wengert as wg
 from wengert import implicit, optim
 from wengert.scipy import optimize
 
-__all__ = ["MODES", "SOLVERS", "Problem", "failures", "made", "main"]
+__all__ = ["MODES", "SOLVERS", "Problem", "draw_problem", "failures", "main"]
 
 STEPS = 100
 """Of the iteration that is compared with: it contracts by more than a half."""
@@ -51,7 +51,7 @@ class Problem(NamedTuple):
 
 
 @contextmanager
-def injecting(left: int) -> Iterator[None]:
+def inject_error(left: int) -> Iterator[None]:
     """Raise an error at one of the next evaluations, wherever it is called from."""
 
     def hook(frame: Any, event: str, _: Any) -> None:
@@ -99,7 +99,7 @@ def steps(data: Any, linear: bool, bounded: bool) -> Any:
 def by_foreign_root(equations: Any, start: Any, a: Any, matrix: Any) -> Any:
     @implicit.custom_root(equations)
     def solve(a: Any, matrix: Any) -> Any:
-        pack = packing(start)
+        pack = pack_like(start)
         given = wg.tree.map(np.asarray, (a, matrix))
         return pack(theirs.root(lambda v: vector_of(equations(pack(v), *given)), vector_of(start), tol=1e-13).x)
 
@@ -185,7 +185,7 @@ SOLVERS = {
 }
 
 
-def packing(like: Any) -> Callable[[Any], Any]:
+def pack_like(like: Any) -> Callable[[Any], Any]:
     """Return what makes the containers of an example of a vector."""
     leaves, structure = wg.tree.leaves(like), wg.tree.structure(like)
     ends = np.cumsum([np.size(x) for x in leaves])[:-1]
@@ -194,7 +194,7 @@ def packing(like: Any) -> Callable[[Any], Any]:
     )
 
 
-def shaped(vector: Any, shape: str) -> Any:
+def with_shape(vector: Any, shape: str) -> Any:
     """Return a vector as unknowns of a shape."""
     if shape == "dict":
         return {"first": vector[:1], "rest": (vector[1:],)}
@@ -215,16 +215,16 @@ def loss_of(problem: Problem) -> Callable[[Any], Any]:
 
         def equations(x: Any, a: Any, matrix: Any) -> Any:
             own = captured if problem.container == "captured" else (first(a), first(matrix))
-            return shaped(slope(vector_of(x), *own), problem.shape)
+            return with_shape(slope(vector_of(x), *own), problem.shape)
 
-        given = [wrapped(x, problem.container) for x in captured] if solver.shaped else list(captured)
-        x = solver.solve(equations, shaped(np.zeros(problem.size), problem.shape), *given)
+        given = [in_container(x, problem.container) for x in captured] if solver.shaped else list(captured)
+        x = solver.solve(equations, with_shape(np.zeros(problem.size), problem.shape), *given)
         return np.sum(np.cos(vector_of(x)) * np.arange(1.0, problem.size + 1))
 
     return loss
 
 
-def wrapped(x: Any, container: str) -> Any:
+def in_container(x: Any, container: str) -> Any:
     """Return a parameter in a container."""
     if container == "dict":
         return {"it": x}
@@ -260,7 +260,7 @@ def by_tape(function: Callable[[Any], Any], z: Any) -> Any:
     return np.asarray(gradient)
 
 
-def made(index: int, seed: int) -> Problem:
+def draw_problem(index: int, seed: int) -> Problem:
     """Return a random problem; where bounds are nearly weakly active, another one."""
     random = np.random.default_rng([seed, index])
     solver = list(SOLVERS)[index % len(SOLVERS)]
@@ -296,7 +296,7 @@ def failures(problem: Problem, modes: Any, random: Any) -> Iterator[str]:
     loss = loss_of(problem)
     for mode in modes:
         try:
-            with injecting(int(random.integers(1, 12))):
+            with inject_error(int(random.integers(1, 12))):
                 MODES[mode](loss)(problem.data)
         except Injected:
             pass
@@ -321,7 +321,7 @@ def main(arguments: list[str] | None = None) -> int:
     count = 0
     warnings.simplefilter("ignore")
     for index in range(given.problems):
-        problem = made(index, given.seed)
+        problem = draw_problem(index, given.seed)
         random = np.random.default_rng([given.seed, index, 1])
         if wrong := list(failures(problem, list(MODES), random)):
             count += 1

@@ -50,7 +50,7 @@ def in_one_form(data: Sequence[Any]) -> tuple[Any, ...]:
     return (found[0] + found[0].T) * 0.5, *found[1:]
 
 
-class Assembly(NamedTuple):
+class ConditionsMatrix(NamedTuple):
     """Say where the elements of the Jacobian of the conditions come from.
 
     Attributes:
@@ -70,10 +70,10 @@ class Assembly(NamedTuple):
         return np.concatenate(some)[self.sources] if some else np.zeros(0)
 
 
-def assemble(p: StoragePattern, a: StoragePattern, g: StoragePattern) -> Assembly:
+def assemble(p: StoragePattern, a: StoragePattern, g: StoragePattern) -> ConditionsMatrix:
     """Return the places of the Jacobian of the conditions of programs with matrices of these patterns."""
 
-    def make() -> Assembly:
+    def make() -> ConditionsMatrix:
         from scipy import sparse
 
         sizes = np.cumsum([1, p.size, a.size, g.size, g.size])  # zeros are no places
@@ -86,9 +86,9 @@ def assemble(p: StoragePattern, a: StoragePattern, g: StoragePattern) -> Assembl
         none = sparse.coo_array((m, m), dtype=int)
         blocks = [[numbers[0], numbers[1].T, numbers[2].T], [numbers[1], none, None], [numbers[3], None, own]]
         whole = sparse.block_array(blocks, format="csc")
-        return Assembly(pattern_of(whole), whole.data - 1, g.coordinates[0])
+        return ConditionsMatrix(pattern_of(whole), whole.data - 1, g.coordinates[0])
 
-    found: Assembly = p.derive(("conditions", a, g), make)
+    found: ConditionsMatrix = p.derive(("conditions", a, g), make)
     return found
 
 

@@ -95,7 +95,7 @@ class TracedForm:
         self.captured = tuple(captured)
         self.donated = tuple(donated)
         self.partitions: Recent[tuple[tuple[bool, ...], bool, int], GradientHalves] = Recent(MOST_PARTITIONS)
-        self.derivations: Recent[tuple[Any, ...], Derivation] = Recent(MOST_PARTITIONS)
+        self.derivations: Recent[tuple[Any, ...], DerivedForm] = Recent(MOST_PARTITIONS)
 
     @cached
     def native(self) -> GraphFunction | None:
@@ -129,7 +129,7 @@ class TracedForm:
         """The operation that calls of the form are, where traces carry more than values through them."""
         return FormCall(self)
 
-    def derived_form(self, key: tuple[Any, ...], make: Callable[[], tuple[Graph, list[bool]]]) -> Derivation:
+    def derived_form(self, key: tuple[Any, ...], make: Callable[[], tuple[Graph, list[bool]]]) -> DerivedForm:
         """Return the form of a graph that is made of this one, once for each key.
 
         Args:
@@ -145,7 +145,7 @@ class TracedForm:
             apart = range(len(self.graph.outputs), len(graph.outputs))
             form.merged = frozenset([*self.merged, *[output for _, output in self.donated], *apart])
             form.budget = self.budget
-            found = self.derivations[key] = Derivation(form, flags)
+            found = self.derivations[key] = DerivedForm(form, flags)
         return found
 
     def partition(self, wanted: tuple[bool, ...], masked: bool = False, lanes: int = 1) -> GradientHalves:
@@ -203,7 +203,7 @@ class TracedForm:
             self.native.offer(entry, arguments, names, functools.partial(kind_like, result), beside)
 
 
-class Derivation(NamedTuple):
+class DerivedForm(NamedTuple):
     """Hold a form that was made of another, and which of its results have lanes, or what moves with them."""
 
     form: TracedForm

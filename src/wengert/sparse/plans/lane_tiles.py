@@ -138,13 +138,12 @@ class LaneTiles:
         rows, places, constants = [], [], []
         for entry in sorted(entries, key=lambda entry: entry.values is not None):
             pair = columns[entry.row], columns[entry.column]
-            copies = 2 if entry.row != entry.column and (pair[0] == pair[1]).any() else 1
             if entry.values is not None:
+                if entry.row != entry.column and (pair[0] == pair[1]).any():  # both halves would be at one place
+                    raise NotByLanes
                 constants.append(float(raw(entry.values).flat[0]))
             rows.append(np.maximum(*pair))
             places.append(np.minimum(*pair))
-            if copies == 2 and entry.values is not None:
-                raise NotByLanes
         lower, elements = number_elements((width, width), np.concatenate(rows), np.concatenate(places))
         self.lower = lower.count
         elements = elements.reshape(-1, length)

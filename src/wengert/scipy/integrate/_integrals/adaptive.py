@@ -26,7 +26,7 @@ from wengert.creation import asarray
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.implicit.attaching import reaches_traced
 from wengert.scipy.integrate._integrals.integral import NAME, integral, warn_if_inexact
-from wengert.scipy.integrate._integrals.meshes import Wanted, integrate
+from wengert.scipy.integrate._integrals.meshes import Accuracy, integrate
 from wengert.support.refusals import forgive, refusal_count
 from wengert.transforms.reverse import stop_gradient
 from wengert.transforms.tracing import trace_converting
@@ -70,7 +70,7 @@ def graph_of_places(func: Callable[..., Any], further: Sequence[Any], form: Func
     return function
 
 
-def integral_over(line: Function, wanted: Wanted) -> tuple[Any, Any]:
+def integral_over(line: Function, wanted: Accuracy) -> tuple[Any, Any]:
     """Return the integral of a traced function over the unit interval, and its error, with their derivatives."""
     graph, captured = trace_within(Reach(NAME, line), lambda s: [line(s)], [0.0], NAME)
     errors = [x if type(x) is Tensor else float(x) for x in wanted[:2]]
@@ -80,7 +80,7 @@ def integral_over(line: Function, wanted: Wanted) -> tuple[Any, Any]:
     return found[0], found[1]
 
 
-def value_over(line: Function, wanted: Wanted) -> tuple[Any, Any]:
+def value_over(line: Function, wanted: Accuracy) -> tuple[Any, Any]:
     """Return the integral of a function over the unit interval, and its error; nothing of it is being traced."""
     found = integrate(line, wanted)
     warn_if_inexact(found, wanted.limit)
@@ -211,7 +211,7 @@ def quad(
     require_callable("quad", func)
     if full_output:
         raise UsageError("quad", f"full_output={full_output}", "0 is needed", "Call scipy.integrate.quad for details")
-    wanted = Wanted(epsabs, epsrel, as_whole("quad", "limit", limit, least=1))
+    wanted = Accuracy(epsabs, epsrel, as_whole("quad", "limit", limit, least=1))
     value, error = integral_between(
         "quad", func, a, b, args if isinstance(args, tuple) else (args,), points, wanted, number_of
     )
@@ -225,7 +225,7 @@ def integral_between(
     b: Any,
     further: tuple[Any, ...],
     points: Sequence[float] | None,
-    wanted: Wanted,
+    wanted: Accuracy,
     form: Function,
 ) -> tuple[Any, Any]:
     """Return the integrals of all components of a function, and estimates of their errors.

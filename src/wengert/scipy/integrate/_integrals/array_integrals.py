@@ -11,7 +11,7 @@ from wengert.core.diagnostics.argument_checks import as_whole, require_callable
 from wengert.creation import asarray
 from wengert.errors import UsageError
 from wengert.scipy.integrate._integrals.adaptive import in_double, integral_between
-from wengert.scipy.integrate._integrals.meshes import Wanted
+from wengert.scipy.integrate._integrals.meshes import Accuracy
 
 NAME = "quad_vec"
 
@@ -80,7 +80,7 @@ def quad_vec(
         shapes.append(found.shape)
         return in_double(found.reshape(-1))
 
-    wanted = Wanted(epsabs, epsrel, as_whole(NAME, "limit", limit, least=1), norm, 1)
+    wanted = Accuracy(epsabs, epsrel, as_whole(NAME, "limit", limit, least=1), norm, 1)
     further = args if isinstance(args, tuple) else (args,)
     value, error = integral_between(NAME, f, a, b, further, points, wanted, vector_of)
     return np.reshape(value, shapes[-1]), wanted.sizes(error)[0]

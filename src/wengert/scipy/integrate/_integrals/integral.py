@@ -26,7 +26,7 @@ from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_concrete, raw
-from wengert.scipy.integrate._integrals.meshes import Wanted, integrate
+from wengert.scipy.integrate._integrals.meshes import Accuracy, integrate
 from wengert.traces.calls import StandInGraph, readable, value_below
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back, stop_gradient
@@ -44,7 +44,7 @@ class Integral(Primitive):
 
     Operands are the absolute and the relative error wanted, and what the function reads besides. Parameters:
     `integrand`, its graph, from a place and the others to a vector; `limit`, `norm` and `groups`, as of
-    `_meshes.Wanted`.
+    `meshes.Accuracy`.
     """
 
     kind = "opaque"
@@ -207,7 +207,7 @@ def integrating(integrand: Graph, limit: int, norm: str, groups: int) -> Graph:
         def function(places: Any) -> Any:
             return vmap(lambda x: evaluate(integrand, (x, *given))[0])(places)
 
-        return [integrate(function, Wanted(epsabs, epsrel, limit, norm, groups))]
+        return [integrate(function, Accuracy(epsabs, epsrel, limit, norm, groups))]
 
     number = Variable((), np.dtype(float))
     return kept_graph(

@@ -18,7 +18,7 @@ FINE, COARSE = 20, 10
 """Places of Gauss's rule that gives the integral over an interval, and of that which it is compared with."""
 
 
-class Wanted(NamedTuple):
+class Accuracy(NamedTuple):
     """Hold how exact integrals are to be.
 
     Attributes:
@@ -103,7 +103,7 @@ def measure(function: Callable[[Any], Any], low: Any, high: Any) -> tuple[Any, A
     return width * value, np.maximum(error, 50.0 * np.finfo(float).eps * size)
 
 
-def cut(function: Callable[[Any], Any], wanted: Wanted, mesh: Intervals) -> Intervals:
+def cut(function: Callable[[Any], Any], wanted: Accuracy, mesh: Intervals) -> Intervals:
     """Return a mesh with the interval of the greatest error in two halves."""
     worst = np.argmax(np.max(wanted.shares(mesh, mesh.error), axis=1, initial=0.0))
     low, high = mesh.low[worst], mesh.high[worst]
@@ -135,7 +135,7 @@ def with_room(mesh: Intervals, room: int) -> Intervals:
     )
 
 
-def integrate(function: Callable[[Any], Any], wanted: Wanted) -> Any:
+def integrate(function: Callable[[Any], Any], wanted: Accuracy) -> Any:
     """Return the integrals of a function of several components over the unit interval, and below how far they are off.
 
     All components are integrated on one mesh, until the last one is as exact as wanted. Where one is not, errors are
