@@ -46,18 +46,8 @@ from wengert.core.values.tensor import (
 )
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning, unregister
-from wengert.traces.nodes import (
-    CREATED,
-    NOTHING,
-    GeneralResiduals,
-    LargeResiduals,
-    Node,
-    form_of_result,
-    no_residuals,
-    record_result,
-    record_results,
-    relied_on,
-)
+from wengert.traces.nodes import CREATED, Node, form_of_result, record_result, record_results
+from wengert.traces.residuals import NOTHING, GeneralResiduals, LargeResiduals, no_residuals, residuals_of
 
 unregister(globals())  # what would warn goes the general way, and warns there
 Function = Callable[..., Any]
@@ -197,7 +187,7 @@ def of_large(primitive: Primitive, compute: Function, operands: Sequence[Any], t
         return plain_tensor(out) if type(out) in OF_COMPARISONS else wrapped_constant(out)
     nodes = tuple([None if type(x) is not Tensor or x._trace is None else x._node for x in operands])
     keeps_out, positions = primitive.saving(tuple([node is not None for node in nodes]))
-    saved = LargeResiduals(relied_on(operands, positions, trace))
+    saved = LargeResiduals(residuals_of(operands, positions, trace))
     return record_result(out, trace, primitive, nodes, NO_PARAMS, saved, keeps_out, depth)
 
 
@@ -313,7 +303,7 @@ def of_many(primitive: Primitive, compute: Function | None) -> Function:
             return wrapped_constant(out) if nested else plain_tensor(out)
         wanted = BOTH if len(nodes) == 2 and None not in nodes else tuple([node is not None for node in nodes])
         keeps_out, positions = savings.get(wanted) or primitive.saving(wanted)
-        saved = residuals(relied_on(operands, positions, trace)) if positions else no_residuals(nodes)
+        saved = residuals(residuals_of(operands, positions, trace)) if positions else no_residuals(nodes)
         return record_result(out, trace, primitive, tuple(nodes), params, saved, keeps_out, 3)
 
     return operate
