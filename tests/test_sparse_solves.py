@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -144,10 +145,11 @@ def test_least_squares(name: str) -> None:
     matrix, b = scipy.sparse.csr_array(full), RNG.normal(size=9)
     tight: dict[str, Any] = {"atol": 1e-15, "btol": 1e-15, "conlim": 0.0}
     tight["iter_lim" if name == "lsqr" else "maxiter"] = 200
-    for damp in (0.0, 0.5):
+    by_products = lambda a: linalg.LinearOperator((9, 4), lambda x: a @ x)
+    for damp, form in itertools.product((0.0, 0.5), (lambda a: a, by_products)):
 
-        def solve(a: Any, b: Any, damp: float = damp) -> Any:
-            return getattr(linalg, name)(a, b, damp, **tight)[0]
+        def solve(a: Any, b: Any, damp: float = damp, form: Any = form) -> Any:
+            return getattr(linalg, name)(form(a), b, damp, **tight)[0]
 
         def of_normal_equations(a: Any, b: Any, damp: float = damp) -> Any:
             whole = a.toarray()
@@ -161,11 +163,40 @@ def test_least_squares(name: str) -> None:
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-9)
         got, want = (wg.hvp(cubes(f), (matrix, b), (matrix, b)) for f in (solve, of_normal_equations))
         np.testing.assert_allclose(got[0].data, want[0].data, rtol=1e-5, atol=1e-8)
-    found, wanted = getattr(linalg, name)(matrix, b), getattr(scipy.sparse.linalg, name)(matrix, b)
-    for got, want in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(got, want)
-    with pytest.raises(UsageError, match=f"^{name}: a derivative of what tells how it went; one of the solution is "):
-        wg.grad(lambda b: getattr(linalg, name)(matrix, b)[3])(b)
+    for a in (matrix, by_products(matrix)):
+        found, wanted = getattr(linalg, name)(a, b), getattr(scipy.sparse.linalg, name)(matrix, b)
+        for got, want in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-6)
+        with pytest.raises(UsageError, match=f"^{name}: a derivative of what tells how it went; one of the solution "):
+            wg.grad(lambda b, a=a: getattr(linalg, name)(a, b)[3])(b)
+
+
+@together("name", ["lsqr", "lsmr"])
+def test_least_squares_by_products(name: str) -> None:
+    full, b = RNG.normal(size=(9, 4)), RNG.normal(size=9)
+    tight: dict[str, Any] = {"atol": 1e-15, "btol": 1e-15, "conlim": 0.0}
+    method = getattr(linalg, name)
+
+    def of(scale: Any) -> Any:
+        return np.sum(method(linalg.LinearOperator((9, 4), lambda x: np.sin(full * scale) @ x), b, **tight)[0] ** 2)
+
+    def in_full(scale: Any) -> Any:
+        return np.sum(np.linalg.lstsq(np.sin(full * scale), b)[0] ** 2)
+
+    scales = np.array([1.0, 0.5])
+    for order in (wg.grad, lambda f: wg.grad(wg.grad(f))):
+        lanes = [order(in_full)(s) for s in scales]
+        np.testing.assert_allclose(wg.vmap(order(of))(scales), lanes, rtol=1e-8)
+        np.testing.assert_allclose(wg.jit(wg.vmap(order(of)))(scales), lanes, rtol=1e-8)
+    single = linalg.LinearOperator((9, 4), lambda x: full.astype(np.float32) @ x)
+    with np.errstate(over="ignore"):  # in the condition that SciPy estimates
+        assert method(single, b.astype(np.float32))[0].dtype == np.float32
+    dependent = linalg.LinearOperator((9, 4), lambda x: full @ (x * np.array([1.0, 1.0, 1.0, 0.0])))
+    with pytest.raises(NumericalError, match=f"^{name}: a linear system that cg left with a residual of "):
+        wg.grad(lambda b: method(dependent, b)[0].sum())(b)
+    early = {"iter_lim" if name == "lsqr" else "maxiter": 1}
+    with pytest.raises(NumericalError, match=f"^{name}: a solution that misses its equations by "):
+        wg.grad(lambda b: method(linalg.LinearOperator((9, 4), lambda x: full @ x), b, **early)[0].sum())(b)
 
 
 def test_what_has_not_converged_has_a_value_and_no_derivative() -> None:
@@ -218,7 +249,18 @@ def test_refusals_of_systems() -> None:
         (lambda: linalg.spsolve(square, square), DtypeError, "spsolve: a sparse right-hand side; an array is needed. "),
         (lambda: linalg.cg(square, MANY.T), ShapeError, "cg: shape (6, 3) on the right of 6 equations; shape (6,) is "),
         (lambda: linalg.splu(square).solve(B, "X"), UsageError, "solve: trans='X'; 'N', 'T' or 'H' is needed. "),
-        (lambda: linalg.LinearOperator((2, 3), abs), ShapeError, "LinearOperator: shape (2, 3); a square one is "),
+        (lambda: linalg.LinearOperator((2,), abs), ShapeError, "LinearOperator: shape (2,); two lengths are needed. "),
+        (
+            lambda: linalg.cg(linalg.LinearOperator((6, 3), abs), B),
+            ShapeError,
+            "cg: a LinearOperator of shape (6, 3); ",
+        ),
+        (lambda: linalg.lsqr(linalg.LinearOperator((6, 3), abs), B), ShapeError, "lsqr: a matvec from shape (3,) to "),
+        (
+            lambda: linalg.lsmr(linalg.LinearOperator((6, 6), lambda x: x * 1j), B),
+            DtypeError,
+            "lsmr: numbers of dtype complex128; real numbers are needed. ",
+        ),
         (lambda: linalg.lsqr(square * 1j, B), DtypeError, "lsqr: complex numbers; real numbers are needed. "),
         (lambda: linalg.cg(square, B, tol=1.0), TypeError, "cg() got an unexpected keyword argument 'tol'"),
     ]:

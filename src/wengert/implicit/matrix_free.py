@@ -192,7 +192,7 @@ def evaluate_iteration(right: Any, *held: Any, product: Graph, back: Graph, meth
     missed = float(np.linalg.norm(operator.matvec(found) - unit))
     if not missed <= 10 * precision * max(1.0, float(np.linalg.norm(found)) * precision):
         given = f"a linear system that {method} left with a residual of {missed:.1e} after {count} products"
-        action = "Pass another linear_solver ('dense', if there is room for the Jacobian), or rescale the equations"
+        action = "Rescale the equations, or where there is linear_solver, pass another ('dense' makes the Jacobian)"
         raise NumericalError(name, given, f"one of {10 * precision:.0e} is needed to differentiate", action)
     return np.asarray(found * size, right.dtype)
 

@@ -21,18 +21,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import as_items, as_whole, require_callable, require_choice
+from wengert.core.diagnostics.argument_checks import require_choice
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor, is_concrete, raw
-from wengert.errors import DtypeError, ShapeError
-from wengert.implicit import linear_solve
+from wengert.errors import DtypeError
 from wengert.primitives.sparse import iterative_solves
 from wengert.primitives.sparse.direct_solves import factor_of, remember, sparse_solve
-from wengert.primitives.sparse.iterative_solves import SYMMETRIC, iterative_solve
+from wengert.primitives.sparse.iterative_solves import iterative_solve
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.scipy.sparse._eigenvalues import eigsh, svds
 from wengert.scipy.sparse._exponentials import expm_multiply
 from wengert.scipy.sparse._operands import chosen, right_side, sparse_operand
+from wengert.scipy.sparse._operators import LinearOperator, fit_operator, solve_operator
 from wengert.support.hints import names_on_demand
 
 __all__ = [
@@ -177,38 +177,6 @@ def factorized(A: Any) -> Callable[[Any], Any]:  # noqa: N803 - SciPy's name
 # Iterative solutions
 
 
-class LinearOperator:
-    """Be a square matrix that is known by its products with vectors, written with NumPy's functions.
-
-    Iterative solutions of it are differentiated by what `matvec` captures, too; see `wengert.implicit.linear_solve`.
-
-    Args:
-        shape: of the matrix, (n, n).
-        matvec: a linear function of a vector of shape (n,), to the same shape.
-        dtype: of vectors; by default that of the right-hand side.
-
-    Raises:
-        ShapeError: it is not square.
-        DtypeError: `matvec` cannot be called.
-
-    >>> import wengert as wg
-    >>> def solved(k):
-    ...     return cg(LinearOperator((2, 2), lambda x: k * x), np.ones(2), rtol=1e-12)[0].sum()
-    >>> round(float(wg.grad(solved)(2.0)), 6)
-    -0.5
-    """
-
-    def __init__(self, shape: tuple[int, int], matvec: Callable[[Any], Any], dtype: Any = None) -> None:
-        require_callable("LinearOperator", matvec, "matvec")
-        lengths = tuple([as_whole("LinearOperator", "shape", n, 0) for n in as_items("LinearOperator", "shape", shape)])
-        if len(lengths) != 2 or lengths[0] != lengths[1]:
-            raise ShapeError("LinearOperator", f"shape {lengths}", "a square one is needed", "Use a sparse array")
-        self.shape, self.matvec, self.dtype = lengths, matvec, dtype
-
-    def __matmul__(self, x: Any) -> Any:
-        return self.matvec(x)
-
-
 def solve_by(name: str, a: Any, b: Any, x0: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """Return the solution that one of SciPy's methods finds, and what it says of it."""
     if isinstance(a, LinearOperator):
@@ -219,29 +187,6 @@ def solve_by(name: str, a: Any, b: Any, x0: Any, options: dict[str, Any]) -> tup
     params = {"method": name, "pattern": matrix._pattern, "options": chosen(**options)}
     x, info = apply(iterative_solve, as_tensor(matrix.data), right, start, transposed=False, unit=False, **params)
     return x, info
-
-
-def solve_operator(name: str, a: LinearOperator, b: Any, x0: Any, options: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the same of a matrix that is known by its products."""
-    from scipy.sparse import linalg
-
-    right = right_side(name, a.shape[0], b, 1)
-    given = {key: value for key, value in options.items() if value is not None}
-    shift, matvec = given.pop("shift", 0.0), a.matvec
-
-    def product(x: Any) -> Any:
-        """Return the product with what `minres` solves, which its residual and its derivatives are of, too."""
-        return matvec(x) - shift * x if shift else matvec(x)
-
-    def solve(matvec: Callable[[Any], Any], b: Any) -> Any:
-        operator = linalg.LinearOperator(a.shape, matvec=matvec, dtype=a.dtype or b.dtype)
-        return getattr(linalg, name)(operator, b, x0=x0, **given)[0]
-
-    x = linear_solve(product, right, solve, symmetric=name in SYMMETRIC)
-    far = np.linalg.norm(right - product(x)) > np.maximum(
-        options["rtol"] * np.linalg.norm(right), options.get("atol") or 0.0
-    )
-    return x, np.where(far, options.get("maxiter") or 10 * a.shape[0], 0)
 
 
 def method_of(name: str, summary: str, more: dict[str, tuple[Any, str]]) -> Callable[..., tuple[Any, Any]]:
@@ -278,7 +223,8 @@ def method_of(name: str, summary: str, more: dict[str, tuple[Any, str]]) -> Call
         Of a `LinearOperator` it is 0 or `maxiter`, as the residual tells.
 
     Raises:
-        NumericalError: when differentiated: it, or the system of the derivative, has not converged.
+        NumericalError: when differentiated: it, or the system of the derivative, has not converged; of a
+            `LinearOperator` that is one of normal equations, by conjugate gradients.
         ShapeError: the matrix is not square, or `b` has another length.
         DtypeError: it is not sparse.
 
@@ -311,6 +257,8 @@ minres = method_of(
 
 def least_squares_by(name: str, a: Any, b: Any, damp: float, options: dict[str, Any]) -> tuple[Any, ...]:
     """Return what `lsqr` or `lsmr` gives."""
+    if isinstance(a, LinearOperator):
+        return fit_operator(name, a, b, damp, options)
     matrix = sparse_operand(name, a, is_square=False)
     if "c" in (matrix.dtype.kind, np.asarray(b).dtype.kind if type(b) is not Tensor else b.dtype.kind):
         needed = "real numbers are needed"
@@ -334,7 +282,8 @@ def lsqr(
     """Return the least squares solution of a sparse system; see `scipy.sparse.linalg.lsqr`.
 
     Args:
-        A: a sparse array of shape (m, n), with independent columns if there is no damping, to be differentiated.
+        A: a sparse array of shape (m, n), or a `LinearOperator`, whose product is differentiated by what it captures.
+            Its columns are to be independent if there is no damping and it is differentiated.
         b: the right-hand side, of shape (m,) or (m, 1).
         damp: the damping d: what is minimised is |A x - b|^2 + d^2 |x|^2.
         atol: how exact the elements of `A` are; derivatives are as exact.
@@ -347,7 +296,8 @@ def lsqr(
         The solution, a Tensor of shape (n,), and eight numbers and variances as SciPy has them, without derivatives.
 
     Raises:
-        NumericalError: when differentiated: it, or the system of the derivative, has not converged.
+        NumericalError: when differentiated: it, or the system of the derivative, has not converged; of a
+            `LinearOperator` that is one of normal equations, by conjugate gradients.
         UsageError: something else than the solution is differentiated.
         ShapeError: `b` has another length.
         DtypeError: the matrix is not sparse.
@@ -372,7 +322,8 @@ def lsmr(
     """Return the least squares solution of a sparse system; see `scipy.sparse.linalg.lsmr`.
 
     Args:
-        A: a sparse array of shape (m, n), with independent columns if there is no damping, to be differentiated.
+        A: a sparse array of shape (m, n), or a `LinearOperator`, whose product is differentiated by what it captures.
+            Its columns are to be independent if there is no damping and it is differentiated.
         b: the right-hand side, of shape (m,) or (m, 1).
         damp: the damping d: what is minimised is |A x - b|^2 + d^2 |x|^2.
         atol: how exact the elements of `A` are; derivatives are as exact.
@@ -384,7 +335,8 @@ def lsmr(
         The solution, a Tensor of shape (n,), and seven numbers as SciPy has them, without derivatives.
 
     Raises:
-        NumericalError: when differentiated: it, or the system of the derivative, has not converged.
+        NumericalError: when differentiated: it, or the system of the derivative, has not converged; of a
+            `LinearOperator` that is one of normal equations, by conjugate gradients.
         UsageError: something else than the solution is differentiated.
         ShapeError: `b` has another length.
         DtypeError: the matrix is not sparse.

@@ -1,0 +1,155 @@
+"""Matrices that are known by their products, and what SciPy's methods find of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.diagnostics.argument_checks import as_items, as_whole, require_callable
+from wengert.core.values.aval import aval_of, shape_of
+from wengert.core.values.dispatch import as_tensor
+from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.implicit import linear_solve
+from wengert.implicit.attaching import implicit_solution
+from wengert.implicit.linear import as_dtype
+from wengert.implicit.solver_call import solve_without_derivatives
+from wengert.primitives.sparse.iterative_solves import LEAST_SQUARES, SYMMETRIC
+from wengert.scipy.sparse._operands import right_side
+from wengert.transforms.custom_rule import custom_rule
+from wengert.transforms.reverse import pull_back
+
+
+class LinearOperator:
+    """Be a matrix that is known by its products with vectors, written with NumPy's functions.
+
+    Iterative solutions of it are differentiated by what `matvec` captures, too; see `wengert.implicit.linear_solve`.
+    Products with the transpose, which `lsqr` and `lsmr` need, are those of reverse mode.
+
+    Args:
+        shape: of the matrix, (m, n); for `cg`, `gmres`, `bicgstab` and `minres` a square one.
+        matvec: a linear function of a vector of shape (n,), to the shape (m,).
+        dtype: of vectors; by default that of the right-hand side.
+
+    Raises:
+        ShapeError: the shape is not that of a matrix.
+        DtypeError: `matvec` cannot be called.
+
+    >>> import wengert as wg
+    >>> from wengert.scipy.sparse.linalg import cg
+    >>> def solved(k):
+    ...     return cg(LinearOperator((2, 2), lambda x: k * x), np.ones(2), rtol=1e-12)[0].sum()
+    >>> round(float(wg.grad(solved)(2.0)), 6)
+    -0.5
+    """
+
+    def __init__(self, shape: tuple[int, int], matvec: Callable[[Any], Any], dtype: Any = None) -> None:
+        require_callable("LinearOperator", matvec, "matvec")
+        lengths = tuple([as_whole("LinearOperator", "shape", n, 0) for n in as_items("LinearOperator", "shape", shape)])
+        if len(lengths) != 2:
+            raise ShapeError("LinearOperator", f"shape {lengths}", "two lengths are needed", "Pass (rows, columns)")
+        self.shape, self.matvec, self.dtype = lengths, matvec, dtype
+
+    def __matmul__(self, x: Any) -> Any:
+        return self.matvec(x)
+
+
+def solve_operator(name: str, a: LinearOperator, b: Any, x0: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the same of a matrix that is known by its products."""
+    from scipy.sparse import linalg
+
+    if a.shape[0] != a.shape[1]:
+        refused = f"a LinearOperator of shape {a.shape}"
+        raise ShapeError(name, refused, "a square one is needed", "Use lsqr for others")
+    right = right_side(name, a.shape[0], b, 1)
+    given = {key: value for key, value in options.items() if value is not None}
+    shift, matvec = given.pop("shift", 0.0), a.matvec
+
+    def product(x: Any) -> Any:
+        """Return the product with what `minres` solves, which its residual and its derivatives are of, too."""
+        return matvec(x) - shift * x if shift else matvec(x)
+
+    def solve(matvec: Callable[[Any], Any], b: Any) -> Any:
+        operator = linalg.LinearOperator(a.shape, matvec=matvec, dtype=a.dtype or b.dtype)
+        return getattr(linalg, name)(operator, b, x0=x0, **given)[0]
+
+    x = linear_solve(product, right, solve, symmetric=name in SYMMETRIC)
+    far = np.linalg.norm(right - product(x)) > np.maximum(
+        options["rtol"] * np.linalg.norm(right), options.get("atol") or 0.0
+    )
+    return x, np.where(far, options.get("maxiter") or 10 * a.shape[0], 0)
+
+
+# Least squares
+
+
+def fit_operator(name: str, a: LinearOperator, b: Any, damp: float, options: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what `lsqr` or `lsmr` gives of a matrix that is known by its products: x with N x = A^T b."""
+    from scipy.sparse import linalg
+
+    right = right_side(name, a.shape[0], b, 1)
+    dtype = np.result_type(aval_of(right).dtype, a.dtype or np.float32)
+    if dtype.kind != "f":
+        raise real_error(name, dtype)
+    given = {key: value for key, value in options.items() if value is not None}
+    product, shape = product_of(name, a.matvec, a.shape), a.shape
+
+    def back_from(y: Any) -> Any:
+        """Return A^T y, by reverse mode from any point."""
+        return pull_back(name, product, (np.zeros(shape[1], dtype),))[1](y)[0]
+
+    def solve(b: Any) -> tuple[Any, ...]:
+        operator = linalg.LinearOperator(shape, matvec=product, rmatvec=back_from, dtype=dtype)
+        found = getattr(linalg, name)(operator, b, damp=damp, **given)
+        return tuple([np.asarray(x, wanted.dtype) for x, wanted in zip(found, like(b), strict=True)])
+
+    def like(_b: Any) -> tuple[Any, ...]:
+        """Return what is like the results: a vector, two whole numbers and others."""
+        count = LEAST_SQUARES[name == "lsmr"] - 3
+        vector, numbers = np.zeros(shape[1], dtype), [np.zeros(())] * count
+        variances = [vector] if name == "lsqr" else numbers[:1]
+        return (vector, np.zeros((), np.int64), np.zeros((), np.int64), *numbers[1:], *variances)
+
+    def equations(x: Any, b: Any) -> Any:
+        return back_from(product(x) - b) + damp**2 * x
+
+    found, *whole = solve_without_derivatives(solve, (right,), {}, like)
+    right = as_dtype(right, dtype)
+    x = implicit_solution(equations, found, (right,), name=name, linear_solver="cg", symmetric=True)
+    return (as_tensor(x), *whole[:2], *tell_only(name, x, whole[2:]))
+
+
+def real_error(name: str, dtype: Any) -> DtypeError:
+    """Return the error about least squares of complex numbers."""
+    needed = "real numbers are needed"
+    return DtypeError(name, f"numbers of dtype {dtype}", needed, "Write the system in real and imaginary parts")
+
+
+def product_of(name: str, matvec: Callable[[Any], Any], shape: tuple[int, ...]) -> Callable[[Any], Any]:
+    """Return the product with a matrix, whose shape is looked at."""
+
+    def product(x: Any) -> Any:
+        found = matvec(x)
+        if shape_of(found) != shape[:1]:
+            given = f"a matvec from shape {shape[1:]} to {shape_of(found)}"
+            raise ShapeError(name, given, f"shape {shape[:1]} is needed", "Give LinearOperator the shape that it has")
+        if aval_of(found).dtype.kind == "c":
+            raise real_error(name, aval_of(found).dtype)
+        return found
+
+    return product
+
+
+def tell_only(name: str, x: Any, numbers: Sequence[Any]) -> Sequence[Any]:
+    """Return numbers about a solution, by which nobody may differentiate backwards; forward they stay as they are."""
+    told = custom_rule(lambda _x, *numbers: numbers)
+
+    def refuse(_saved: Any, _ct: Any) -> Any:
+        given = "a derivative of what tells how it went"
+        raise UsageError(name, given, "one of the solution is needed", "Compute norms of x and of b - A @ x")
+
+    told.defvjp(lambda _x, *numbers: (numbers, None), refuse)
+    told.defjvp(lambda primals, _tangents: (primals[1:], tuple([np.zeros(shape_of(y)) for y in primals[1:]])))
+    found: Sequence[Any] = told(x, *numbers)
+    return found
