@@ -9,7 +9,7 @@ import pytest
 
 import wengert as wg
 from tests.cases import together
-from wengert.errors import DtypeError, NumericalError, ShapeError
+from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.implicit import complementarity, qp
 
 RNG = np.random.default_rng(0)
@@ -50,7 +50,7 @@ def test_optima_within_bounds_are_those_of_programs_in_each_mode(mode: str) -> N
 
 def test_equations_that_are_not_linear_have_third_derivatives_where_bounds_hold() -> None:
     def solve(a: Any) -> Any:  # x[0]^3 + x[1] = a, and the second one is at its bound, which moves
-        f = lambda x: np.stack([x[0] ** 3 + x[1] - a, x[1] + x[0] + 1.0])
+        f = lambda x: [x[0] ** 3 + x[1] - a, x[1] + x[0] + 1.0]
         return complementarity(f, np.stack([-np.inf, a * a]), np.inf, start=np.ones(2))[0]
 
     a, third = 0.3, lambda f: wg.grad(wg.grad(wg.grad(f)))
@@ -68,5 +68,7 @@ def test_what_is_no_solution_is_told() -> None:
     np.testing.assert_allclose(slope, np.eye(2))
     with pytest.raises(ShapeError, match=r"f that returned shape \(1,\); \(2,\), that of x"):
         complementarity(lambda x: x[:1], np.zeros(2), 1.0)
+    with pytest.raises(UsageError, match=r"no room for x\[1\]: .* above the upper one; lower <= upper is"):
+        complementarity(nothing, np.zeros(2), np.array([1.0, -1.0]))
     with pytest.raises(DtypeError, match="as lower"):
         complementarity(nothing, "0", 1.0)

@@ -850,6 +850,26 @@ def test_events_of_a_known_number_are_known_where_they_are_traced():
         np.testing.assert_allclose(found, [*want, np.nan][:3], rtol=1e-12)
 
 
+def test_numbers_that_functions_read_twice_have_derivatives():
+    def end(rate):  # a Tensor without axes is one argument of the program, here read in three places
+        slope = lambda t, y, first, second: -(rate + first + second) * y
+        return solve_ivp(slope, (0.0, 1.0), [1.0], args=(rate, rate), t_eval=[1.0], rtol=1e-8).y[0, 0]
+
+    for derivative in (wg.grad, wg.jacfwd):
+        assert derivative(end)(0.1) == pytest.approx(-3 * np.exp(-0.3), rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value")
+def test_attempts_that_overflow_leave_derivatives_of_rodas5p_as_they_are():
+    def end(rate):  # the first step is so long that its stages are exponentials of some thousands
+        slope = lambda t, y, rate: -rate * (np.exp(y / 0.01) - 1.0)
+        options = {"method": "Rodas5P", "t_eval": [0.8], "first_step": 2.0, "rtol": 1e-8, "atol": 1e-10}
+        return solve_ivp(slope, (0.0, 2.0), [-1.0], args=(rate,), **options).y[0, 0]
+
+    for derivative in (wg.grad, wg.jacfwd):
+        assert derivative(end)(1.0) == pytest.approx(0.8, rel=1e-6)
+
+
 def test_states_that_miss_algebraic_equations_are_refused():
     def end(y0, mass=((1.0, 0.0), (0.0, 0.0))):
         slope = lambda t, y: [-y[1], y[1] - y[0]]

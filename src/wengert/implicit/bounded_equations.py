@@ -14,7 +14,8 @@ from wengert.core.diagnostics.argument_checks import require_callable, require_n
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.aval import shape_of
 from wengert.core.values.tensor import Tensor, is_concrete, raw
-from wengert.errors import NumericalError, ShapeError
+from wengert.creation import asarray
+from wengert.errors import NumericalError, ShapeError, UsageError
 from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.newton_iteration import Limits, newton
 from wengert.implicit.programs import NEAR
@@ -49,7 +50,7 @@ def complementarity(
     those of the equations that hold: unknowns at a bound move with it.
 
     Args:
-        f: `f(x, *args)`, of the shape of x, written in NumPy; what it captures is differentiated, too.
+        f: `f(x, *args)`, of the shape of x, or a list, written in NumPy; what it captures is differentiated, too.
         lower: the lower bounds, of the shape of x; -inf where there is none. Numbers are bounds of all.
         upper: the upper bounds, likewise.
         args: further arguments of f, in any containers.
@@ -64,6 +65,7 @@ def complementarity(
     Raises:
         NumericalError: Newton's method has not converged; x is NaN where that cannot be told, as under `jit`.
         ShapeError: f has not the shape of x.
+        UsageError: a lower bound is known to be above the upper one.
 
     >>> import numpy as np
     >>> import wengert as wg
@@ -80,10 +82,12 @@ def complementarity(
     options = options_of(name, "dense", tol, singular)
     args = args if isinstance(args, tuple) else (args,)
     begin, low, high = common_arrays(name, {"start": 0.0 if start is None else start, "lower": lower, "upper": upper})
+    require_ordered(name, low, high)
     begin, shape = np.minimum(np.maximum(begin, low), high), shape_of(low)
 
     def values(x: Any, args: Any) -> Any:
         found = f(x, *args)
+        found = asarray(found) if isinstance(found, list | tuple) else found
         if shape_of(found) != shape:
             given = f"f that returned shape {shape_of(found)}"
             raise ShapeError(name, given, f"{shape}, that of x, is needed", "Return an equation for each unknown")
@@ -124,6 +128,15 @@ def common_arrays(name: str, given: dict[str, Any]) -> list[Any]:
         raise ShapeError(name, f"shapes {shapes}", "that of x, or numbers, are needed", "Reshape them") from None
     zeros = np.zeros(shape, np.result_type(*(aval.dtype for aval in avals), np.float32))
     return [zeros + (x if type(x) is Tensor else np.asarray(x)) for x in given.values()]
+
+
+def require_ordered(name: str, low: Any, high: Any) -> None:
+    """Require that no lower bound is above the upper one, where both are known."""
+    if not is_concrete(low) or not is_concrete(high):
+        return
+    for place in np.argwhere(np.asarray(raw(low)) > np.asarray(raw(high))).tolist():
+        given = f"bounds that leave no room for x{place if place else ''}: the lower one is above the upper one"
+        raise UsageError(name, given, "lower <= upper is needed", "Look for those that were exchanged")
 
 
 def solve(function: Callable[[Any], Any], start: Any, low: Any, high: Any) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import warnings
@@ -12,6 +13,7 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import require_callable, require_number, shown
 from wengert.core.diagnostics.source_positions import Position, caller, position_of
+from wengert.core.forms.routine import ALONE
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor
 from wengert.errors import NumericalError, ShapeError, UsageError
@@ -31,6 +33,7 @@ from wengert.implicit.sparse_programs import (
 )
 from wengert.implicit.systems import TOLERANCE
 from wengert.implicit.traced_programs import columns_of_conditions, solve_traced
+from wengert.native.lapack import ONE_THREAD
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.support.hints import hint_parameters
 
@@ -124,7 +127,8 @@ def qp(
     place = position_of(*caller())
 
     def find(program: Program) -> tuple[Any, ...]:
-        return relaxed(program, barrier) if barrier else polished(solve, program, place)
+        with ONE_THREAD if solve is None and len(program.q) <= ALONE[1] else contextlib.nullcontext():
+            return relaxed(program, barrier) if barrier else polished(solve, program, place)
 
     def find_any(*data: Any) -> tuple[Any, ...]:
         if native and any(type(x) is Tensor for x in data):

@@ -53,11 +53,12 @@ class FunctionTemplate:
 
 
 def zeros_like(leaf: Any) -> Any:
-    """Return zeros in the place of an argument, in one number of memory."""
+    """Return zeros in the place of an argument, in one number of memory: what may come up again for what may."""
     if type(leaf) in (float, complex):
         return type(leaf)()
     aval = aval_of(leaf)
-    return np.broadcast_to(np.zeros((), aval.dtype), aval.shape) if aval.shape else np.zeros((), aval.dtype)[()]
+    zero = np.zeros((), aval.dtype)
+    return zero[()] if isinstance(leaf, np.generic) else np.broadcast_to(zero, aval.shape)
 
 
 class Replacement:

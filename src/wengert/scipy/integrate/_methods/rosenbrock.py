@@ -68,6 +68,8 @@ EXTENSION: Rows = (
         *(-59.78993625266729, -0.15582684282751913, 4.883087185713722),
     ),
 )
+OVERFLOW = 1e100
+"""What stands for slopes that overflow, in attempts that are rejected: cotangents of zero times infinity are NaN."""
 
 
 class Rosenbrock(NamedTuple):
@@ -103,6 +105,7 @@ class Rosenbrock(NamedTuple):
                 right = slope(t + place * h, y + combination(states, found))
                 right = right + (change if self.mass is None else matrices.by_mass(self.mass, change))
                 right = right + time * h * by_time if time else right
+                right = np.where(np.abs(right) < np.inf, right, OVERFLOW)
             found.append(matrices.solve_many(known, matrix, right))
         return found, y + combination((*LAST, 1.0), found), f
 
