@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import sys
 import warnings
 from collections.abc import Callable
@@ -246,6 +247,23 @@ def test_derivatives_of_spectra_are_native_where_values_are_apart(name: str) -> 
                 assert type(found) is type(want), (found, want)
                 if not isinstance(want, str):
                     np.testing.assert_allclose(found, want, rtol=1e-8, atol=1e-8)
+
+
+EMPTY: dict[str, Callable[[Any], Any]] = {
+    "pinv": lambda a: np.sum(np.linalg.pinv(a)) + np.sum(linalg.pinv(a)),
+    "expm": lambda a: np.sum(linalg.expm(a[:, : len(a)])),
+    "norm": lambda a: np.linalg.norm(a, 2),
+    "eig": lambda a: np.sum(np.abs(np.linalg.eig(a[:, : len(a)] + 0j)[1])),
+    "lstsq": lambda a: np.sum(np.linalg.lstsq(a, np.ones((len(a), 2)))[1]),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_usual_cases_without_elements_or_residuals(name: str) -> None:
+    for shape in [(0, 0), (0, 2), (2, 2)]:
+        a = np.reshape([2.0, 0.5, -1.0, 3.0][: math.prod(shape)], shape)
+        for way in (EMPTY[name], wg.grad(EMPTY[name]), lambda a: wg.jvp(EMPTY[name], (a,), (a,))[1]):
+            np.testing.assert_allclose(wg.jit(way)(a), way(a), rtol=1e-12, atol=1e-14)
 
 
 def test_spectra_of_what_is_not_finite_are_numpys() -> None:

@@ -330,6 +330,7 @@ def test_functions_that_do_not_depend_on_their_argument() -> None:
     assert wg.grad(lambda x: wg.asarray(5.0))(2.0) == 0.0
     np.testing.assert_array_equal(wg.grad(lambda x: (x > 0).sum() * 1.0)(X), np.zeros(3))
     np.testing.assert_array_equal(wg.grad(lambda x: np.floor(x).sum())(X), np.zeros(3))
+    np.testing.assert_array_equal(wg.grad(wg.jit(lambda x: np.floor(x).sum()))(X), np.zeros(3))
 
 
 def test_errors_of_the_function_pass_through_and_end_the_trace() -> None:

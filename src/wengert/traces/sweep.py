@@ -521,8 +521,7 @@ class Sweep(Cotangents):
         cts = primitive.vjp(ct, out, operands, inputs, node.given)
         if not alone:
             self.hand_out(node, inputs, cts, ct, fresh=primitive.fresh)
-        elif (c := cts[0]) is not None:  # as in `hand_out`, without the loop
-            parent: Any = inputs[0]
+        elif (c := cts[0]) is not None and (parent := inputs[0]) is not None:  # as in `hand_out`, without the loop
             if type(c) is Tensor:
                 c = current(c)
             if c.shape != parent.shape:

@@ -82,7 +82,7 @@ def by_large_values(a: Any, large: Callable[[Any], Any]) -> tuple[Any, None]:
 
 def largest_of(s: Any) -> Any:
     """Return the largest absolute value."""
-    return np.max(np.abs(s), axis=-1, keepdims=True)
+    return np.max(np.abs(s), axis=-1, keepdims=True, initial=0)
 
 
 def are_large(s: Any, share: Any) -> Any:
@@ -152,6 +152,8 @@ def usual_lstsq(a: Any, b: Any, *, rcond: Any, check_finite: bool = True) -> tup
     large = are_large(s, smallest_share(a, rcond))
     x = adjoint(vh) @ (reciprocals(s, large)[..., :, None] * (adjoint(u) @ b))
     rank = np.sum(large, axis=-1)
+    if a.shape[-2] <= a.shape[-1]:
+        return (x, np.zeros((*x.shape[:-2], 0)), rank, s), None
     left = np.sum(np.abs(b - a @ x) ** 2, axis=-2)
     return (x, np.where((rank == a.shape[-1])[..., None], left, 0), rank, s), None
 

@@ -174,7 +174,7 @@ def usual_expm(a: Any, *directions: Any) -> tuple[Any, Any] | None:
     """
     if a.shape[-1] > LARGEST or len(directions) > 2 or a.dtype.char not in "dD":
         return None
-    size = np.max(np.sum(np.abs(a), axis=-2), axis=-1)[..., None, None]
+    size = np.max(np.sum(np.abs(a), axis=-2), axis=-1, initial=0)[..., None, None]
     powers = [size > WITHIN * 2.0**k for k in range(SQUARINGS)]
     scale = np.ones_like(size)
     for is_large in powers:

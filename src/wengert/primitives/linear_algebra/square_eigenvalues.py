@@ -179,6 +179,8 @@ def evaluate_eig(a: Any) -> Any:
 
 def largest(v: Any) -> Any:
     """Return ones where the eigenvectors, as columns, have their largest elements, which LAPACK makes real."""
+    if not v.size:
+        return np.zeros(v.shape, bool)
     rows = np.argmax(np.abs(v), axis=-2)
     return np.arange(v.shape[-2])[:, None] == rows[..., None, :]
 
