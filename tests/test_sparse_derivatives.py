@@ -520,6 +520,7 @@ BY_LANES = [
     (stable_lengths, (NODES, NODES[:20] + 0.3), (1, 0)),
     (lambda x, y: stable_lengths(x[::-1], y)[20:60], (NODES, NODES[:20] + 0.3), 0),
     (nodal_forces, (NODES,), 0),
+    (lambda x: np.sum((x[LANES] - 0.3) ** 2, axis=1, initial=2.0) ** 2, (NODES,), 0),
 ]
 
 

@@ -15,6 +15,8 @@ from wengert.core.graph.variable import Variable
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import Array
 from wengert.core.primitives.structured import Structured
+from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import is_staged, raw
 from wengert.passes.dead_code import eliminate_dead
 from wengert.sparse.patterns.column_maps import column_maps
 from wengert.sparse.plans.value_walk import InnerValues, NotByMaps, ValueWalk
@@ -95,7 +97,16 @@ def gather_of(walk: ValueWalk, equation: Equation, reached: Collection[Variable]
     rows = one.listed(one.places(shape, one.target))
     covers = np.zeros(one.size, bool)
     covers[rows] = True
-    return one if covers.all() else None
+    return one if covers.all() and adds_nothing(walk, equation, moving[0]) else None
+
+
+def adds_nothing(walk: ValueWalk, equation: Equation, moving: Variable) -> bool:
+    """Tell whether an equation that is linear but for constants adds none: whether it gives zeros for zeros."""
+    operands = [np.zeros(x.shape, x.dtype) if x is moving else walk.value(x) for x in equation.inputs]
+    if any(is_staged(x) for x in operands):
+        return False
+    with np.errstate(all="ignore"):
+        return not np.any(raw(apply(equation.primitive, *operands, **equation.params)))
 
 
 def places_of(one: BoxMap, shape: tuple[int, ...], columns: int) -> Array:

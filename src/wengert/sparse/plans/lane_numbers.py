@@ -125,13 +125,14 @@ class LaneOperations:
             return found
 
         sums = LaneSums(out.shape, operands[lanes[0]].length)
-        if isinstance(primitive, Linear) and primitive.variadic:
-            for i in sorted(range(len(operands)), key=lambda i: i not in lanes):  # the others go where lanes are
+        if isinstance(primitive, Linear):
+            summed = range(len(operands) if primitive.variadic else len(primitive.transposes))
+            if lanes[-1] not in summed:
+                raise NotByLanes
+            for i in sorted(summed, key=lambda i: i not in lanes):  # the others go where lanes are
                 for one in maps(i):
                     self.add(sums, one, [(operands[i], one.source)])
             return sums.result()
-        if isinstance(primitive, Linear) and lanes != [0]:
-            raise NotByLanes
         first, *others = lanes
         sides = [maps(i) for i in others]
         if any(len(side) != 1 for side in sides):  # of convolutions
