@@ -31,7 +31,7 @@ from wengert.native.lapack import on_one_thread
 from wengert.primitives.conversion import barrier
 from wengert.primitives.indexing.elements import scatter
 from wengert.primitives.sparse.iterative_solves import batch_iterative
-from wengert.primitives.sparse.products import entries, evaluate_sampled
+from wengert.primitives.sparse.products import entries, evaluate_sampled, require_elements
 from wengert.primitives.sparse.storage_pattern import StoragePattern, known_pattern
 
 Params = Mapping[str, Any]
@@ -141,6 +141,7 @@ def evaluate_exponential(data: Any, x: Any, *, pattern: StoragePattern, transpos
     """Evaluate `exponential_product` by SciPy; of a matrix that is not finite nothing is known."""
     from scipy.sparse import linalg
 
+    require_elements(data, pattern)
     dtype = floating_of(data.dtype, x.dtype)
     if x.size == 0 or not np.isfinite(data).all():
         return np.full(x.shape, np.nan, dtype)
@@ -259,6 +260,7 @@ def powers_at_nodes(nodes: int, terms: int) -> tuple[Array, Array]:
 
 def evaluate_elements(data: Any, left: Any, right: Any, *, pattern: StoragePattern) -> Any:
     """Evaluate `exponential_elements`; of a matrix that is not finite nothing is known."""
+    require_elements(data, pattern)
     dtype = floating_of(data.dtype, left.dtype, right.dtype)
     found = np.zeros(pattern.data_shape, dtype)
     if left.size == 0 or not np.isfinite(data).all():

@@ -69,10 +69,10 @@ def quad_vec(
     require_callable(NAME, f, "f")
     if norm not in ("2", "max"):
         raise UsageError(NAME, f"norm={norm!r}", "'2' or 'max' is needed", "Leave it out")
-    for what, value in (("full_output", full_output), ("quadrature", quadrature)):
+    for what, value, needed in (("full_output", full_output, False), ("quadrature", quadrature, None)):
         if value:
-            needed = "nothing of the sort is needed"
-            raise UsageError(NAME, f"{what}={value!r}", needed, "Leave it out, or call scipy.integrate.quad_vec")
+            action = "Leave it out, or call scipy.integrate.quad_vec"
+            raise UsageError(NAME, f"{what}={value!r}", f"{needed} is needed", action)
     shapes: list[tuple[int, ...]] = []
 
     def vector_of(value: Any) -> Any:
