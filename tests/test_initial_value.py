@@ -859,6 +859,16 @@ def test_numbers_that_functions_read_twice_have_derivatives():
         assert derivative(end)(0.1) == pytest.approx(-3 * np.exp(-0.3), rel=1e-6)
 
 
+def test_sensitivities_in_many_lanes_read_parameters_that_are_stacked():
+    def end(p):  # five columns of 64 lanes are stored where they go in the array of all parameters
+        slope = lambda t, y, a, b, c, d, e: [-a * y[0] / (b + y[0]) * c - d * y[0] + e]
+        options = {"method": "RK23", "t_eval": [1.0], "args": tuple(p[i] for i in range(5)), "gradient": "forward"}
+        return solve_ivp(slope, (0.0, 1.0), [1.0], **options).y[0, 0]
+
+    lanes = 1.0 + np.random.default_rng(0).uniform(size=(64, 5))
+    np.testing.assert_allclose(wg.vmap(wg.grad(end))(lanes)[7], wg.grad(end)(lanes[7]), rtol=1e-12)
+
+
 @pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value")
 def test_attempts_that_overflow_leave_derivatives_of_rodas5p_as_they_are():
     def end(rate):  # the first step is so long that its stages are exponentials of some thousands

@@ -110,7 +110,7 @@ class RepeatedValues:
     def cost_of_parting(self, within: Collection[PointNode], readers: Iterable[Root]) -> float:
         """Return how many cycles it takes that readers cannot share rows with what a value depends on."""
         needs = {a.node for node in within for a in node.args}.difference(within)
-        own = {self.homes[self.roots[node]] for node in needs if node in self.roots}
+        own = {self.homes[self.roots[node]] for node in needs if self.roots.get(node) in self.homes}  # joins have none
         return sum([self.parting(reader) for reader in readers if self.homes.get(reader) in own])
 
     def parting(self, reader: Root) -> float:
