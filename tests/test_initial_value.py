@@ -764,6 +764,13 @@ def test_states_after_resets_have_derivatives():
     np.testing.assert_allclose(second, along(want, direction)(x), rtol=1e-7, atol=1e-9)
 
 
+def test_the_sign_after_a_reset_outlasts_attempts_that_are_rejected():
+    event = lambda t, y: y[0]
+    event.reset = lambda t, y: [0.0 * y[0], -10.0 * y[1]]
+    found = solve_ivp(lambda t, y: [y[1], -5.0 * np.maximum(y[1], 0.0)], (0.0, 9.0), [1.0, -1.0], events=event)
+    np.testing.assert_allclose(found.t_events[0], [1.0], rtol=1e-12)
+
+
 def test_zeros_within_a_step_are_found_where_a_function_turns():
     """It has the same signs at both ends of the step, so that SciPy sees none; touching zero is no event."""
 

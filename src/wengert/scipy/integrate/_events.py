@@ -254,8 +254,8 @@ class EventFunctions:
         most: Any,
     ) -> tuple[Watched, Found]:
         """Return where an integration is after a step, and the events in it; there may be so many attempts at most."""
-        values = stop_gradient(self.values(after.t, after.y))
         good = np.logical_not(after.rejected)
+        values = np.where(good, stop_gradient(self.values(after.t, after.y)), before.values)  # signs after a reset stay
         (happened, times, states), touches = self.zeros_in(method, before.values, values, good, step, coefficients)
         direction = np.sign(stop_gradient(step.h))
         limits = np.array(self.settings.counts)[:, None]
