@@ -54,6 +54,10 @@ def of_singular(triples: Any) -> Any:
     return loss
 
 
+def by_products(a: Any) -> linalg.LinearOperator:
+    return linalg.LinearOperator(a.shape, lambda x: a @ x)
+
+
 CASES: dict[str, Any] = {
     "eigsh": (FULL, of_pairs(lambda a: linalg.eigsh(a, COUNT, which="SA")), of_pairs(lowest_in_full)),
     "with sigma": (FULL, of_pairs(lambda a: linalg.eigsh(a.tocsc(), COUNT, sigma=-20.0)), of_pairs(lowest_in_full)),
@@ -63,6 +67,11 @@ CASES: dict[str, Any] = {
         of_pairs(lowest_in_full),
     ),
     "svds": (WIDE, of_singular(lambda a: linalg.svds(a, COUNT)), of_singular(some_in_full)),
+    "by products": (
+        FULL,
+        of_pairs(lambda a: linalg.eigsh(by_products(a), COUNT, which="SA")),
+        of_pairs(lowest_in_full),
+    ),
     "values": (
         FULL,
         lambda a: np.sum(linalg.eigsh(a, COUNT, which="SA", v0=np.ones(SIZE), return_eigenvectors=False) ** 3),
@@ -149,6 +158,32 @@ def test_repeated_eigenvalues() -> None:
         wg.grad(lambda a: np.sum(lowest(a, 1)[1] ** 2 * C[:, :1]))(REPEATED)
 
 
+def test_operators() -> None:
+    scales = np.array([1.0, 2.0])
+    lowest = lambda s: linalg.eigsh(by_products(FULL * s + FULL @ FULL / 9), 2, which="SA")
+    of = lambda s: np.sum(lowest(s)[0] ** 2) + np.sum(lowest(s)[1] ** 4)
+
+    def in_full(s: Any) -> Any:
+        w, v = np.linalg.eigh(FULL * s + FULL @ FULL / 9)
+        return np.sum(w[:2] ** 2) + np.sum(v[:, :2] ** 4)
+
+    for transform in (lambda f: f, wg.jit):
+        got, want = transform(wg.vmap(wg.grad(of)))(scales), [wg.grad(in_full)(s) for s in scales]
+        np.testing.assert_allclose(got, want, rtol=1e-8)
+    single = linalg.LinearOperator((SIZE, SIZE), lambda x: FULL.astype(np.float32) @ x, np.float32)
+    assert [x.dtype for x in linalg.eigsh(single, 2)] == [np.float32, np.float32]
+    values = lambda d: np.sum(linalg.eigsh(linalg.LinearOperator((SIZE, SIZE), lambda x: d * x), 2, which="SA")[0])
+    repeated = np.maximum(np.arange(SIZE), 1.0)
+    for run in (wg.grad(values), wg.jit(wg.grad(values)), lambda d: wg.jvp(values, (d,), (d,))):
+        with pytest.raises(
+            NumericalError, match=r"^eigsh: a repeated eigenvalue of a LinearOperator; eigenvalues that "
+        ):
+            run(repeated)
+    turning = lambda d: np.sum(linalg.eigsh(by_products(d), 1, which="SA")[1] ** 2 * C[:, :1])
+    with pytest.raises(NumericalError, match=r"^eigsh: a linear system that minres left with a residual of "):
+        wg.grad(turning)(np.diag(repeated))
+
+
 def test_refusals_of_eigenvalues() -> None:
     square, wide = scipy.sparse.csr_array(FULL), scipy.sparse.csr_array(WIDE)
     grid = scipy.sparse.diags_array([np.full(400, 2.0), -np.ones(399), -np.ones(399)], offsets=[0, 1, -1])
@@ -164,6 +199,17 @@ def test_refusals_of_eigenvalues() -> None:
             lambda: linalg.eigsh(scipy.sparse.csr_array(np.diag(np.arange(9.0))), 2, sigma=3.0),
             NumericalError,
             "eigsh: a matrix with the eigenvalue sigma=3; one with an inverse is needed. Choose another sigma.",
+        ),
+        (
+            lambda: linalg.eigsh(by_products(square), 2, sigma=1.0),
+            UsageError,
+            "eigsh: sigma of a LinearOperator; a sparse array is needed, whose factor A - sigma is made. Leave sigma ",
+        ),
+        (lambda: linalg.eigsh(by_products(wide), 2), ShapeError, "eigsh: a LinearOperator of shape (7, 5); a square "),
+        (
+            lambda: linalg.eigsh(by_products(FULL * 1j), 2),
+            DtypeError,
+            "eigsh: numbers of dtype complex128; real numbers",
         ),
         (lambda: linalg.eigsh(grid, 4, which="SM", maxiter=2), ArpackNoConvergence, "ARPACK error -1: No convergence"),
     ]:

@@ -11,7 +11,7 @@ from tests.samples.base import Sample, fixed, normal, positive, sample
 from wengert.core.values.dispatch import apply
 from wengert.primitives.sparse import iterative_solves
 from wengert.primitives.sparse.direct_solves import sparse_solve
-from wengert.primitives.sparse.eigenpairs import bordered, equal, sparse_eigh, sparse_eigvalsh
+from wengert.primitives.sparse.eigenpairs import apart, bordered, equal, sparse_eigh, sparse_eigvalsh
 from wengert.primitives.sparse.exponentials import exponential_elements, exponential_product
 from wengert.primitives.sparse.products import sampled_product, sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
@@ -127,6 +127,11 @@ def equal_ones(g: Any) -> Any:
     return g + apply(equal, g, np.array([1.0, 1.0, 2.0]))
 
 
+def settled_ones(g: Any) -> Any:
+    """Look whether eigenvalues are apart."""
+    return g + apply(apart, g, np.array([1.0, 1.5, 2.0]))
+
+
 SPREAD = np.array([1.0, 2.5, 4.5, 7.0, 11.0])
 """What diagonals are added to, so that eigenvalues are apart."""
 
@@ -136,6 +141,7 @@ SAMPLES = [
     sample("sparse_eigh", eigenpairs, SPREAD + normal(5), positive(4) + 0.5j),
     sample("bordered_solve", bordered_solution, SPREAD + normal(5), positive(4), normal(5, 2), normal(5, 2)),
     sample("equal_in_clusters", equal_ones, fixed(np.array([1.0, 1.0, 3.0]))),
+    sample("apart", settled_ones, fixed(np.array([1.0, 2.0, 3.0]))),
     sample("sparse_solve", solved, positive(6), normal(3), transposed=False),
     sample("sparse_solve", solved, positive(6), normal(3, 2), transposed=True),
     sample("sparse_solve", solved, positive(6) + 1j, normal(3), transposed=False),

@@ -336,6 +336,20 @@ def differ_in_cluster(g: Any, w: Any) -> Any:
 equal = refusal("equal_in_clusters", differ_in_cluster, lambda: unequal_error("reverse mode"), "(n),(n)->(n)")
 
 
+def repeated_error() -> NumericalError:
+    """Return the error about repeated eigenvalues of a matrix that is known by its products."""
+    needed = "eigenvalues that differ are needed to differentiate"
+    return NumericalError("eigsh", "a repeated eigenvalue of a LinearOperator", needed, "Make it a sparse array")
+
+
+def require_apart(w: Any) -> Any:
+    """Return zeros like sorted eigenvalues that are apart, where numbers that differ are not those of one value."""
+    return apply(apart, np.arange(aval_of(w).shape[0], dtype=aval_of(w).dtype), w)
+
+
+apart = refusal("apart", differ_in_cluster, repeated_error, "(n),(n)->(n)")
+
+
 def by_values(ct: Any, w: Any, v: Any, data: Any, pattern: StoragePattern) -> Any:
     """Return V diag(g) V^H where A has elements."""
     g = ct + apply(equal, ct, w)

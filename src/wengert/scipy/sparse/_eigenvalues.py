@@ -15,6 +15,7 @@ from wengert.primitives.sparse.eigenpairs import sparse_eigh, sparse_eigvalsh
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.scipy.sparse._construction import block_array
 from wengert.scipy.sparse._operands import chosen, sparse_operand
+from wengert.scipy.sparse._operators import LinearOperator, eigenpairs_of_operator, require_square
 
 VECTORS = (True, False, "u", "vh")
 
@@ -68,7 +69,8 @@ def eigsh(
     one repeated eigenvalue have derivatives in functions that do not depend on how they were chosen.
 
     Args:
-        A: a sparse array, equal to its adjoint.
+        A: a sparse array, equal to its adjoint; or a `LinearOperator` of real numbers, equal to its transpose, whose
+            product is differentiated by what it captures, where no eigenvalue that was found is repeated.
         k: how many, fewer than there are.
         M: not taken.
         sigma: the number near to which they are; its factor A - sigma is made once for values and derivatives.
@@ -103,11 +105,20 @@ def eigsh(
     >>> wg.jvp(lowest, (stiffness,), (stiffness,))[1].round(6)
     tensor([0.097887, 0.381966])
     """
-    matrix = sparse_operand("eigsh", A)
+    operator = A if isinstance(A, LinearOperator) else None
+    matrix: Any = operator or sparse_operand("eigsh", A)
     require_none("eigsh", M=M, Minv=Minv, OPinv=OPinv, rng=rng, mode=None if mode == "normal" else mode)
+    if operator is not None:
+        require_square("eigsh", operator.shape)
     count, size = require_count("eigsh", k, matrix.shape[0]), matrix.shape[0]
     shift = None if sigma is None else float(sigma)
     options = {"k": count, "sigma": shift, "which": which, "ncv": ncv, "maxiter": maxiter, "tol": float(tol)}
+    if operator is not None:
+        if sigma is not None:
+            needed = "a sparse array is needed, whose factor A - sigma is made"
+            raise UsageError("eigsh", "sigma of a LinearOperator", needed, "Leave sigma out, or make the array")
+        pairs = eigenpairs_of_operator(operator, start_vector("eigsh", v0, size), options)
+        return pairs if return_eigenvectors else pairs[0]
     params = {"pattern": matrix._pattern, "options": chosen(**options)}
     primitive = sparse_eigh if return_eigenvectors else sparse_eigvalsh
     return apply(primitive, as_tensor(matrix.data), start_vector("eigsh", v0, size), **params)

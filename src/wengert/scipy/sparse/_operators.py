@@ -15,6 +15,7 @@ from wengert.implicit import linear_solve
 from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.linear import as_dtype
 from wengert.implicit.solver_call import solve_without_derivatives
+from wengert.primitives.sparse.eigenpairs import require_apart, start_of
 from wengert.primitives.sparse.iterative_solves import LEAST_SQUARES, SYMMETRIC
 from wengert.scipy.sparse._operands import right_side
 from wengert.transforms.custom_rule import custom_rule
@@ -30,7 +31,7 @@ class LinearOperator:
     Args:
         shape: of the matrix, (m, n); for `cg`, `gmres`, `bicgstab` and `minres` a square one.
         matvec: a linear function of a vector of shape (n,), to the shape (m,).
-        dtype: of vectors; by default that of the right-hand side.
+        dtype: of vectors; by default that of the right-hand side, and of `eigsh` float64.
 
     Raises:
         ShapeError: the shape is not that of a matrix.
@@ -55,13 +56,18 @@ class LinearOperator:
         return self.matvec(x)
 
 
+def require_square(name: str, shape: tuple[int, ...]) -> None:
+    """Raise a ShapeError unless a matrix that is known by its products is square."""
+    if shape[0] != shape[1]:
+        given = f"a LinearOperator of shape {shape}"
+        raise ShapeError(name, given, "a square one is needed", "Use lsqr for others")
+
+
 def solve_operator(name: str, a: LinearOperator, b: Any, x0: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """Return the same of a matrix that is known by its products."""
     from scipy.sparse import linalg
 
-    if a.shape[0] != a.shape[1]:
-        refused = f"a LinearOperator of shape {a.shape}"
-        raise ShapeError(name, refused, "a square one is needed", "Use lsqr for others")
+    require_square(name, a.shape)
     right = right_side(name, a.shape[0], b, 1)
     given = {key: value for key, value in options.items() if value is not None}
     shift, matvec = given.pop("shift", 0.0), a.matvec
@@ -121,9 +127,9 @@ def fit_operator(name: str, a: LinearOperator, b: Any, damp: float, options: dic
 
 
 def real_error(name: str, dtype: Any) -> DtypeError:
-    """Return the error about least squares of complex numbers."""
+    """Return the error about products in complex numbers."""
     needed = "real numbers are needed"
-    return DtypeError(name, f"numbers of dtype {dtype}", needed, "Write the system in real and imaginary parts")
+    return DtypeError(name, f"numbers of dtype {dtype}", needed, "Write it in real and imaginary parts")
 
 
 def product_of(name: str, matvec: Callable[[Any], Any], shape: tuple[int, ...]) -> Callable[[Any], Any]:
@@ -153,3 +159,64 @@ def tell_only(name: str, x: Any, numbers: Sequence[Any]) -> Sequence[Any]:
     told.defjvp(lambda primals, _tangents: (primals[1:], tuple([np.zeros(shape_of(y)) for y in primals[1:]])))
     found: Sequence[Any] = told(x, *numbers)
     return found
+
+
+# Eigenvalues
+
+
+def eigenpairs_of_operator(a: LinearOperator, v0: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    """Return what `eigsh` gives of a matrix that is known by its products: w and v with A v = w v and |v| = 1, each.
+
+    Both equations have one symmetric Jacobian, [[A - w, -v], [-v^T, 0]], which is regular where w is not repeated.
+    """
+    from scipy.sparse import linalg
+
+    dtype = np.dtype(a.dtype or float)
+    if dtype.kind != "f":
+        raise real_error("eigsh", dtype)
+    product, shape = product_of("eigsh", a.matvec, a.shape), a.shape
+    given = {key: value for key, value in options.items() if value is not None}
+
+    def solve(v0: Any) -> tuple[Any, Any]:
+        start, others = start_of(v0, shape[0], dtype)
+        operator = linalg.LinearOperator(shape, matvec=product, dtype=dtype)
+        values, vectors = linalg.eigsh(operator, v0=start, **given, **others)
+        order = np.argsort(values, kind="stable")
+        return values[order], vectors[:, order]
+
+    def equations(pair: Any) -> Any:
+        """Return what one pair misses, by (A + A^T) / 2."""
+        w, v = pair
+        ahead, back = pull_back("eigsh", product, (v,))
+        return [(1 - v @ v) / 2, (ahead + back(v)[0]) / 2 - w * v]
+
+    def like(_v0: Any) -> tuple[Any, Any]:
+        return np.zeros(given["k"], dtype), np.zeros((shape[0], given["k"]), dtype)
+
+    w, v = solve_without_derivatives(solve, (v0,), {}, like)
+    pairs = [
+        implicit_solution(equations, (w[i], v[:, i]), (), name="eigsh", linear_solver="minres", symmetric=True)
+        for i in range(given["k"])
+    ]
+    found: tuple[Any, Any] = settled(*[np.stack(parts) for parts in zip(*pairs, strict=True)])
+    return as_tensor(found[0]), as_tensor(found[1]).T
+
+
+@custom_rule
+def settled(w: Any, v: Any) -> tuple[Any, Any]:
+    """Return eigenvalues and vectors, which have no derivatives where a value is repeated."""
+    return w, v
+
+
+def settled_back(w: Any, cts: Sequence[Any]) -> tuple[Any, Any]:
+    """Return cotangents, if values are apart."""
+    return cts[0] + require_apart(w), cts[1]
+
+
+def settled_forward(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """Return tangents, if values are apart."""
+    return tuple(primals), (tangents[0] + require_apart(primals[0]), tangents[1])
+
+
+settled.defvjp(lambda w, v: ((w, v), w), settled_back)
+settled.defjvp(settled_forward)
