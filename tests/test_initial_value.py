@@ -890,7 +890,15 @@ def test_attempts_that_overflow_leave_derivatives_of_rodas5p_as_they_are():
 def test_states_that_miss_algebraic_equations_are_refused():
     def end(y0, mass=((1.0, 0.0), (0.0, 0.0))):
         slope = lambda t, y: [-y[1], y[1] - y[0]]
-        return solve_ivp(slope, (0.0, 1.0), y0, method="Rodas5P", mass=np.array(mass), t_eval=[1.0], rtol=1e-6)
+        return solve_ivp(
+            slope,
+            (0.0, 1.0),
+            y0,
+            method="Rodas5P",
+            mass=scipy.sparse.csr_array(np.array(mass)),
+            t_eval=[1.0],
+            rtol=1e-6,
+        )
 
     np.testing.assert_allclose(end([1.0, 1.0]).y, np.full((2, 1), np.exp(-1)), rtol=1e-5)
     for run in (end, wg.jacobian(lambda y: end(y).y)):

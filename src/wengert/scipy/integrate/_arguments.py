@@ -165,6 +165,7 @@ def mass_matrix(mass: Any, method: str, size: int) -> Any:
     if method not in WITH_MASS:
         given = f"a mass matrix for method {method!r}"
         raise UsageError(NAME, given, "a method for stiff equations is needed", "Pass method='Rodas5P'")
+    mass = mass.toarray() if hasattr(mass, "toarray") else mass
     found = asarray(mass)
     if found.shape != (size, size):
         given = f"mass of shape {found.shape} for a state of {size} numbers"

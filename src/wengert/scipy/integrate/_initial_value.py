@@ -104,8 +104,9 @@ def solve_ivp(
             found; this is for functions of which that finds too many, as products with a matrix that has zeros.
         lband: likewise, how many bands below the diagonal there are, 0 if only `uband` is given.
         uband: how many there are above. A Jacobian given as `jac` then has element (i, j) at (uband + i - j, j).
-        mass: the matrix M of M y' = fun(t, y), of shape (n, n), for methods for stiff equations; a singular one makes
-            equations without a slope of algebraic ones, of index 1, which `y0` has to satisfy within ten tolerances.
+        mass: the matrix M of M y' = fun(t, y), of shape (n, n), an array or sparse, for methods for stiff equations; a
+            singular one makes equations without a slope of algebraic ones, of index 1, which `y0` has to satisfy within
+            ten tolerances.
         step: the size of all steps for methods of one size, save the last, which ends at t1.
         first_step: the size of the first step; by default it is chosen.
         max_step: the largest size of a step.
