@@ -249,6 +249,11 @@ def test_derivatives_of_spectra_are_native_where_values_are_apart(name: str) -> 
                     np.testing.assert_allclose(found, want, rtol=1e-8, atol=1e-8)
 
 
+def test_eigenvalues_of_very_large_and_small_matrices_have_their_size() -> None:
+    for size in (1e-200, 1e200):
+        require_same(SPECTRA["eigvals"], size * random((3, 3), np.complex128))
+
+
 EMPTY: dict[str, Callable[[Any], Any]] = {
     "pinv": lambda a: np.sum(np.linalg.pinv(a)) + np.sum(linalg.pinv(a)),
     "expm": lambda a: np.sum(linalg.expm(a[:, : len(a)])),

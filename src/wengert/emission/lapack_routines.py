@@ -588,10 +588,24 @@ def orthogonal(p: LapackProblem) -> None:
     fill(p, q, matrix, k, m)
 
 
+UNSCALED = 1e-130, 1e130
+"""Between what sums of absolute values `zgeev` scales no matrix: SciPy's does not scale eigenvalues back."""
+
+
+def require_unscaled(p: LapackProblem, matrix: Matrix) -> None:
+    """Leave all to Python if a matrix is not finite, or so small or large that `zgeev` scales it."""
+    with p.b.loop(p.size, carry=[p.number(0.0)]) as rows:
+        with p.b.loop(p.size, carry=rows.values) as cells:
+            cells.next(cells.values[0] + p.size_of(p.parts_of(matrix.at(rows.index, cells.index))))
+        rows.next(*cells.results)
+    total, (least, most) = rows.results[0], UNSCALED
+    p.fail_if((total - total).differs(0) | (total < least) & total.differs(0) | (total > most))
+
+
 def general(p: LapackProblem) -> None:
     """Compute the eigenvalues of a complex matrix, and if there are two results their vectors."""
     a, w, *vectors = p.matrices
-    require_finite(p, a, p.size)
+    require_unscaled(p, a)
     n, job, none = p.size, "V" if vectors else "N", (p.element(0.0), p.one)
     square, values = by_columns(p, n, n, a), by_columns(p, n, p.one)
     found = by_columns(p, n, n) if vectors else None
