@@ -259,3 +259,10 @@ def test_what_is_no_sparse_program_and_constraints_that_depend_on_each_other() -
         qp(eye, q, singular="minimum_norm")
     with pytest.raises(ShapeError, match="A of shape"):
         qp(eye, q, eye[:, :2], np.ones(3))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e2, 1e6])
+def test_constraints_without_a_multiplier_have_the_derivatives_of_the_inside_at_every_scale(scale):
+    solve = lambda h: qp(scale * np.eye(2), -scale * np.ones(2), G=np.eye(2), h=h).x
+    with pytest.warns(UserWarning, match="multiplier of zero"):
+        np.testing.assert_array_equal(wg.jacobian(solve)(np.ones(2)), np.zeros((2, 2)))

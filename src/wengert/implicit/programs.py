@@ -76,6 +76,10 @@ def polish(x: Any, program: Program) -> Polished:
         active = np.zeros(len(program.h), bool)
         active[near] = multipliers[len(program.b) :] > NEAR * (1.0 + np.max(np.abs(multipliers), initial=0.0))
         exact, equality, inequality = solve_active(x, active, program)
+        vanishing = active & (np.abs(inequality) <= NEAR * (1.0 + np.max(np.abs(multipliers), initial=0.0)))
+        if np.any(vanishing):  # they were those of x, which the solver left beside the solution
+            active &= ~vanishing
+            exact, equality, inequality = solve_active(x, active, program)
         room = (program.h - program.g @ exact) / sizes
         if np.all(room >= -NEAR * NEAR):
             break
