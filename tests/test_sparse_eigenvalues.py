@@ -170,6 +170,11 @@ def test_operators() -> None:
     for transform in (lambda f: f, wg.jit):
         got, want = transform(wg.vmap(wg.grad(of)))(scales), [wg.grad(in_full)(s) for s in scales]
         np.testing.assert_allclose(got, want, rtol=1e-8)
+    chain = 3e-4 * (np.eye(100, k=1) + np.eye(100, k=-1))
+    ends = lambda d: np.sum(linalg.eigsh(linalg.LinearOperator((100, 100), lambda x: d * x + chain @ x), 1)[1] ** 4)
+    ends_in_full = lambda d: np.sum(np.linalg.eigh(d * np.eye(100) + chain)[1][:, -1:] ** 4)
+    near = np.concatenate([np.linspace(1.0, 40.0, 98), [50.0, 50.0005]])
+    np.testing.assert_allclose(wg.grad(ends)(near), wg.grad(ends_in_full)(near), rtol=1e-6, atol=1e-5)
     single = linalg.LinearOperator((SIZE, SIZE), lambda x: FULL.astype(np.float32) @ x, np.float32)
     assert [x.dtype for x in linalg.eigsh(single, 2)] == [np.float32, np.float32]
     values = lambda d: np.sum(linalg.eigsh(linalg.LinearOperator((SIZE, SIZE), lambda x: d * x), 2, which="SA")[0])

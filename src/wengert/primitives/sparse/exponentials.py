@@ -93,7 +93,7 @@ def doubled(pattern: StoragePattern) -> StoragePattern:
 def doubled_elements(data: Any, moved: Any, pattern: StoragePattern) -> tuple[Any, Any]:
     """Return the elements of [[A, A' / c], [0, A]], and the largest of A', c, of which what is computed is a multiple.
 
-    Small tangents would vanish beside what is below them, and large ones take many steps. c is a constant, as nothing
+    Of large tangents powers of the matrix, by which SciPy tells steps, would be infinite. c is a constant, as nothing
     that is multiplied by it again depends on it.
     """
     own, beside = entries(data, pattern), entries(moved, pattern)
