@@ -911,6 +911,29 @@ def test_states_that_miss_algebraic_equations_are_refused():
     assert np.isnan(states).all()
 
 
+def test_resets_that_miss_algebraic_equations_are_refused():
+    def end(second, method="Kvaerno5"):
+        def low(t, y):
+            return y[0] - 0.8
+
+        low.reset = lambda t, y: np.stack([np.asarray(0.2), second])
+        slope = lambda t, y: [2.0 - y[1], y[1] - y[0]]
+        mass = np.diag([1.0, 0.0])
+        found = solve_ivp(slope, (0.0, 1.0), [0.1, 0.1], method=method, mass=mass, events=low, t_eval=[1.0])
+        return found.status, found.y[0, 0]
+
+    # y[0] = 2 - 1.9 exp(-t) up to 0.8, then 2 - 1.8 exp(-(t - T))
+    np.testing.assert_allclose(end(0.2)[1], 2.0 - 1.8 * np.exp(np.log(1.9 / 1.2) - 1.0), rtol=1e-2)
+    for method in ("Kvaerno5", "BDF"):
+        with pytest.raises(
+            NumericalError, match=r"a reset that returned a state with a residual of 4.8 in the .* t = 0.4"
+        ):
+            end(5.0, method)
+    status, state = wg.jit(end)(5.0)
+    assert status == -1
+    assert np.isnan(state)
+
+
 def test_derivatives_that_steps_do_not_resolve_are_warned_of(recwarn):
     def end(y, **options):
         pendulum = lambda t, y: [y[1], -np.sin(y[0])]

@@ -1,4 +1,4 @@
-"""Algebraic equations among those of M y' = f(t, y) with a singular M: an initial state has to satisfy them.
+"""Algebraic equations among those of M y' = f(t, y) with a singular M: states that are set have to satisfy them.
 
 What the rows of M do not reach, w M = 0, says 0 = w f(t, y). A state that misses this is no state of the system: what a
 method makes of it is a jump to some other one, within a step.
@@ -13,7 +13,7 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import elements
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import NumericalError
-from wengert.scipy.integrate._methods.adaptive_steps import INCONSISTENT, Control, Walk
+from wengert.scipy.integrate._methods.adaptive_steps import INCONSISTENT, INCONSISTENT_RESET, Control, Walk
 from wengert.scipy.integrate._methods.tableaux import Slope, jacobian_by_state
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient
@@ -58,28 +58,35 @@ def rate_of(slope: Slope, mass: Any, rows: Any) -> Slope:
     return rate
 
 
-def checked_start(slope: Slope, walk: Walk, rows: Any, control: Control) -> Walk:
-    """Return where an integration begins, or that it does not, as the state misses algebraic equations."""
-    t, y, f = stop_gradient((walk.t, walk.y, walk.f))
+def checked_state(
+    slope: Slope, walk: Walk, rows: Any, control: Control, failure: int = INCONSISTENT, is_new: Any = True
+) -> Walk:
+    """Return where an integration begins or goes on, or that it does not, as a new state misses algebraic equations.
+
+    States after resets have half as many digits to fulfil: they are made of interpolated ones.
+    """
+    t, y = stop_gradient((walk.t, walk.y))
+    f = stop_gradient(slope(t, y))
     matrix = stop_gradient(jacobian_by_state(slope, t, y))
-    allowed = np.abs(rows @ matrix) @ (control.atol + control.rtol * np.abs(y))
-    missed = np.any(np.abs(rows @ f) > ALLOWED * allowed)
-    return walk._replace(failure=np.where(missed, INCONSISTENT, walk.failure))
+    allowed = control.atol + control.rtol * np.abs(y)
+    allowed = np.sqrt(allowed * np.max(np.abs(y))) if failure == INCONSISTENT_RESET else ALLOWED * allowed
+    missed = is_new & np.any(np.abs(rows @ f) > np.abs(rows @ matrix) @ allowed)
+    return walk._replace(f=np.where(missed, f, walk.f), failure=np.where(missed, failure, walk.failure))
 
 
 def require_consistent(walk: Walk, rows: Any) -> None:
-    """Raise if it is known that an integration did not begin."""
-    if rows is None or not is_concrete(walk.failure) or raw(walk.failure) != INCONSISTENT:
+    """Raise if it is known that an integration did not begin, or not go on after a reset."""
+    if rows is None or not is_concrete(walk.failure) or raw(walk.failure) not in (INCONSISTENT, INCONSISTENT_RESET):
         return
     residual = rows @ raw(walk.f)
     worst = int(np.argmax(np.abs(residual)))
     missed = f"a residual of {abs(residual[worst]):.6g} in the algebraic equation {text_of(rows[worst])}"
-    raise NumericalError(
-        NAME,
-        f"an initial state with {missed}",
-        "one that satisfies it is needed",
-        "Solve the algebraic equations for y0 first, as by wengert.scipy.optimize.root",
-    )
+    given, action = f"an initial state with {missed}", "Solve the algebraic equations for y0 first"
+    if raw(walk.failure) == INCONSISTENT_RESET:
+        given = f"a reset that returned a state with {missed} at t = {raw(walk.t):.6g}"
+        action = "Let reset solve the algebraic equations for what it does not set"
+    needed = "one that satisfies it is needed"
+    raise NumericalError(NAME, given, needed, f"{action}, as by wengert.scipy.optimize.root")
 
 
 def text_of(row: Any) -> str:

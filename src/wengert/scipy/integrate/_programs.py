@@ -13,9 +13,10 @@ from wengert.control.while_loop import while_loop
 from wengert.core.values.bounded_cache import Recent
 from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, WengertError
-from wengert.scipy.integrate._algebraic import checked_start, rate_of
+from wengert.scipy.integrate._algebraic import checked_state, rate_of
 from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings, Found, Watched
 from wengert.scipy.integrate._methods.adaptive_steps import (
+    INCONSISTENT_RESET,
     NOT_FINITE,
     Control,
     Step,
@@ -148,7 +149,7 @@ class Equation(NamedTuple):
         if self.options.pattern is not None:
             walk = checked_elements(self.matrices, self.slope, walk)
         if self.algebraic is not None:
-            walk = checked_start(self.slope, walk, self.algebraic, control)
+            walk = checked_state(self.slope, walk, self.algebraic, control)
         if isinstance(self.method, ImplicitMethod):
             walk = self.method.start(self.slope, walk, np.sign(stop_gradient(t1) - stop_gradient(t0)), chosen)
         return self.events.watch(walk) if len(self.events) else walk
@@ -161,6 +162,11 @@ class Equation(NamedTuple):
         walk, step = self.attempt(before.walk, t1, control)
         extension = self.extension(step)
         after, found = self.events.look(self.slope, self.rate, self.method, before, walk, step, extension, control.most)
+        resets = self.options.events.resets
+        if self.algebraic is not None and any(resets):
+            is_new = np.any(found.happened & np.array(resets)[:, None]) & (after.walk.failure == 0)
+            walk = checked_state(self.slope, after.walk, self.algebraic, control, INCONSISTENT_RESET, is_new)
+            after = after._replace(walk=walk)
         return Advance(after, step, extension, found)
 
     def attempt(self, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:

@@ -12,6 +12,7 @@ from wengert.scipy.integrate._dense_output import OdeSolution
 from wengert.scipy.integrate._events import ACCUMULATION, EVENT, Watched
 from wengert.scipy.integrate._methods.adaptive_steps import (
     INCONSISTENT,
+    INCONSISTENT_RESET,
     MISSED,
     NOT_FINITE,
     TOO_MANY,
@@ -26,6 +27,7 @@ MESSAGES = {
     0: "The solver successfully reached the end of the integration interval.",
     TOO_SMALL: "Required step size is less than spacing between numbers.",
     INCONSISTENT: "The initial state does not satisfy the algebraic equations.",
+    INCONSISTENT_RESET: "The state that an event's reset returned does not satisfy the algebraic equations.",
     MISSED: "The Jacobian has elements where jac_sparsity, or lband and uband, say that there are none.",
     EVENT: "A termination event occurred.",
     ACCUMULATION: "Events accumulate at t = {t:.16g}: the state was changed again and again without a step in time. "
