@@ -328,9 +328,8 @@ def differ_in_cluster(g: Any, w: Any) -> Any:
     """Tell which cotangents of sorted eigenvalues differ from the next one of the same eigenvalue."""
     size = np.abs(g)
     limit = np.sqrt(np.finfo(g.dtype).eps) * np.maximum(size[..., 1:], size[..., :-1])
-    found = np.zeros(np.broadcast_shapes(g.shape, w.shape), bool)
-    found[..., 1:] = own_ties(w) & (np.abs(g[..., 1:] - g[..., :-1]) > limit)
-    return found
+    found = own_ties(w) & (np.abs(g[..., 1:] - g[..., :-1]) > limit)
+    return np.concatenate([np.zeros((*found.shape[:-1], 1), bool), found], axis=-1)
 
 
 equal = refusal("equal_in_clusters", differ_in_cluster, lambda: unequal_error("reverse mode"), "(n),(n)->(n)")
