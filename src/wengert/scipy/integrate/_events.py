@@ -276,7 +276,9 @@ class EventFunctions:
         walk = after._replace(t=time, y=state, failure=failure)
         if any(self.settings.resets):
             changed = any_stops & ~ends
-            walk, values = self.restarted(slope, rate, method, walk, values, changed, first // 2, direction)
+            sizes = np.maximum(np.abs(before.values), np.abs(values))
+            walk, fresh = self.restarted(slope, rate, method, walk, sizes, changed, first // 2, direction)
+            values = np.where(changed, fresh, values)
         kept_times, kept_states = before.times, before.states
         for slot in range(2):
             now = happened[:, slot, None] & (numbers[:, slot, None] == np.arange(1, 1 + self.settings.most))
@@ -300,12 +302,15 @@ class EventFunctions:
         rate: Slope,
         method: Method,
         walk: Walk,
-        values: Any,
+        sizes: Any,
         stopped: Any,
         first: Any,
         direction: Any,
     ) -> tuple[Walk, Any]:
-        """Return where an integration goes on whose state an event changes, and values whose signs are those after."""
+        """Return where an integration goes on whose state an event changes, and values whose signs are those after.
+
+        An event that is still at zero, but for rounding errors of values of such `sizes`, has the sign of its rate.
+        """
         state = walk.y
         for i, reset in enumerate(self.resets):
             if reset is not None:
@@ -318,9 +323,11 @@ class EventFunctions:
         f = np.where(stopped, rate(walk.t, state), walk.f)
         held, moves = stop_gradient((walk.t, state)), stop_gradient(f)
         now, change = jvp(lambda t, y: self.values(t, y), held, (np.ones(()), moves))
-        at_zero = np.arange(len(self)) == first  # there, the rate has the sign of what comes
+        missed = np.abs(self.values(*stop_gradient((walk.t, walk.y))))
+        rounding = 10.0 * (missed + least_size(held[0], 1.0) * np.abs(change)) + TOUCHING * sizes
+        at_zero = (np.arange(len(self)) == first) & (np.abs(now) <= rounding)
         fresh = stop_gradient(np.where(at_zero, change * direction, now))
         walk = walk._replace(y=state, f=f)
         if isinstance(method, ImplicitMethod):
             walk = method.restart(slope, walk, direction, stopped)
-        return walk, np.where(stopped, fresh, values)
+        return walk, fresh
