@@ -319,7 +319,7 @@ def test_normal_distributions_on_subspaces() -> None:
 
         check_grads(loss, (root,), order=1)
         for run in (wg.jit, lambda f: lambda r: wg.vmap(f)(r[None])[0]):
-            np.testing.assert_allclose(run(wg.grad(loss))(root), wg.grad(loss)(root), rtol=1e-9)
+            np.testing.assert_allclose(run(wg.grad(loss))(root), wg.grad(loss)(root), rtol=1e-9, atol=1e-12)
         by_point = wg.grad(lambda x, c=singular: ws.multivariate_normal.logpdf(x, SHARES, c, allow_singular=True))
         np.testing.assert_allclose(by_point(points[0]), -np.linalg.pinv(singular) @ (points[0] - SHARES), rtol=1e-9)
     with pytest.raises(ValueError, match="positive semidefinite"):
