@@ -7,20 +7,15 @@ of the solutions, by the rules of whoever holds the factors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from wengert.core.forms.batching import aligned
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import constant
 from wengert.core.primitives.primitive import Primitive, RoutineCall
-from wengert.core.values.dispatch import apply
-from wengert.implicit.systems import columns_of_lanes
+from wengert.implicit.systems import batch_solution
 from wengert.primitives.linear_algebra.matrices import lapack, over_stacks
-
-Params = Mapping[str, Any]
 
 
 def evaluate_factors(bands: Any, *, below: int, above: int) -> Any:
@@ -54,16 +49,6 @@ def evaluate_solution(packed: Any, right: Any, pivots: Any, *, below: int, above
 
     with np.errstate(all="ignore"):
         return over_stacks(one, (2, 2, 1), packed, right, pivots)
-
-
-def batch_solution(
-    _primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Params
-) -> Any:
-    """Solve for all lanes: of one matrix their right-hand sides are columns beside each other."""
-    packed, right, pivots = operands
-    if batched[0] or batched[2] or len(packed.shape) > 2 or len(right.shape) > 3:
-        return apply(band_solution, *aligned(operands, batched, (2, 2, 1)), **params)
-    return columns_of_lanes(right, size, lambda sides: apply(band_solution, packed, sides, pivots, **params))
 
 
 def routine_of_solution(*, below: int, above: int, transposed: bool) -> RoutineCall:

@@ -23,7 +23,7 @@ from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_staged
 from wengert.implicit.systems import (
-    columns_of_lanes,
+    batch_solution,
     evaluate_solution,
     factors_of,
     linear_solution,
@@ -93,16 +93,6 @@ def evaluate_substituted(packed: Any, right: Any, pivots: Any, *, transposed: bo
     return over_stacks(one, (2, 2, 1), packed, right, pivots)
 
 
-def batch_substituted(
-    _primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Params
-) -> Any:
-    """Substitute for all lanes: of one matrix their right-hand sides are columns beside each other."""
-    packed, right, pivots = operands
-    if batched[0] or batched[2] or len(packed.shape) > 2 or len(right.shape) > 3:
-        return apply(substituted, *aligned(operands, batched, (2, 2, 1)), **params)
-    return columns_of_lanes(right, size, lambda sides: apply(substituted, packed, sides, pivots, **params))
-
-
 def routine_of_substituted(*, transposed: bool) -> RoutineCall:
     """Return how native code is called."""
     return RoutineCall("lu_solve", (0,), {"backward": int(not transposed), "conjugated": 0})
@@ -112,7 +102,7 @@ substituted: Primitive = constant(
     "substituted_factors",
     evaluate_substituted,
     form=Routine("(n,n),(n,m),(n)->(n,m)"),
-    batch=batch_substituted,
+    batch=batch_solution,
     routine=routine_of_substituted,
 )
 """Solutions by factors of any matrix: those that `factored_solution` looks at, and one that probes the condition."""

@@ -168,13 +168,13 @@ def jvp_solution(tangents: Sequence[Any], out: Any, columns: Any, _b: Any, *, tr
 
 
 def batch_solution(
-    _primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Params
+    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Params
 ) -> Any:
-    """Solve for all lanes: where they have one matrix in common, their right-hand sides are columns of one system."""
-    columns, b = operands
-    if batched[0] or len(columns.shape) > 2 or len(b.shape) > 3:
-        return apply(linear_solution, *aligned(operands, batched, (2, 2)), **params)
-    return columns_of_lanes(b, size, lambda sides: apply(linear_solution, columns, sides, **params))
+    """Solve for all lanes; right-hand sides of one matrix, or its factors and exchanges, are columns of one system."""
+    matrix, right, *exchanges = operands
+    if batched[0] or any(batched[2:]) or len(matrix.shape) > 2 or len(right.shape) > 3:
+        return apply(primitive, *aligned(operands, batched, (2, 2, 1)[: len(operands)]), **params)
+    return columns_of_lanes(right, size, lambda sides: apply(primitive, matrix, sides, *exchanges, **params))
 
 
 def columns_of_lanes(right: Any, size: int, solve: Callable[[Any], Any]) -> Any:
