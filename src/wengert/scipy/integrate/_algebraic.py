@@ -6,14 +6,21 @@ method makes of it is a jump to some other one, within a step.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from wengert.core.diagnostics.argument_checks import elements
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import NumericalError
-from wengert.scipy.integrate._methods.adaptive_steps import INCONSISTENT, INCONSISTENT_RESET, Control, Walk
+from wengert.scipy.integrate._methods.adaptive_steps import (
+    INCONSISTENT,
+    INCONSISTENT_RESET,
+    SINGULAR,
+    Control,
+    Walk,
+)
 from wengert.scipy.integrate._methods.tableaux import Slope, jacobian_by_state
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient
@@ -21,72 +28,143 @@ from wengert.transforms.reverse import stop_gradient
 NAME = "solve_ivp"
 ALLOWED = 10.0
 """By how many tolerances of the state its equations may be missed."""
+ROUNDING = 100 * float(np.finfo(float).eps)
+"""The part of sums, and of the largest singular value, that is nothing but rounding errors."""
+SMALLEST_SHARE = 1e-3
+"""The least share that equations named in an error have in what is wrong."""
 
 
-def algebraic_equations(mass: Any) -> Any:
-    """Return the combinations of equations without a slope, a row for each; None if there are none, or nobody knows."""
+class Algebraic(NamedTuple):
+    """Hold what a singular mass matrix M leaves to algebraic equations.
+
+    Attributes:
+        rows: the combinations of equations without a slope, w M = 0, of shape (m, n).
+        columns: those of states of which no slope is known, M v = 0, of shape (n, m).
+    """
+
+    rows: Any
+    columns: Any
+
+
+def algebraic_equations(mass: Any) -> Algebraic | None:
+    """Return which equations and states are algebraic; None if there are none, or nobody knows."""
     known = None if mass is None else elements(mass)
     if known is None or not len(known) or not np.all(np.isfinite(known)):
         return None
-    zero = np.flatnonzero(~np.any(known, axis=1))
-    rank = int(np.linalg.matrix_rank(known))
-    if rank == len(known):
-        return None
-    if len(zero) == len(known) - rank:
-        return np.eye(len(known))[zero]
-    return np.linalg.svd(known)[0][:, rank:].conj().T
+    rows = null_rows(known)
+    return Algebraic(rows, null_rows(known.conj().T).conj().T) if len(rows) else None
 
 
-def rate_of(slope: Slope, mass: Any, rows: Any) -> Slope:
+def null_rows(matrix: Any) -> Any:
+    """Return what the rows of a matrix are multiplied by to give zero: unit vectors if its rows of zeros are all."""
+    zero = np.flatnonzero(~np.any(matrix, axis=1))
+    rank = int(np.linalg.matrix_rank(matrix))
+    if len(zero) == len(matrix) - rank:
+        return np.eye(len(matrix))[zero]
+    return np.linalg.svd(matrix)[0][:, rank:].conj().T
+
+
+def rate_of(slope: Slope, mass: Any, algebraic: Algebraic | None) -> Slope:
     """Return the function that gives how a state changes with M y' = f(t, y), from f.
 
-    What `rows` are of, 0 = P f, holds at all times, so that 0 = P (J y' + df/dt), which are the equations that M lacks.
-    They are enough if the index is 1. Of a matrix that nobody knows P is what its pseudoinverse leaves.
+    What its rows are of, 0 = P f, holds at all times, so that 0 = P (J y' + df/dt), which are the equations that M
+    lacks. They are enough if the index is 1; else rates mean nothing. Of a matrix that nobody knows P is what its
+    pseudoinverse leaves.
     """
     if mass is None:
         return slope
 
     def rate(t: Any, y: Any) -> Any:
-        if rows is None and elements(mass) is not None:
+        if algebraic is None and elements(mass) is not None:
             return np.linalg.solve(mass, slope(t, y))
         held = stop_gradient(mass)
-        missing = np.eye(y.shape[0]) - held @ np.linalg.pinv(held) if rows is None else rows.conj().T @ rows
+        if algebraic is None:
+            missing = np.eye(y.shape[0]) - held @ np.linalg.pinv(held)
+        else:
+            missing = algebraic.rows.conj().T @ algebraic.rows
         f, by_time = jvp(lambda time: slope(time, y), (t,), (np.ones(()),))
         matrix = mass + missing @ jacobian_by_state(slope, t, y)
+        sign, _ = np.linalg.slogdet(stop_gradient(matrix))
+        matrix = np.where(sign == 0, np.eye(y.shape[0]), matrix)
         return np.linalg.solve(matrix, f - missing @ (f + by_time))
 
     return rate
 
 
+def checked_index(slope: Slope, walk: Walk, algebraic: Algebraic, reported: Sequence[int]) -> Walk:
+    """Return where an integration is, or that it ends, as the index is not 1 there.
+
+    It is 1 if algebraic equations determine algebraic states, that is if P J N is regular, with what multiplies M to
+    zero on either side. Of a singular one, each of the user's equations gets as its slope how far it is among those
+    that determine too little.
+
+    Args:
+        slope: the function.
+        walk: where it is.
+        algebraic: equations and states.
+        reported: what else may have ended it, of which this is the reason.
+    """
+    t, y = stop_gradient((walk.t, walk.y))
+    jacobian = stop_gradient(jacobian_by_state(slope, t, y))
+    rows, columns = algebraic
+    matrix = rows @ jacobian @ columns
+    sizes = np.abs(rows) @ np.abs(jacobian) @ np.abs(columns)
+    matrix = np.where(np.abs(matrix) > ROUNDING * sizes, matrix, 0.0)
+    is_known = np.all(np.isfinite(sizes))
+    matrix = np.where(is_known, matrix, np.eye(len(rows)))
+    for axis in (1, 0):
+        largest = np.max(np.abs(matrix), axis=axis, keepdims=True)
+        matrix = matrix / np.where(largest == 0, 1.0, largest)
+    left, values, _ = np.linalg.svd(matrix)
+    lost = values <= len(rows) * ROUNDING * values[0]
+    shares = np.sum(np.abs(rows.conj().T @ (left * lost)) ** 2, axis=1)
+    singular = np.any(lost) & np.any(walk.failure == np.array(reported))
+    return walk._replace(f=np.where(singular, shares, walk.f), failure=np.where(singular, SINGULAR, walk.failure))
+
+
 def checked_state(
-    slope: Slope, walk: Walk, rows: Any, control: Control, failure: int = INCONSISTENT, is_new: Any = True
+    slope: Slope, walk: Walk, algebraic: Algebraic, control: Control, failure: int = INCONSISTENT, is_new: Any = True
 ) -> Walk:
     """Return where an integration begins or goes on, or that it does not, as a new state misses algebraic equations.
 
     States after resets have half as many digits to fulfil: they are made of interpolated ones.
     """
     t, y = stop_gradient((walk.t, walk.y))
-    f = stop_gradient(slope(t, y))
+    f, rows = stop_gradient(slope(t, y)), algebraic.rows
     matrix = stop_gradient(jacobian_by_state(slope, t, y))
     allowed = control.atol + control.rtol * np.abs(y)
     allowed = np.sqrt(allowed * np.max(np.abs(y))) if failure == INCONSISTENT_RESET else ALLOWED * allowed
-    missed = is_new & np.any(np.abs(rows @ f) > np.abs(rows @ matrix) @ allowed)
+    missed = is_new & (walk.failure == 0) & np.any(np.abs(rows @ f) > np.abs(rows @ matrix) @ allowed)
     return walk._replace(f=np.where(missed, f, walk.f), failure=np.where(missed, failure, walk.failure))
 
 
-def require_consistent(walk: Walk, rows: Any) -> None:
-    """Raise if it is known that an integration did not begin, or not go on after a reset."""
-    if rows is None or not is_concrete(walk.failure) or raw(walk.failure) not in (INCONSISTENT, INCONSISTENT_RESET):
+def require_consistent(walk: Walk, algebraic: Algebraic | None) -> None:
+    """Raise if it is known that algebraic equations ended an integration, at its beginning, after a reset or later."""
+    if algebraic is None or not is_concrete(walk.failure):
         return
-    residual = rows @ raw(walk.f)
+    failure = raw(walk.failure)
+    if failure == SINGULAR:
+        raise index_error(raw(walk.f), raw(walk.t))
+    if failure not in (INCONSISTENT, INCONSISTENT_RESET):
+        return
+    residual = algebraic.rows @ raw(walk.f)
     worst = int(np.argmax(np.abs(residual)))
-    missed = f"a residual of {abs(residual[worst]):.6g} in the algebraic equation {text_of(rows[worst])}"
+    missed = f"a residual of {abs(residual[worst]):.6g} in the algebraic equation {text_of(algebraic.rows[worst])}"
     given, action = f"an initial state with {missed}", "Solve the algebraic equations for y0 first"
-    if raw(walk.failure) == INCONSISTENT_RESET:
+    if failure == INCONSISTENT_RESET:
         given = f"a reset that returned a state with {missed} at t = {raw(walk.t):.6g}"
         action = "Let reset solve the algebraic equations for what it does not set"
     needed = "one that satisfies it is needed"
     raise NumericalError(NAME, given, needed, f"{action}, as by wengert.scipy.optimize.root")
+
+
+def index_error(shares: Any, t: Any) -> NumericalError:
+    """Return the error for equations whose index is not 1, by what each has to do with that."""
+    names = [f"fun[{i}]" for i in np.flatnonzero(shares > SMALLEST_SHARE)]
+    many = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    given = f"a singular Jacobian by the algebraic variables of the algebraic equations of {many} at t = {t:.6g}"
+    needed = "index 1 is needed, that is equations that determine these variables"
+    return NumericalError(NAME, given, needed, "Put what follows from them by differentiating by time in their place")
 
 
 def text_of(row: Any) -> str:

@@ -28,7 +28,7 @@ from wengert.transforms.reverse import stop_gradient
 
 NAME = "solve_ivp"
 HALVINGS = 53
-EVENT, ACCUMULATION, GRAZING = 3, 4, 9
+EVENT, ACCUMULATION, GRAZING = 3, 4, 10
 """What ends an integration: an event, or events without end whose times come together; event 0 that touches zero, and
 one more for each after it."""
 TOUCHING = 1e-10

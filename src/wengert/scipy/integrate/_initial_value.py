@@ -11,7 +11,7 @@ from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_choice, require_flag, shown
 from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.errors import UsageError
-from wengert.scipy.integrate._algebraic import algebraic_equations, require_consistent
+from wengert.scipy.integrate._algebraic import Algebraic, algebraic_equations, require_consistent
 from wengert.scipy.integrate._arguments import (
     arguments,
     as_state,
@@ -105,8 +105,8 @@ def solve_ivp(
         lband: likewise, how many bands below the diagonal there are, 0 if only `uband` is given.
         uband: how many there are above. A Jacobian given as `jac` then has element (i, j) at (uband + i - j, j).
         mass: the matrix M of M y' = fun(t, y), of shape (n, n), an array or sparse, for methods for stiff equations; a
-            singular one makes equations without a slope of algebraic ones, of index 1, which `y0` has to satisfy within
-            ten tolerances.
+            singular one makes equations without a slope of algebraic ones, which `y0` has to satisfy within ten
+            tolerances, and which have to determine the states without a slope (index 1).
         step: the size of all steps for methods of one size, save the last, which ends at t1.
         first_step: the size of the first step; by default it is chosen.
         max_step: the largest size of a step.
@@ -129,8 +129,9 @@ def solve_ivp(
             or sizes are not positive, output times are needed, or the Jacobian has further elements at the beginning;
             where that is being traced, `status` is -1 and states are NaN.
         ShapeError: `y0` or `t_eval` has not one axis, or `fun` gives another shape than that of the state.
-        NumericalError: `y0` misses algebraic equations, or an event touches zero without crossing it; where that is
-            being traced, `status` is -1 and states are NaN.
+        NumericalError: `y0` misses algebraic equations, these do not determine the algebraic states (index 2 and
+            higher), which is looked at where an integration begins and ends, or an event touches zero without crossing
+            it; where that is being traced, `status` is -1 and states are NaN.
         DtypeError: a function cannot be called, or `fun` gives complex numbers for a real state.
 
     >>> import wengert as wg
@@ -212,7 +213,7 @@ class Integration(NamedTuple):
         ends: those of the interval.
         state: that at the beginning.
         control: that of the sizes of steps.
-        algebraic: the algebraic equations of a singular mass matrix; None without.
+        algebraic: those of a singular mass matrix; None without.
         is_judged: whether a warning tells of derivatives that steps do not resolve.
     """
 
@@ -221,7 +222,7 @@ class Integration(NamedTuple):
     ends: tuple[Any, Any]
     state: Any
     control: Control
-    algebraic: Any
+    algebraic: Algebraic | None
     is_judged: bool
 
     def all_steps(self, has_to_be_traced: bool) -> Any:

@@ -13,11 +13,12 @@ from wengert.control.while_loop import while_loop
 from wengert.core.values.bounded_cache import Recent
 from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, WengertError
-from wengert.scipy.integrate._algebraic import checked_state, rate_of
+from wengert.scipy.integrate._algebraic import Algebraic, checked_index, checked_state, rate_of
 from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings, Found, Watched
 from wengert.scipy.integrate._methods.adaptive_steps import (
     INCONSISTENT_RESET,
     NOT_FINITE,
+    TOO_SMALL,
     Control,
     Step,
     Walk,
@@ -130,7 +131,7 @@ class Equation(NamedTuple):
         method: the method.
         events: the functions of events.
         options: what else there is to say.
-        algebraic: the combinations of equations that a state has to satisfy, None if there are none.
+        algebraic: the equations that a state has to satisfy, None if there are none.
         matrices: how Jacobians are held.
     """
 
@@ -139,19 +140,20 @@ class Equation(NamedTuple):
     method: AnyMethod
     events: EventFunctions
     options: Options
-    algebraic: Any = None
+    algebraic: Algebraic | None = None
     matrices: Matrices = FULL
 
     def begin(self, t0: Any, t1: Any, y0: Any, control: Control) -> State:
         """Return where an integration begins."""
         chosen = self.options.has_first_step
         walk = begin(self.slope, self.method, t0, t1, y0, control, chosen)
+        if isinstance(self.method, ImplicitMethod):
+            walk = self.method.start(self.slope, walk, np.sign(stop_gradient(t1) - stop_gradient(t0)), chosen)
         if self.options.pattern is not None:
             walk = checked_elements(self.matrices, self.slope, walk)
         if self.algebraic is not None:
+            walk = checked_index(self.slope, walk, self.algebraic, (0,))
             walk = checked_state(self.slope, walk, self.algebraic, control)
-        if isinstance(self.method, ImplicitMethod):
-            walk = self.method.start(self.slope, walk, np.sign(stop_gradient(t1) - stop_gradient(t0)), chosen)
         return self.events.watch(walk) if len(self.events) else walk
 
     def advance(self, before: State, t1: Any, control: Control) -> Advance:
@@ -174,6 +176,13 @@ class Equation(NamedTuple):
         if isinstance(self.method, ImplicitMethod):
             return self.method.try_step(self.slope, walk, t1, control)
         return try_step(self.slope, self.method, walk, t1, control)
+
+    def end(self, state: State) -> State:
+        """Return where an integration ends, or that the index was not 1 there, which some methods do not notice."""
+        if self.algebraic is None:
+            return state
+        walk = checked_index(self.slope, walk_of(state), self.algebraic, (0, EVENT, TOO_SMALL))
+        return state._replace(walk=walk) if isinstance(state, Watched) else walk
 
     def extension(self, step: Step) -> list[Any]:
         """Return the coefficients of the continuous extension of a step."""
@@ -313,13 +322,14 @@ def rows_of_steps(equation: Equation, state: State, t1: Any, control: Control) -
         extension = (step.t, step.h, step.y, np.stack(made.extension)) if equation.options.dense else ()
         return made.state, (np.logical_not(after.rejected), after.t, after.y, extension, made.found)
 
-    return while_loop(
+    state, rows, count = while_loop(
         lambda state: goes_on(walk_of(state), t1, direction),
         attempt,
         state,
         rows=True,
         max_rounds=row_count(equation.slope.size),
     )
+    return equation.end(state), rows, count
 
 
 def states_at(equation: Equation, state: State, t1: Any, times: Any, control: Control) -> Any:
@@ -347,4 +357,4 @@ def states_at(equation: Equation, state: State, t1: Any, times: Any, control: Co
         return (state, step), (np.where(reached, found, np.nan), reached, walk.attempts)
 
     (state, _), rows = scan(output, (state, still), np.concatenate([times, np.reshape(t1, (1,))]))
-    return state, rows
+    return equation.end(state), rows

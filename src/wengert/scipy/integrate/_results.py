@@ -15,6 +15,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     INCONSISTENT_RESET,
     MISSED,
     NOT_FINITE,
+    SINGULAR,
     TOO_MANY,
     TOO_SMALL,
     Counts,
@@ -28,6 +29,7 @@ MESSAGES = {
     TOO_SMALL: "Required step size is less than spacing between numbers.",
     INCONSISTENT: "The initial state does not satisfy the algebraic equations.",
     INCONSISTENT_RESET: "The state that an event's reset returned does not satisfy the algebraic equations.",
+    SINGULAR: "The Jacobian of the algebraic equations by the algebraic variables is singular at t = {t:.16g}.",
     MISSED: "The Jacobian has elements where jac_sparsity, or lband and uband, say that there are none.",
     EVENT: "A termination event occurred.",
     ACCUMULATION: "Events accumulate at t = {t:.16g}: the state was changed again and again without a step in time. "

@@ -19,7 +19,7 @@ from wengert.transforms.reverse import stop_gradient
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0
 ROUNDING = 1e-9
 """The part of steps of one size that is left out at the end, as that of rounding errors of times."""
-TOO_SMALL, TOO_MANY, INCONSISTENT, NOT_FINITE, INCONSISTENT_RESET, MISSED = 1, 2, 5, 6, 7, 8
+TOO_SMALL, TOO_MANY, INCONSISTENT, NOT_FINITE, INCONSISTENT_RESET, MISSED, SINGULAR = 1, 2, 5, 6, 7, 8, 9
 """What ended an integration before its end, or before it began."""
 
 

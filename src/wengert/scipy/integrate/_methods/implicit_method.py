@@ -27,7 +27,7 @@ class ImplicitMethod(ABC):
     Attributes:
         jacobian: the user's function of time and state, or matrix; None if it is to be derived.
         mass: the matrix M of M y' = f(t, y), None for that of ones.
-        algebraic: the combinations of equations without a slope, None if there are none, or nobody knows.
+        algebraic: the equations without a slope, None if there are none, or nobody knows.
         matrices: how Jacobians are held.
     """
 
