@@ -161,7 +161,9 @@ class BlockRunner:
 
     def sum(self, args: Sequence[Any], rows: Rows) -> Leaves:
         """Return the same of rows of which none is left out."""
-        count, start, total = row_count(rows), 0, None
+        count, start, total = len(rows[0]), 0, None
+        if count in self.ready:  # it is a block of its own, then
+            return [count, 0, *self.leaves_of(self.jitted(*args, *rows))]  # type: ignore[misc]  # it is there
         for size in self.plan.cut(count):
             block = rows if size == count else tuple([x[start : start + size] for x in rows])
             leaves = self.block(args, block, size)
@@ -189,12 +191,16 @@ class BlockRunner:
 
     def leaves_of(self, found: Any) -> Leaves:
         """Return the leaves of a result, and note what contains them."""
-        is_flat = type(found) is tuple and all(map(is_summand, found))  # 5 us less
-        if is_flat and len(found) == self.flat:
-            return list(found)
+        if type(found) is tuple and len(found) == self.flat:  # 5 us less
+            for x in found:
+                if type(x) not in SUMMANDS and not is_summand(x):
+                    break
+            else:
+                return list(found)
         leaves, self.structure = flatten(found, in_order=True)
-        self.flat = len(found) if is_flat else -1
-        return [x if is_summand(x) else as_summand(x, found, i) for i, x in enumerate(leaves)]
+        leaves = [x if is_summand(x) else as_summand(x, found, i) for i, x in enumerate(leaves)]
+        self.flat = len(leaves) if type(found) is tuple and all(map(is_summand, found)) else -1
+        return leaves
 
 
 SUMMANDS = frozenset({float, complex, np.float64, np.float32})
@@ -233,7 +239,10 @@ def as_plain_arguments(name: str, args: tuple[Any, ...]) -> tuple[tuple[Any, ...
         GraphError: an argument is being differentiated, batched or traced.
     """
     if ARRAYS.issuperset(map(type, args)):
-        return tuple([x if type(x) is not np.ndarray else in_transferable_order(x) for x in args]), None
+        for x in args:
+            if type(x) is np.ndarray and not x.flags.forc:
+                return tuple(map(in_transferable_order, args)), None
+        return args, None
     example = None
     for leaf in flatten(args)[0]:
         if type(leaf) is not Tensor:
@@ -254,7 +263,7 @@ def traced_error(name: str, what: str) -> GraphError:
 
 def in_transferable_order(leaf: Any) -> Any:
     """Return an argument in an order that it keeps when it is sent: C's or Fortran's."""
-    if type(leaf) is not np.ndarray or leaf.flags.contiguous or leaf.flags.f_contiguous:
+    if type(leaf) is not np.ndarray or leaf.flags.forc:
         return leaf
     return np.ascontiguousarray(leaf)
 

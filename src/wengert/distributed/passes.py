@@ -122,21 +122,21 @@ def sum_up(
     line: ProgressLine | None,
 ) -> Stint:
     """Add up partitions until there are no more; return what that took."""
-    reading = computing = 0.0
+    clock, is_own = time.perf_counter, runner.summand.compiled
+    reading, end = 0.0, (begin := clock())
     for number, rows in parts:
         try:
-            begin = time.perf_counter()
             block = rows()
-            middle = time.perf_counter()
-            leaves = runner(args, block)
-            reading, computing = reading + middle - begin, computing + time.perf_counter() - middle
-            tree.add(0, number, leaves, runner.summand.compiled)
+            middle = clock()
+            reading += middle - end
+            tree.add(0, number, runner(args, block), is_own)
+            end = clock()
         except Exception as error:
             add_place(error, name(number))
             raise
         if line is not None:
             line.step()
-    return Stint(reading, computing)
+    return Stint(reading, end - begin - reading)
 
 
 def plan_by(summand: Summand, args: Sequence[Any], rows: RowCache, number: int) -> BlockPlan:

@@ -76,7 +76,7 @@ def add_leaves(first: Leaves, second: Leaves, counts: int, is_own: bool = False)
     found = []
     for x, y in zip(first, second, strict=True):
         if type(x) is np.ndarray or type(y) is np.ndarray:
-            if shape_of(x) != shape_of(y):
+            if getattr(x, "shape", ()) != getattr(y, "shape", ()):
                 raise shape_error(first[counts:], second[counts:])
             if is_own and type(x) is np.ndarray and x.flags.writeable and x.dtype == y.dtype:
                 x += y
@@ -84,11 +84,6 @@ def add_leaves(first: Leaves, second: Leaves, counts: int, is_own: bool = False)
                 continue
         found.append(x + y)
     return found
-
-
-def shape_of(leaf: Any) -> tuple[int, ...]:
-    """Return the shape of a leaf; () for numbers of any kind."""
-    return leaf.shape if type(leaf) is np.ndarray else ()
 
 
 def shape_error(first: Leaves, second: Leaves) -> ShapeError:

@@ -21,6 +21,7 @@ OFFERED = ("scipy.linalg.cython_lapack", "scipy.linalg.cython_blas")
 """The modules that offer them."""
 ROUTINES = "numpy.linalg._umath_linalg"
 """The module of NumPy that calls its own library."""
+BOTH = (ROUTINES, OFFERED[0])
 INTEGER = b"int *"
 """How signatures name a whole number of 32 bits; functions that take others are not called."""
 
@@ -121,14 +122,14 @@ class OneThread:
     def __enter__(self) -> None:
         with self.lock:
             self.entered += 1
-            if self.entered == 1:
-                self.before = []
-                for name in (ROUTINES, OFFERED[0]) if "scipy.linalg" in sys.modules else (ROUTINES,):
-                    library = library_of(name)
-                    count = library.count()
-                    if count > 1:
-                        self.before.append((library, count))
-                        library.use(1)
+            if self.entered > 1:
+                return
+            for name in BOTH if "scipy.linalg" in sys.modules else BOTH[:1]:
+                library = library_of(name)
+                count = library.count()
+                if count > 1:
+                    self.before.append((library, count))
+                    library.use(1)
 
     def __exit__(self, *_: object) -> None:
         with self.lock:
@@ -137,6 +138,7 @@ class OneThread:
                 for library, count in self.before:
                     if library.count() == 1:
                         library.use(count)
+                self.before.clear()
 
 
 ONE_THREAD = OneThread()

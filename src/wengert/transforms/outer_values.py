@@ -177,9 +177,12 @@ class OuterValues:
         """
         if not self.is_plain:
             return False
-        for cell, content in self.cells:
-            if content_of(cell) is not content:
-                return False
+        try:
+            for cell, content in self.cells:
+                if cell.cell_contents is not content:
+                    return False
+        except ValueError:  # a variable that holds nothing yet
+            return False
         for space, name, content in self.names:
             if space.get(name, UNBOUND) is not content:
                 return False
@@ -188,9 +191,10 @@ class OuterValues:
                 return False
             if function.__kwdefaults__ is not keyword_defaults:
                 return False
-            if not are_identical(function.__dict__.values(), attributes):
+            own = function.__dict__
+            if (own or attributes) and not are_identical(own.values(), attributes):
                 return False
-        return all(elements_for_key(array) == key[i] for array, i in self.contents)
+        return not self.contents or all(elements_for_key(array) == key[i] for array, i in self.contents)
 
     @property
     def lasting_key(self) -> Hashable:
