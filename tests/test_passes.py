@@ -71,6 +71,12 @@ ROWS = SPECIAL.reshape(3, 4)
 WITH_IMAGINARY = np.stack([SPECIAL, SPECIAL[::-1]], axis=-1).view(complex)[:, 0]
 TRUTHS = np.array([True, False, True, True])
 
+
+def written_to_all(x: Any, y: Any) -> Any:
+    x[:, -4:] = y * y
+    return x
+
+
 # Each: what is traced, its arguments, and the operations that are left
 
 REWRITTEN: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
@@ -105,6 +111,7 @@ REWRITTEN: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
     "integers equal themselves": (lambda x: x == x, (np.arange(3),), []),
     "whole part": (lambda x: x[:, ...], (ROWS,), []),
     "whole part by its lengths": (lambda x: x[0:3][:, -4:9], (ROWS,), []),
+    "write to all": (written_to_all, (ROWS, SPECIAL[::-1].reshape(3, 4)), ["multiply"]),
     "part of a part": (lambda x: x[::-1][1:, 2], (ROWS,), ["getitem"]),
     "element of a row": (lambda x: x[1][-1], (ROWS,), ["getitem"]),
     "parts of parts": (lambda x: x[..., ::2][1][::-1], (ROWS,), ["getitem"]),

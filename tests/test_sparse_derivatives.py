@@ -190,6 +190,12 @@ def test_the_same_memory_is_written_to_where_that_is_asked_for():
         assert second.data.ctypes.data == address
         assert not np.array_equal(first.toarray(), before)
         np.testing.assert_allclose(second.toarray(), wg.jacobian(differences)(2 * POINT))
+    squares = sparse.value_and_jacobian(lambda x: x**2, reuse=True)
+    value, matrix = squares(POINT)
+    for _ in range(3):
+        expected = matrix.data.copy()
+        value, matrix = squares(matrix.data)  # of what is written to
+        assert (value.tolist(), matrix.data.tolist()) == ((expected**2).tolist(), (2 * expected).tolist())
     other = sparse.jacobian(differences)
     assert other(POINT).data.ctypes.data != other(POINT).data.ctypes.data
 

@@ -49,11 +49,14 @@ def overwritten(program: Program, kernels: Sequence[Kernel]) -> tuple[tuple[int,
     """Return the places of inputs, each with that of an output that may have its memory while some kernels run.
 
     These are what the program has become: parts of its kernels, whose buffers may lie in the memory of others. What may
-    fail has no such inputs, since they are needed again.
+    fail has no such inputs, since they are needed again. What nobody reads may have the memory of any output.
     """
     if program.failing:
         return ()
-    known, lives, found = program.named, lives_of(kernels), list[tuple[int, int]]()
+    known, lives = program.named, lives_of(kernels)
+    unread = [(i, old) for i, old in enumerate(program.inputs) if old not in lives.last]
+    outputs = [(k, new) for k, new in enumerate(program.outputs) if new in lives.last]
+    found = [(i, k) for i, old in unread for k, new in outputs if alike(known[old]) == alike(known[new])]
     for k, kernel in enumerate(kernels):
         several = [name for stage in kernel.stages for name in {name for name, _ in accesses(stage)}]
         for s, stage in enumerate(kernel.stages):

@@ -290,6 +290,17 @@ def merge_parts(equation: Equation, definitions: Definitions) -> Any:
     return Equation(equation.primitive, before.inputs, {"index": index}, equation.outputs, equation.origin)
 
 
+def take_written(equation: Equation, _definitions: Definitions) -> Any:
+    """Take what is written in place of the array: a write to all of an array leaves nothing of what was there."""
+    base, value = equation.inputs[:2]
+    params = equation.params
+    if len(equation.inputs) > 2 or params["path"] or params["add"] or type(value) is not Variable:
+        return None
+    shape = equation.outputs[0].shape
+    is_whole = ranges_of(params["index"], shape) == [range(n) for n in shape]
+    return value if is_whole and type(base) is Variable and same_aval(value, equation.outputs[0]) else None
+
+
 def ranges_of(index: tuple[Any, ...], shape: tuple[int, ...]) -> list[Any] | None:
     """Return the places that an index reads along each axis, a number or a range; None where it does something else."""
     if not all(type(entry) in BASIC for entry in index) or min(shape, default=0) < 0:

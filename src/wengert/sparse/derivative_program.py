@@ -42,6 +42,8 @@ class DerivativeProgram(NamedTuple):
         layout: the matrices that elements are put into.
         outer: the containers of the results by which matrices come.
         inner: the containers of the arguments.
+        is_bare: whether there is one matrix, in no container.
+        fill: likewise of an array for all elements and all arguments, which it writes to; None for new memory.
         memory: where elements are written to again, once there are some: for each thread its own.
     """
 
@@ -50,16 +52,30 @@ class DerivativeProgram(NamedTuple):
     layout: BlockLayout
     outer: Any
     inner: Any
+    is_bare: bool
+    fill: Function | None
     memory: threading.local
 
-    def in_memory(self, data: Array) -> Array:
-        """Return elements in the memory of those before."""
+    def run_again(self, are_arrays: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what `run` does, with elements in the memory of those before.
+
+        Args:
+            are_arrays: whether there are arguments by position alone, all of them arrays.
+            args: the arguments.
+            kwargs: those by name.
+        """
         own: Array | None = getattr(self.memory, "elements", None)
+        is_apart = are_arrays and own is not None and not any(np.may_share_memory(own, x) for x in args)
+        if is_apart and self.fill is not None:
+            return (own, *self.fill(own, *args))
+        data, *more = self.run(*args, **kwargs)
+        if not isinstance(data, np.ndarray):
+            return data, *more
         if own is None:
             self.memory.elements = own = data
         if own is not data:
             np.copyto(own, data)
-        return own
+        return own, *more
 
 
 def make_program(fun: Function, request: Request, call: DerivativeCall) -> DerivativeProgram:
@@ -83,7 +99,10 @@ def make_program(fun: Function, request: Request, call: DerivativeCall) -> Deriv
     layout = BlockLayout(plan.sparsity, heights, widths, "csr" if is_flat else request.format, request.lower)
     outer = flatten(request.options.in_form(call.selection))[1] if request.second else structure
     run = jitted_elements(form, request, call, elements_of(form, request, call, plan, means), layout)
-    return DerivativeProgram(plan, run, layout, outer, flatten(call.selection)[1], threading.local())
+    is_bare = layout.shape == (1, 1) and outer is None and flatten(request.options.in_form(call.selection))[1] is None
+    fill = filling(run, call) if request.reuse else None
+    inner = flatten(call.selection)[1]
+    return DerivativeProgram(plan, run, layout, outer, inner, is_bare, fill, threading.local())
 
 
 def count(avals: Sequence[Aval]) -> int:
@@ -186,3 +205,14 @@ def jitted_elements(
         return (data, *([value] if request.with_value else []), *aux)
 
     return Jitted(elements, *call.static, ())
+
+
+def filling(run: Function, call: DerivativeCall) -> Jitted[..., Any]:
+    """Return the jitted function of an array and all arguments that writes elements there, and gives the rest."""
+
+    def filled(memory: Any, *args: Any) -> Any:
+        data, *rest = run(*args)
+        memory[...] = data
+        return tuple(rest)
+
+    return Jitted(filled, tuple(i + 1 for i in call.static[0]), (), (0,))

@@ -43,6 +43,7 @@ class SparseDerivative(LikeFunction):
     Attributes:
         programs: what computes them: for what the function captures, by kinds of arguments.
         captured: what the function captured at the last call.
+        latest: the state of the last call, and its programs.
         is_fixed: whether what the function captures stays as it is, and is not looked at in calls.
         again: how often it was planned anew for what the function captures.
     """
@@ -56,6 +57,7 @@ class SparseDerivative(LikeFunction):
         self.is_fixed = False
         self.captured = CapturedState(self.outer_values)
         self.again = 0
+        self.latest: tuple[Hashable, Any] = (self, None)
 
     def __repr__(self) -> str:
         """Return the names of the derivative and of the function."""
@@ -63,8 +65,9 @@ class SparseDerivative(LikeFunction):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the derivative at arguments, planned first if they are of a new kind."""
-        state = self.state()
-        kind, programs = None if kwargs else kind_of_arrays(args), self.programs.get(state)
+        state, latest = self.state(), self.latest
+        kind = None if kwargs else kind_of_arrays(args)
+        programs = latest[1] if latest[0] is state else self.programs.get(state)
         program = None if programs is None else programs.get(kind)
         if program is None or programs is None:
             call = self.take_apart(args, kwargs)
@@ -75,9 +78,13 @@ class SparseDerivative(LikeFunction):
                 program, programs = self.make(call, state)
             if kind is not None:
                 programs[kind] = program
-        data, *more = program.run(*args, **kwargs)
-        if self.request.reuse and isinstance(data, np.ndarray):
-            data = program.in_memory(data)
+            self.latest = state, programs
+        if self.request.reuse:
+            data, *more = program.run_again(kind is not None, args, kwargs)
+        else:
+            data, *more = program.run(*args, **kwargs)
+        if not more and program.is_bare and type(data) is np.ndarray:
+            return program.layout.blocks[0].fill(data)
         return self.finish(program, data, *more)
 
     def prepare(self, *args: Any, **kwargs: Any) -> SparseDerivative:

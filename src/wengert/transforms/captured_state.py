@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from typing import Any
 
 from wengert.transforms.outer_values import OuterValues
 
@@ -12,23 +13,31 @@ class CapturedState:
 
     Args:
         look: finds what it captures now.
+
+    Attributes:
+        key: the key of what it captured when that was noted, None before: the same object as long as it is equal.
     """
 
     def __init__(self, look: Callable[[], OuterValues]) -> None:
         self.look = look
-        self.noted: tuple[OuterValues | None, Hashable] = (None, None)
-
-    @property
-    def key(self) -> Hashable:
-        """The key of what it captured when that was noted, None before."""
-        return self.noted[1]
+        self.key: Hashable = None
+        self.noted: tuple[OuterValues | None, Any] = None, None
 
     def is_same(self) -> bool:
         """Tell whether the function captures what it did when that was noted."""
         outer, key = self.noted
-        return (outer is not None and outer.are_same(key)) or self.look().key == key
+        if outer is not None and outer.are_same(key):
+            return True
+        now = self.look()
+        if now.key != key:
+            return False
+        self.noted = now, key  # other objects that are equal
+        return True
 
     def note(self) -> None:
         """Remember what it captures now."""
         outer = self.look()
-        self.noted = outer if outer.is_plain else None, outer.lasting_key
+        key = outer.lasting_key
+        self.noted = outer, key
+        if key != self.key:
+            self.key = key

@@ -11,10 +11,17 @@ from __future__ import annotations
 
 import dis
 import functools
-import operator
 import sys
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -32,6 +39,7 @@ from wengert.core.values.tensor import Tensor
 from wengert.support.attributes import attribute, class_attribute, own_attributes
 from wengert.support.function_contents import UNBOUND, captured_by, content_of, names_of
 from wengert.support.function_protocol import LikeFunction
+from wengert.transforms.captured_reads import CapturedReads
 from wengert.transforms.outer_replacement import (
     ArgumentPlace,
     ContainerTemplate,
@@ -47,7 +55,8 @@ BLOCK = 1 << 15
 STATIC = frozenset((int, bool, str, bytes, type(None)))
 DEEPEST = 30
 """Objects of packages inside of each other that are looked at."""
-CONSTANTS = BuiltinFunctionType, np.ufunc, np.dtype, range, slice, type(Ellipsis), type(UNBOUND)
+DESCRIPTORS = MemberDescriptorType, GetSetDescriptorType
+CONSTANTS = BuiltinFunctionType, *DESCRIPTORS, np.ufunc, np.dtype, range, slice, type(Ellipsis), type(UNBOUND)
 
 
 class Elements:
@@ -88,6 +97,11 @@ def elements_for_key(content: Any) -> Hashable:
     return Elements(content) if is_large and may_change(content) else identity(content)
 
 
+def is_array_of(array: np.ndarray[Any, Any], part: Hashable) -> bool:
+    """Tell whether an array is what a part of a key says."""
+    return elements_for_key(array) == part
+
+
 def words_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the elements of an array, in the order of its axes in memory, as integers of the same bits."""
     flat = np.ascontiguousarray(array.transpose(axes_in_memory(array))).reshape(-1)
@@ -110,18 +124,14 @@ class OuterValues:
         key: what is equal for values that a program serves with other arguments; to be kept only as `lasting_key`.
         leaves: the arguments.
         is_complete: whether all can be looked at, without which nothing has the same key.
-        is_plain: whether there are functions, numbers, arrays and modules of packages alone: `are_same` may tell.
+        reads: where all that was read, by which `are_same` may tell soon.
     """
 
     def __init__(self, values: Sequence[Any], lifted: bool = True, by_identity: bool = False) -> None:
         self.lifted, self.by_identity, self.is_complete = lifted, by_identity, True
-        self.is_plain = True
-        self.functions: list[tuple[FunctionType, CodeType, Any, Any, tuple[Any, ...]]] = []
-        self.cells: list[tuple[CellType, Any]] = []
-        self.names: list[tuple[dict[str, Any], str, Any]] = []
+        self.reads = CapturedReads()
         self.parts: list[Hashable] = [lifted]
         self.leaves: list[Any] = []
-        self.contents: list[tuple[np.ndarray[Any, Any], int]] = []  # with the place of their elements in the key
         self.known: dict[int, tuple[int, Any, Any]] = {}
         self.fixed: set[int] = set()  # what is read where it stays as it is
         self.modules: dict[int, ModuleType] = {}
@@ -170,31 +180,12 @@ class OuterValues:
         return self.enter_object(value)
 
     def are_same(self, key: Any) -> bool:
-        """Tell whether all variables hold what they held: in 2 us where that is easily told, else False.
+        """Tell whether all variables hold what they held: in some microseconds where that is easily told, else False.
 
         Args:
             key: the `lasting_key` of that time, which has the elements of arrays.
         """
-        if not self.is_plain:
-            return False
-        try:
-            for cell, content in self.cells:
-                if cell.cell_contents is not content:
-                    return False
-        except ValueError:  # a variable that holds nothing yet
-            return False
-        for space, name, content in self.names:
-            if space.get(name, UNBOUND) is not content:
-                return False
-        for function, code, defaults, keyword_defaults, attributes in self.functions:
-            if function.__code__ is not code or function.__defaults__ is not defaults:
-                return False
-            if function.__kwdefaults__ is not keyword_defaults:
-                return False
-            own = function.__dict__
-            if (own or attributes) and not are_identical(own.values(), attributes):
-                return False
-        return not self.contents or all(elements_for_key(array) == key[i] for array, i in self.contents)
+        return self.reads.are_same(key, is_array_of)
 
     @property
     def lasting_key(self) -> Hashable:
@@ -215,7 +206,7 @@ class OuterValues:
         dtype = value.dtype if isinstance(value, np.ndarray | np.generic | Tensor) else None
         if not lifted or (dtype is not None and not is_differentiable(dtype)):
             tensor = type(value) is Tensor
-            self.is_plain &= dtype is None or isinstance(value, np.generic) or type(value) is np.ndarray
+            self.reads.is_whole &= dtype is None or isinstance(value, np.generic) or type(value) is np.ndarray
             fixed = tensor and value._trace is None and isinstance(value._value, np.ndarray | np.generic)
             content = value._value if fixed else value
             content = np.asarray(content) if isinstance(content, np.ndarray) else content
@@ -224,16 +215,16 @@ class OuterValues:
                 return None
             self.parts += tensor, elements_for_key(content)
             if type(content) is np.ndarray:
-                self.contents.append((content, len(self.parts) - 1))
+                self.reads.add_array(content, len(self.parts) - 1)
             return None
-        self.is_plain = False
+        self.reads.is_whole = False
         self.parts.append((type(value),) if dtype is None else (type(value), dtype.str, value.shape))
         self.leaves.append(value)
         return ArgumentPlace(len(self.leaves) - 1)
 
     def enter_container(self, value: Any, structure: Any, leaves: Sequence[Any], lifted: bool) -> Any:
         """Add a container, with what is in it."""
-        self.is_plain = False
+        self.reads.add_container(value)
         self.parts.append(structure)
         if self.by_identity and type(value) is not tuple:
             self.parts.append(Object(value))
@@ -244,9 +235,7 @@ class OuterValues:
 
     def enter_function(self, function: FunctionType, lifted: bool) -> Any:
         """Add a function: those of the user with the variables that they read."""
-        attributes = tuple(function.__dict__.values())
-        self.functions.append((function, function.__code__, function.__defaults__, function.__kwdefaults__, attributes))
-        self.cells += [(cell, content_of(cell)) for cell in function.__closure__ or ()]
+        self.reads.add_function(function)
         if is_library(function.__code__):
             self.parts.append(Object(function if is_named(function) else function.__code__))
             for content in captured_by(function):  # what a transformation is of
@@ -276,7 +265,7 @@ class OuterValues:
     ) -> None:
         """Add what a function's global variables hold, and those of further modules of the user that it may name."""
         space, names = function.__globals__, names_of(function.__code__)
-        self.names += [(space, name, space.get(name, UNBOUND)) for name in names - own]
+        self.reads.add_names(space, names - own)
         found = {name: space[name] for name in sorted_names(function.__code__) if name in space}
         for name, value in found.items():
             if name in own or name.startswith("__"):
@@ -288,14 +277,13 @@ class OuterValues:
         for module in modules_named(names, space):
             self.enter(module, False)
         if "globals" in names:
-            self.is_plain = False
+            self.reads.is_whole = False
             self.enter({key: space[key] for key in space if not key.startswith("__")}, False)
 
     def enter_module(self, module: ModuleType) -> None:
         """Add a module, of which `enter_modules` adds what is read if it is the user's."""
         self.parts.append(Object(module))
         if is_users_module(module):
-            self.is_plain = False
             self.modules[id(module)] = module
 
     def enter_modules(self) -> None:
@@ -305,22 +293,23 @@ class OuterValues:
             spaces = [(x, self.words.intersection(own_attributes(x))) for x in self.modules.values()]
             more = [(x, key) for x, keys in spaces for key in sorted(keys) if (id(x), key) not in read]
             if not more:
-                return
+                break
             for module, key in more:
                 read.add((id(module), key))
                 self.parts.append(key)
                 self.enter(own_attributes(module)[key], False)
+        for module in self.modules.values():
+            self.reads.add_module(module, self.words)
 
     def enter_own_array(self, array: np.ndarray[Any, Any]) -> None:
         """Add an array of a class of its own, whose elements may mean something else than those of a traced array."""
-        self.is_plain = False
+        self.reads.is_whole = False
         self.parts.append(Object(array if self.by_identity else type(array)))
         self.enter(np.asarray(array), False)
         self.enter_items(own_attributes(array))
 
     def enter_bound(self, value: Any, lifted: bool) -> Any:
         """Add a method or a partial."""
-        self.is_plain = False
         template = FunctionTemplate(value)
         if type(value) is MethodType:
             self.parts.append(MethodType)
@@ -340,9 +329,9 @@ class OuterValues:
                 if isinstance(content, FunctionType | MethodType | LikeFunction):
                     self.enter(content, False)
             return
-        self.is_plain = False
         holder = holder_of(value, "")
         leads = next((leads for led, leads in LEADING if issubclass(kind, led)), None)
+        self.reads.add_object(value, holder, leads)
         if holder is not None:
             self.enter_items(holder.contents())
             self.enter(keys_of(value), False)
@@ -364,11 +353,14 @@ class OuterValues:
     def enter_unfamiliar(self, value: Any, kind: type) -> None:
         """Add an object of Python's or of a package with its attributes; what shows none, or is deep, has no equal."""
         if kind.__module__.partition(".")[0] == "wengert":  # what others are made of, beside what it remembers
+            self.reads.is_whole = False
             self.enter(attribute(value, "__wrapped__"), False)
             return
-        held = AttributesHolder(value, "").contents()
+        holder = AttributesHolder(value, "")
+        held = holder.contents()
+        self.reads.add_object(value, holder, None)
         if self.depth == DEEPEST or not (held or is_constant(kind)):
-            self.is_complete = False
+            self.is_complete = self.reads.is_whole = False
             self.parts.append(Object(object()))
             return
         self.depth += 1
@@ -431,11 +423,6 @@ class FunctionCache(Generic[V]):
         elif 2 * len(self.known) > self.known.most:
             self.known.touch(key)
         return found
-
-
-def are_identical(some: Collection[Any], others: Collection[Any]) -> bool:
-    """Tell whether there are the same objects in two collections."""
-    return len(some) == len(others) and all(map(operator.is_, some, others))
 
 
 @functools.lru_cache(maxsize=1024)

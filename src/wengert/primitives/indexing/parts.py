@@ -197,6 +197,7 @@ assign = linear(
     consume=consume_assigned,
     form=PartUpdate(),
     parts="each",
+    rewrites=(rewrites.take_written,),
 )
 assign.usual = {"path": (), "add": False}
 

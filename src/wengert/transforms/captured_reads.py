@@ -1,0 +1,179 @@
+"""Where what functions capture was read, to tell in few microseconds whether the same stands there."""
+
+from __future__ import annotations
+
+import operator
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Collection, Sequence
+from types import (
+    BuiltinMethodType,
+    CellType,
+    FunctionType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
+from typing import Any
+
+import numpy as np
+
+from wengert.control.mutable_state import AttributesHolder, ClassHolder, MappingHolder, SequenceHolder, SetHolder
+from wengert.control.variable_places import Holder
+from wengert.core.graph.identity import MOST_BYTES
+from wengert.core.memory.buffers import may_change
+from wengert.support.attributes import own_attributes
+from wengert.support.function_contents import UNBOUND, content_of
+
+Array = np.ndarray[Any, Any]
+SETTLED = (
+    tuple,
+    frozenset,
+    MethodType,
+    BuiltinMethodType,
+    MethodWrapperType,
+    property,
+    staticmethod,
+    classmethod,
+)
+"""Classes of objects that lead to the same ones for ever."""
+HOLDERS = AttributesHolder, ClassHolder, MappingHolder, SequenceHolder, SetHolder
+"""Holders whose contents are objects, the same ones as long as nothing is assigned."""
+
+
+class CapturedReads:
+    """Remember where something was read: variables, names, attributes, items, and elements of arrays.
+
+    Attributes:
+        is_whole: whether all that was read can be looked at again here.
+    """
+
+    def __init__(self) -> None:
+        self.is_whole = True
+        self.cells: list[tuple[CellType, Any]] = []
+        self.names: list[tuple[dict[str, Any], str, Any]] = []
+        self.functions: list[tuple[FunctionType, Any, Any, Any, Collection[Any]]] = []
+        self.looks: list[tuple[Callable[[Any], Collection[Any]], Any, Collection[Any]]] = []
+        self.arrays: list[tuple[Array, int, Any, Any, bytes | None]] = []
+
+    def are_same(self, key: Sequence[Any], compare: Callable[[Array, Any], bool]) -> bool:
+        """Tell whether the same objects stand everywhere, and arrays have the elements that they had.
+
+        Args:
+            key: has at the place of each array what its elements were.
+            compare: tells whether an array is as it says there.
+        """
+        if not self.is_whole:
+            return False
+        try:
+            for cell, content in self.cells:
+                if cell.cell_contents is not content:
+                    return False
+        except ValueError:  # it has none
+            return False
+        for space, name, content in self.names:
+            if space.get(name, UNBOUND) is not content:
+                return False
+        for function, code, defaults, keyword_defaults, attributes in self.functions:
+            if function.__code__ is not code or function.__defaults__ is not defaults:
+                return False
+            if function.__kwdefaults__ is not keyword_defaults:
+                return False
+            own = function.__dict__
+            if (own or attributes) and not are_identical(entries_of(own), attributes):
+                return False
+        for look, value, content in self.looks:
+            if not are_identical(look(value), content):
+                return False
+        for array, place, shape, dtype, elements in self.arrays:
+            if elements is None:
+                if not compare(array, key[place]):
+                    return False
+            elif array.tobytes() != elements or array.shape != shape or array.dtype is not dtype:
+                return False
+        return True
+
+    def look(self, look: Callable[[Any], Collection[Any]], value: Any) -> None:
+        """Remember what is found in a value by a look at it."""
+        self.looks.append((look, value, look(value)))
+
+    def add_function(self, function: FunctionType) -> None:
+        """Remember what a function is made of."""
+        attributes = entries_of(function.__dict__)
+        self.functions.append((function, function.__code__, function.__defaults__, function.__kwdefaults__, attributes))
+        self.cells += [(cell, content_of(cell)) for cell in function.__closure__ or ()]
+
+    def add_names(self, space: Any, names: Collection[str]) -> None:
+        """Remember what stands in a namespace by some names, or that nothing does."""
+        self.names += [(space, name, space.get(name, UNBOUND)) for name in names]
+
+    def add_array(self, array: Array, place: int) -> None:
+        """Remember the elements of an array, which stand at a place of the key."""
+        if may_change(array):
+            elements = array.tobytes() if array.nbytes <= MOST_BYTES and array.dtype.kind in "biufc" else None
+            self.arrays.append((array, place, array.shape, array.dtype, elements))
+
+    def add_container(self, value: Any) -> None:
+        """Remember the items of a container."""
+        kind = type(value)
+        if kind is list or kind is deque:
+            self.look(tuple, value)
+        elif kind is dict or kind is OrderedDict:
+            self.look(entries_of, value)
+        elif kind is not tuple:
+            self.is_whole = False
+
+    def add_object(self, value: Any, holder: Holder | None, leads: Any) -> None:
+        """Remember the contents of an object, and its class.
+
+        Args:
+            value: the object.
+            holder: what tells its contents.
+            leads: what tells where it leads to otherwise.
+        """
+        kind = type(value)
+        if leads is not None and not issubclass(kind, SETTLED):
+            self.is_whole = False
+        elif issubclass(kind, type):
+            if holder is not None:
+                self.look(parts_of_class, value)
+        elif holder is not None:
+            if type(holder) not in HOLDERS or issubclass(kind, defaultdict):
+                self.is_whole = False
+            elif type(holder) is AttributesHolder and not has_slots(kind):
+                self.look(parts_of_object, value)
+            else:
+                self.look(contents_of, holder)
+
+    def add_module(self, module: ModuleType, words: Collection[str]) -> None:
+        """Remember what a module has by some names."""
+        self.add_names(own_attributes(module), words)
+
+
+def entries_of(space: Any) -> Collection[Any]:
+    """Return keys and values of a mapping."""
+    return (*space, *space.values())
+
+
+def contents_of(holder: Any) -> Collection[Any]:
+    """Return the class of what is held, and its contents."""
+    return (type(holder.target), *entries_of(holder.contents()))
+
+
+def parts_of_object(value: Any) -> Collection[Any]:
+    """Return the class and the attributes of an object without slots."""
+    return (type(value), *entries_of(own_attributes(value)))
+
+
+def parts_of_class(value: type) -> Collection[Any]:
+    """Return the bases and all attributes of a class."""
+    return (*value.__mro__, *entries_of(vars(value)))
+
+
+def has_slots(kind: type) -> bool:
+    """Tell whether objects of a class have attributes outside of a dictionary."""
+    return any("__slots__" in vars(base) for base in kind.__mro__)
+
+
+def are_identical(some: Collection[Any], others: Collection[Any]) -> bool:
+    """Tell whether there are the same objects in two collections."""
+    return len(some) == len(others) and all(map(operator.is_, some, others))

@@ -1,0 +1,122 @@
+"""What functions capture is looked at where it was read: what changes is told, and what does not is told at once."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections import OrderedDict, defaultdict, deque
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wengert.transforms.captured_state import CapturedState
+from wengert.transforms.outer_values import OuterValues
+
+MODULE = types.ModuleType("users_module_of_reads")
+
+
+class Base:
+    shift = 1.0
+
+    def scale(self, x):
+        return self.factor * x
+
+
+class Held(Base):
+    def __init__(self):
+        self.factor, self.table, self.parts = 2.0, np.arange(4), [1.0, {"a": np.ones(3)}]
+
+    def value(self, x):
+        return self.scale(x) + self.shift
+
+
+class Slots:
+    __slots__ = ("factor",)
+
+    def __init__(self):
+        self.factor = 2.0
+
+
+held, slots, listed, mapped, ordered, queue = Held(), Slots(), [1.0, 2.0], {"a": 1.0}, OrderedDict(a=1.0), deque([1.0])
+missing, elements, small, large = defaultdict(float), {1.0}, np.ones(3), np.ones(5000)
+partial = functools.partial(lambda x, factor: x * factor, factor=2.0)
+
+
+def default(x, factor=2.0):
+    return x * factor
+
+
+def read_module(x):
+    return x * getattr(MODULE, "factor", 1.0)
+
+
+CASES: dict[str, tuple[Any, Any, Any, bool]] = {
+    "attribute": (held.value, lambda: setattr(held, "factor", 3.0), lambda: setattr(held, "factor", 2.0), True),
+    "new attribute": (held.value, lambda: setattr(held, "more", 1), lambda: delattr(held, "more"), True),
+    "elements": (held.value, lambda: held.table.__setitem__(1, 9), lambda: held.table.__setitem__(1, 1), True),
+    "elements inside": (
+        held.value,
+        lambda: held.parts[1]["a"].__setitem__(2, 0.0),
+        lambda: held.parts[1]["a"].__setitem__(2, 1.0),
+        True,
+    ),
+    "attribute of a class": (
+        held.value,
+        lambda: setattr(Base, "shift", 2.0),
+        lambda: setattr(Base, "shift", 1.0),
+        True,
+    ),
+    "class": (held.value, lambda: setattr(held, "__class__", Base), lambda: setattr(held, "__class__", Held), True),
+    "slot": (lambda x: x * slots.factor, lambda: setattr(slots, "factor", 1.0), lambda: None, True),
+    "item": (lambda x: x * listed[0], lambda: listed.__setitem__(1, 5.0), lambda: None, True),
+    "new item": (lambda x: x * listed[0], lambda: listed.append(5.0), lambda: None, True),
+    "value": (lambda x: x * mapped["a"], lambda: mapped.__setitem__("a", 5.0), lambda: None, True),
+    "ordered": (lambda x: x * ordered["a"], lambda: ordered.__setitem__("a", 5.0), lambda: None, True),
+    "queue": (lambda x: x * queue[0], lambda: queue.append(5.0), lambda: None, True),
+    "default of a dictionary": (
+        lambda x: x * missing["a"],
+        lambda: setattr(missing, "default_factory", int),
+        lambda: None,
+        False,
+    ),
+    "set": (lambda x: x * (1.0 in elements), lambda: elements.add(2.0), lambda: None, True),
+    "small array": (lambda x: x * small, lambda: small.__setitem__(0, -0.0), lambda: small.__setitem__(0, 1.0), True),
+    "large array": (lambda x: x * large, lambda: large.__setitem__(0, 5.0), lambda: None, True),
+    "keyword of a partial": (partial, lambda: partial.keywords.__setitem__("factor", 3.0), lambda: None, True),
+    "default": (default, lambda: setattr(default, "__defaults__", (3.0,)), lambda: None, True),
+    "attribute of a function": (default, lambda: setattr(default, "more", 1.0), lambda: None, True),
+    "name in a module": (
+        read_module,
+        lambda: setattr(MODULE, "factor", 3.0),
+        lambda: delattr(MODULE, "factor"),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_changes_of_what_is_captured_are_told(name: str) -> None:
+    function, change, restore, soon = CASES[name]
+    state = CapturedState(lambda: OuterValues((function,), lifted=False))
+    state.note()
+    outer, key = state.noted
+    assert outer is not None
+    assert outer.are_same(key) == soon  # without another walk
+    assert state.is_same()
+    change()
+    assert not state.is_same()
+    restore()
+    state.note()
+    assert state.is_same()
+
+
+def test_equal_objects_in_place_of_others_are_looked_at_once() -> None:
+    state = CapturedState(lambda: OuterValues((held.value,), lifted=False))
+    state.note()
+    before, held.factor = state.key, float("2.0")
+    assert state.is_same()
+    outer, key = state.noted
+    assert outer is not None
+    assert outer.are_same(key)
+    assert state.key is before
