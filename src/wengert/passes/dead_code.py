@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress
+from typing import Any
 
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
@@ -25,7 +26,8 @@ def eliminate_dead(graph: Graph) -> Graph:
     kept: list[Equation] = []
     for equation in reversed(graph.equations):
         if not live.isdisjoint(equation.outputs) or must_run(equation):
-            equation = trim_equation(equation, [v in live for v in equation.outputs])
+            if equation.primitive.structured:
+                equation = trim_equation(equation, [v in live for v in equation.outputs])
             live.update([x for x in equation.inputs if type(x) is Variable])
             kept.append(equation)
     return Graph(graph.inputs, kept[::-1], graph.outputs)
@@ -54,14 +56,29 @@ def needed_by(equation: Equation, used: Sequence[bool]) -> tuple[Sequence[bool],
 
 
 def needed_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:
-    """Return which inputs of a graph the used ones among its outputs need."""
+    """Return which inputs of a graph the used ones among its outputs need.
+
+    It is asked about the same graphs at each depth that they are nested at, and by each pass, so that graphs keep it.
+    """
+    key = tuple(used)
+    found = graph.needs.get(key)
+    if found is None:
+        found = graph.needs[key] = find_needed_inputs(graph, used)
+    return list(found)
+
+
+def find_needed_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:
+    """Find it; not by eliminating, which would enter sub-graphs at each depth and so be exponential."""
     live = {x for x in compress(graph.outputs, used) if type(x) is Variable}
-    for equation in reversed(graph.equations):  # not by eliminating: entering sub-graphs at each depth is exponential
-        flags = [v in live for v in equation.outputs]
-        if any(flags) or must_run(equation):
+    for equation in reversed(graph.equations):
+        if live.isdisjoint(equation.outputs) and not must_run(equation):
+            continue
+        inputs: Iterable[Any] = equation.inputs
+        if equation.primitive.structured:
+            flags = [v in live for v in equation.outputs]
             needed = None if all(flags) else needed_by(equation, flags)
-            inputs = equation.inputs if needed is None else compress(equation.inputs, needed[0])
-            live.update([x for x in inputs if type(x) is Variable])
+            inputs = inputs if needed is None else compress(inputs, needed[0])
+        live.update([x for x in inputs if type(x) is Variable])
     return [variable in live for variable in graph.inputs]
 
 

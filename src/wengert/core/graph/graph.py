@@ -38,6 +38,7 @@ class Graph(EquationList, Composite):
         equations: in an order in which each uses only what is bound before it.
         outputs: variables and literals.
         settled: whether it has been through the graph passes, which would find nothing more to do.
+        needs: which inputs outputs need, by which outputs; see `wengert.passes.dead_code`.
 
     >>> import numpy as np, wengert as wg
     >>> graph = wg.graph.trace(lambda x, y: np.sin(x) * y)(0.0, 1.0)
@@ -47,7 +48,7 @@ class Graph(EquationList, Composite):
     (True, True)
     """
 
-    __slots__ = ("_key", "_last_uses", "_steps", "settled")
+    __slots__ = ("_key", "_last_uses", "_steps", "needs", "settled")
 
     def __init__(self, inputs: Sequence[Variable], equations: Sequence[Equation], outputs: Sequence[Any]) -> None:
         for part in (inputs, equations, outputs):
@@ -62,6 +63,7 @@ class Graph(EquationList, Composite):
         self._last_uses: dict[int, list[Variable]] | None = None
         self._steps: GraphSteps | None = None
         self.settled = False
+        self.needs: dict[tuple[bool, ...], list[bool]] = {}
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         """Evaluate the graph; see `evaluate`. NumPy's warnings name the lines of its equations.

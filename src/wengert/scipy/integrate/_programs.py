@@ -22,6 +22,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     Control,
     Step,
     Walk,
+    as_arrays,
     begin,
     goes_on,
     interpolated,
@@ -325,7 +326,7 @@ def rows_of_steps(equation: Equation, state: State, t1: Any, control: Control) -
     state, rows, count = while_loop(
         lambda state: goes_on(walk_of(state), t1, direction),
         attempt,
-        state,
+        as_arrays(state),
         rows=True,
         max_rounds=row_count(equation.slope.size),
     )
@@ -356,5 +357,5 @@ def states_at(equation: Equation, state: State, t1: Any, times: Any, control: Co
         reached = is_valid & (direction * (time - walk.t) <= 0)
         return (state, step), (np.where(reached, found, np.nan), reached, walk.attempts)
 
-    (state, _), rows = scan(output, (state, still), np.concatenate([times, np.reshape(t1, (1,))]))
+    (state, _), rows = scan(output, as_arrays((state, still)), np.concatenate([times, np.reshape(t1, (1,))]))
     return equation.end(state), rows

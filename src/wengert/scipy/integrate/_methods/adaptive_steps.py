@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from wengert.core.containers.tree_leaves import map_leaves
+from wengert.core.values.dispatch import as_tensor
 from wengert.scipy.integrate._methods.tableaux import Slope, root_mean_square
 from wengert.transforms.reverse import stop_gradient
 
@@ -144,6 +146,14 @@ def begin(slope: Slope, method: Method, t0: Any, t1: Any, y0: Any, control: Cont
         return walk
     held = stop_gradient(walk)
     return walk._replace(size=first_size(slope, held, stop_gradient(t1), method.order, control))
+
+
+def as_arrays(carried: Any) -> Any:
+    """Return what a loop begins with as arrays: from numbers it would take the dtypes by tracing its body once more.
+
+    Loops in it would do so in each of these: 24 instead of two times for the stages of an implicit step.
+    """
+    return map_leaves(as_tensor, carried)
 
 
 def least_size(t: Any, direction: Any) -> Any:

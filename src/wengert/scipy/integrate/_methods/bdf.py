@@ -19,7 +19,16 @@ import numpy as np
 from wengert.control.cond import cond
 from wengert.control.while_loop import while_loop
 from wengert.creation import asarray
-from wengert.scipy.integrate._methods.adaptive_steps import TOO_MANY, TOO_SMALL, Control, Counts, Step, Walk, least_size
+from wengert.scipy.integrate._methods.adaptive_steps import (
+    TOO_MANY,
+    TOO_SMALL,
+    Control,
+    Counts,
+    Step,
+    Walk,
+    as_arrays,
+    least_size,
+)
 from wengert.scipy.integrate._methods.held_factors import moving_root
 from wengert.scipy.integrate._methods.implicit_method import (
     ImplicitMethod,
@@ -315,7 +324,7 @@ def iterate(method: ImplicitMethod, slope: Slope, memory: Memory, trial: Trial, 
         over = failed | converged | (rounds >= MOST_ITERATIONS)
         return Iteration(np.where(failed, now.change, now.change + more), norm, rounds, converged, over)
 
-    start = Iteration(np.zeros_like(predicted), 0.0, 0, False, False)
+    start = as_arrays(Iteration(np.zeros_like(predicted), 0.0, 0, False, False))
     found: Iteration = while_loop(lambda now: np.logical_not(now.over), improve, start)
     return found
 

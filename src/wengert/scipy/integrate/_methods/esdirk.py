@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.control.while_loop import while_loop
-from wengert.scipy.integrate._methods.adaptive_steps import Control, Counts, Step, Walk, try_step
+from wengert.scipy.integrate._methods.adaptive_steps import Control, Counts, Step, Walk, as_arrays, try_step
 from wengert.scipy.integrate._methods.held_factors import moving_root
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, newton_progress, newton_tolerance
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
@@ -140,7 +140,7 @@ class Attempt:
             over = failed | converged | (rounds >= MOST_ITERATIONS)
             return np.where(failed, state, state - change), norm, rounds, converged, over
 
-        found = while_loop(lambda now: np.logical_not(now[-1]), improve, (first, 0.0, 0, False, False))
+        found = while_loop(lambda now: np.logical_not(now[-1]), improve, as_arrays((first, 0.0, 0, False, False)))
         self.rounds, self.converged = self.rounds + found[2], self.converged & found[3]
 
         def equations(state: Any) -> tuple[Any, Matrices, Any]:

@@ -18,7 +18,16 @@ import numpy as np
 
 from wengert.control.cond import cond
 from wengert.control.while_loop import while_loop
-from wengert.scipy.integrate._methods.adaptive_steps import TOO_MANY, TOO_SMALL, Control, Counts, Step, Walk, least_size
+from wengert.scipy.integrate._methods.adaptive_steps import (
+    TOO_MANY,
+    TOO_SMALL,
+    Control,
+    Counts,
+    Step,
+    Walk,
+    as_arrays,
+    least_size,
+)
 from wengert.scipy.integrate._methods.held_factors import moving_root
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, newton_progress, newton_tolerance
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
@@ -281,7 +290,7 @@ def iterate(
         over = failed | converged | (rounds >= MOST_ITERATIONS)
         return Iteration(TO_STAGES @ parts, parts, norm, rate, rounds, converged, over)
 
-    start = Iteration(guess, FROM_STAGES @ guess, 0.0, 0.0, 0, False, False)
+    start = as_arrays(Iteration(guess, FROM_STAGES @ guess, 0.0, 0.0, 0, False, False))
     found: Iteration = while_loop(lambda now: np.logical_not(now.over), improve, start)
     return found
 

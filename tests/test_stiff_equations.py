@@ -1,0 +1,263 @@
+"""Implicit methods of `solve_ivp`: steps, bands, masses, algebraic equations and derivatives."""
+
+import functools
+
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.sparse
+
+import wengert as wg
+from tests.cases import together
+from tests.derivatives import along, derivatives_along
+from tests.equations import logistic, robertson
+from wengert.errors import NumericalError, UsageError
+from wengert.scipy.integrate import _programs, solve_ivp
+from wengert.scipy.integrate._methods import jacobian_matrices
+from wengert.scipy.integrate._methods.jacobian_matrices import BandedMatrices, FullMatrices
+from wengert.sparse.patterns.find_pattern import find_pattern
+from wengert.transforms.outer_values import FunctionCache
+
+
+def conserved(t, y, p):
+    return [*robertson(t, y, p)[:2], y[0] + y[1] + y[2] - 1.0]
+
+
+def halved_logistic(x):
+    odds = x[1] / (1 - x[1]) * np.exp(2.0 * x[0]) / 3
+    return odds / (1 + odds)
+
+
+KINETICS = np.array([0.04, 3e7, 1e4])
+
+
+def test_stiff_equations_and_algebraic_ones_have_the_same_derivatives():
+    """The third of Robertson's equations is that of what is conserved; differences of the gradient are the Hessian."""
+
+    def end(scale, slope=robertson, mass=None):
+        options = {"method": "Rodas5P", "t_eval": [4.0], "rtol": 1e-3, "atol": 1e-6, "mass": mass}
+        return solve_ivp(slope, (0.0, 4.0), [1.0, 0.0, 0.0], args=(KINETICS * scale,), **options)
+
+    found = end(np.ones(3))
+    options = {"method": "Radau", "rtol": 1e-9, "atol": 1e-12, "args": (KINETICS,)}
+    want = scipy.integrate.solve_ivp(robertson, (0.0, 4.0), [1.0, 0.0, 0.0], **options).y[:, -1]
+    np.testing.assert_allclose(found.y[:, 0], want, rtol=1e-3)
+    assert found.njev == found.nlu == (found.nfev - 2) // 8
+    mass = np.diag([1.0, 1.0, 0.0])
+    gradient, one, step = wg.jit(wg.grad(lambda scale: end(scale).y[0, 0])), np.ones(3), np.array([1e-3, 0.0, 0.0])
+    direction = np.array([1.0, -2.0, 0.5])
+    algebraic = wg.jit(along(lambda scale: end(scale, conserved, mass).y[0, 0], direction))
+    np.testing.assert_allclose(algebraic(one), gradient(one) @ direction, rtol=1e-2)
+    change = gradient(one + step) - gradient(one - step)
+    np.testing.assert_allclose(2 * wg.jit(along(gradient, step))(one), change, rtol=0.05)
+
+
+def rates(t, y, p):
+    """Return the Jacobian of Robertson's equations by the state."""
+    a, b, c, zero = p[0], 2 * p[1] * y[1], p[2] * y[2], 0.0 * y[0]
+    return [[-a + zero, c, p[2] * y[1]], [a + zero, -c - b, -p[2] * y[1]], [zero, b, zero]]
+
+
+@pytest.mark.parametrize(
+    ("slope", "jac", "span", "start", "args", "options"),
+    [
+        (robertson, rates, (0.0, 400.0), [1.0, 0.0, 0.0], (KINETICS,), {"rtol": 1e-5, "atol": 1e-9, "max_step": 90.0}),
+        (lambda t, y, k: -k * y, [[-30.0]], (2.0, 5.0), [1.0], (30.0,), {"first_step": 1.0}),
+        (lambda t, y: 50 * (y - np.cos(t)), None, (3.0, 0.0), [2.0], (), {"dense_output": True}),
+    ],
+)
+def test_steps_of_implicit_methods_are_those_of_scipy(slope, jac, span, start, args, options):
+    for method in ("Radau", "BDF"):
+        options = {"jac": jac, "args": args, **options, "method": method}
+        want, found = (solve(slope, span, start, **options) for solve in (scipy.integrate.solve_ivp, solve_ivp))
+        np.testing.assert_allclose(found.t, want.t, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(found.y, want.y, rtol=1e-6, atol=1e-10)
+        same = ["nfev", "njev", "nlu", "status", "message"]
+        assert [found[x] for x in same] == [want[x] for x in same]
+        if want.sol is not None:
+            np.testing.assert_allclose(found.sol(1.7), want.sol(1.7), rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("method", "orders", "tolerance"), [("Radau", 4, 1e-6), ("BDF", 3, 1e-5), ("Kvaerno5", 2, 1e-4)]
+)
+def test_derivatives_of_implicit_methods_are_those_of_the_solution(method, orders, tolerance):
+    """To the third order, though the stages are found by iterations; changes of the state by events restart them."""
+    x, direction = np.array([0.7, 0.2]), np.array([1.0, -0.3])
+    function = functools.partial(stiff_logistic, method, halved=False)
+    found = wg.jit(derivatives_along(function, direction, orders))(x)
+    for one, other in zip(found, derivatives_along(logistic, direction, orders)(x), strict=True):
+        np.testing.assert_allclose(one, other, rtol=tolerance)
+    halved = functools.partial(stiff_logistic, method, halved=True)
+    np.testing.assert_allclose(wg.jit(wg.grad(halved))(x), wg.grad(halved_logistic)(x), rtol=tolerance)
+
+
+SHUFFLED = np.random.default_rng(4).permutation(12)
+
+
+def heated(t, y, p):
+    """Return how a rod of two materials, whose points are in no order, heats up and reacts."""
+    x = y[np.argsort(SHUFFLED)].reshape(6, 2)
+    ends = np.concatenate([p[:1, None] * np.ones((1, 2)), x, np.cos(t) * np.ones((1, 2))])
+    found = p[1] * (ends[:-2] - 2 * x + ends[2:]) + p[2] * np.flip(x, 1) * x
+    return found.reshape(-1)[SHUFFLED]
+
+
+@pytest.mark.parametrize("method", ["Rodas5P", "Radau", "BDF"])
+def test_jacobians_of_few_elements_are_banded_by_themselves(method, monkeypatch):
+    """In whatever order states are, with the steps of SciPy."""
+    monkeypatch.setattr(_programs, "PROGRAMS", FunctionCache(4))
+    p, y0, options = np.array([1.0, 9.0, -0.7]), np.linspace(0.5, 1.5, 12), {"rtol": 1e-2, "atol": 1e-2}
+    own = method == "Rodas5P"
+    want = scipy.integrate.solve_ivp(heated, (0.0, 0.02), y0, "Radau" if own else method, args=(p,), **options)
+    found = solve_ivp(heated, (0.0, 0.02), y0, method, [0.02], args=(p,), **options)
+    np.testing.assert_allclose(found.y[:, 0], want.y[:, -1], rtol=1e-3 if own else 1e-9)
+    assert own or (found.njev, found.nlu) == (want.njev, want.nlu)
+    assert {type(program.matrices) for program in _programs.PROGRAMS.known.values()} == {BandedMatrices}
+
+
+CHAIN = np.diag(-2.0 * np.ones(12)) + np.eye(12, k=1) + np.eye(12, k=-1)
+
+
+def cooled(t, y, k):
+    return k * (CHAIN @ y) + np.cos(t)
+
+
+@together(
+    "options",
+    [
+        {"jac_sparsity": scipy.sparse.csr_array(CHAIN)},
+        {"lband": 1, "uband": 1, "jac": lambda t, y, k: np.stack([k + 0 * y, -2 * k + 0 * y, k + 0 * y])},
+        {"jac_sparsity": CHAIN, "mass": np.eye(12) + 0.3 * np.eye(12, k=4)},
+    ],
+)
+def test_elements_of_jacobians_may_be_given(options):
+    """Of what is multiplied by a matrix all elements are found, though it has zeros."""
+    mass = options.get("mass", np.eye(12))
+    rest = (0.0, 0.1), np.sin(1.0 + np.arange(12.0)), "BDF", [0.1]
+    found = solve_ivp(cooled, *rest, args=(3.0,), rtol=1e-5, **options)
+    want = scipy.integrate.solve_ivp(lambda t, y: np.linalg.solve(mass, cooled(t, y, 3.0)), *rest, rtol=1e-5)
+    np.testing.assert_allclose(found.y, want.y, rtol=1e-4 if "mass" in options else 1e-10)
+
+
+def test_elements_that_are_given_have_to_be_all():
+    text = "say that there are none; all that may be other than zero are needed"
+    options = {"method": "BDF", "args": (3.0,), "t_eval": [1.0], "lband": 1}
+    with pytest.raises(UsageError, match=text):
+        solve_ivp(cooled, (0.0, 1.0), np.ones(12), **options)
+
+
+def test_banded_matrices_are_held_as_full_ones_are():
+    """Solutions, and their derivatives in every mode, to the second order and in lanes."""
+    slope = lambda t, y: heated(t, y, np.array([1.0, 9.0, -0.7]))
+    y, full = np.linspace(0.5, 1.5, 12), FullMatrices()
+    few = jacobian_matrices.matrices_for(find_pattern(lambda y: slope(0.0, y), (y,), (0,)))
+    assert (few.below, few.above) == (2, 2)
+
+    def found(matrices, y, count):
+        states = [y + i for i in range(count)]
+        jacobians = np.stack([matrices.jacobian(slope, 0.1, state) for state in states])
+        weights = 0.1 * np.arange(count * count).reshape(count, count) - 0.5
+        own, matrix = matrices.of_stages(3.0 * matrices.identity(jacobians[0]), weights, jacobians)
+        return own.solve(own.factors(wg.stop_gradient(matrix)), matrix, np.concatenate(states))
+
+    for count in (1, 2):
+        one, other = (functools.partial(found, matrices, count=count) for matrices in (few, full))
+        np.testing.assert_allclose(one(y), other(y))
+        np.testing.assert_allclose(wg.jacfwd(one)(y), wg.jacrev(one)(y), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(wg.jacrev(one)(y), wg.jacrev(other)(y), rtol=1e-9, atol=1e-12)
+        total = lambda function: wg.vmap(wg.hessian(lambda y: np.sum(function(y) ** 2)))(np.stack([y, 2 * y]))
+        np.testing.assert_allclose(total(one), total(other), rtol=1e-8, atol=1e-12)
+
+
+def stiff_logistic(method, x, halved):
+    """Return the end of y' = k y (1 - y), whose state may be halved where it gets to a half."""
+    event = lambda t, y: y[0] - 0.5
+    event.direction = 1
+    event.reset = lambda t, y: 0.5 * y
+    mass = None if method == "BDF" else np.array([[2.0]])
+    slope = lambda t, y: (1.0 if mass is None else 2.0) * x[0] * y * (1 - y)
+    options = {"t_eval": [2.0], "rtol": 1e-8, "atol": 1e-8, "method": method, "mass": mass}
+    return solve_ivp(slope, (0.0, 2.0), x[1:], events=event if halved else None, **options).y[0, 0]
+
+
+def test_the_extension_of_rodas_has_its_order():
+    slope = lambda t, y: np.stack([y[1], -y[0] * (1 + 0.1 * np.sin(t))])
+    errors = []
+    for h in (0.4, 0.1):
+        places = np.array([0.3, 0.7, 1.0]) * h
+        options = {"method": "Rodas5P", "first_step": h, "rtol": 10.0, "atol": 10.0, "t_eval": places}
+        found = solve_ivp(slope, (0.0, h), [1.0, 0.3], **options)
+        want = scipy.integrate.solve_ivp(slope, (0.0, h), [1.0, 0.3], method="DOP853", rtol=1e-13, t_eval=places)
+        errors.append(np.abs(found.y - want.y).max(axis=1))
+    assert np.all(errors[0] > 4.0**4.7 * errors[1])
+
+
+def test_singular_masses_of_methods_that_start_with_a_rate():
+    """The matrix mixes the equations; at an event the state changes to another one that satisfies them."""
+
+    def end(x, method="BDF"):
+        halve = lambda t, y: y[0] - 0.5 * x[0]
+        halve.reset, halve.direction = lambda t, y: 0.5 * y, -1
+        slope = lambda t, y: [-x[1] * y[0] * 2, y[1] - y[0] * t - x[1] * y[0] * 2]
+        options = {"mass": np.array([[2.0, 0.0], [2.0, 0.0]]), "t_eval": [1.0], "rtol": 1e-7, "atol": 1e-8}
+        return solve_ivp(slope, (0.0, 1.0), np.stack([x[0], 0 * x[0]]), method, events=halve, **options).y[:, 0]
+
+    x, direction = np.array([1.0, 0.9]), np.array([0.3, 1.0])
+    exact = lambda x: np.stack([x[0], x[0]]) * np.exp(-x[1]) / 2
+    want = wg.jvp(exact, (x,), (direction,))
+    for one, other in zip(wg.jit(lambda x: wg.jvp(end, (x,), (direction,)))(x), want, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    np.testing.assert_allclose(end(x, "Kvaerno5"), want[0], rtol=1e-5)
+
+
+def test_complex_states_of_implicit_methods():
+    slope, options = (lambda t, y, k: [1j * k * y[0] + y[1], -k * y[1] + 0.1j * y[0]]), {"rtol": 1e-6, "atol": 1e-6}
+    span, start = (0.0, 1.0), [1.0 + 0j, 0.5j]
+    want, found = (
+        solve(slope, span, start, "BDF", args=(1.3,), **options) for solve in (scipy.integrate.solve_ivp, solve_ivp)
+    )
+    np.testing.assert_allclose(found.y, want.y, rtol=1e-8)
+    assert [found[x] for x in ("nfev", "njev", "nlu")] == [want[x] for x in ("nfev", "njev", "nlu")]
+
+    def end(k, method):
+        last = solve_ivp(slope, span, start, method, t_eval=[1.0], args=(k,), **options).y[:, 0]
+        return last[0].real + 2 * last[1].imag
+
+    want = wg.jit(wg.grad(lambda k: end(k, "RK45")))(1.3)
+    np.testing.assert_allclose(wg.jit(wg.grad(lambda k: end(k, "BDF")))(1.3), want, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value")
+def test_attempts_that_overflow_leave_derivatives_of_rodas5p_as_they_are():
+    def end(rate):  # the first step is so long that its stages are exponentials of some thousands
+        slope = lambda t, y, rate: -rate * (np.exp(y / 0.01) - 1.0)
+        options = {"method": "Rodas5P", "t_eval": [0.8], "first_step": 2.0, "rtol": 1e-8, "atol": 1e-10}
+        return solve_ivp(slope, (0.0, 2.0), [-1.0], args=(rate,), **options).y[0, 0]
+
+    for derivative in (wg.grad, wg.jacfwd):
+        assert derivative(end)(1.0) == pytest.approx(0.8, rel=1e-6)
+
+
+def test_states_that_miss_algebraic_equations_are_refused():
+    def end(y0, mass=((1.0, 0.0), (0.0, 0.0))):
+        slope = lambda t, y: [-y[1], y[1] - y[0]]
+        return solve_ivp(
+            slope,
+            (0.0, 1.0),
+            y0,
+            method="Rodas5P",
+            mass=scipy.sparse.csr_array(np.array(mass)),
+            t_eval=[1.0],
+            rtol=1e-6,
+        )
+
+    np.testing.assert_allclose(end([1.0, 1.0]).y, np.full((2, 1), np.exp(-1)), rtol=1e-5)
+    for run in (end, wg.jacobian(lambda y: end(y).y)):
+        with pytest.raises(NumericalError, match=r"a residual of 4 in the algebraic equation 0 = fun\[1\]; one that"):
+            run(np.array([1.0, 5.0]))
+    with pytest.raises(NumericalError, match=r"0 = \(-0.894\) \* fun\[0\] \+ \(0.447\) \* fun\[1\]; one that"):
+        end([1.0, 5.0], ((1.0, 0.0), (2.0, 0.0)))
+    status, states = wg.jit(lambda y: [end(y)[key] for key in ("status", "y")])(np.array([1.0, 5.0]))
+    assert status == -1
+    assert np.isnan(states).all()
