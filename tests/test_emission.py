@@ -530,7 +530,7 @@ def test_only_the_builder_writes_llvm() -> None:
 
 def test_other_processors_compile() -> None:
     arm = Target("aarch64-unknown-linux-gnu", "generic", "+neon")
-    from wengert.emission.driver import emitted
+    from wengert.emission.rendering import emitted
 
     text = emitted(rosenbrock(200), arm).text
     assert "<2 x double>" in text

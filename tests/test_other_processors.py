@@ -14,8 +14,8 @@ import pytest
 from tests.cases import some_of
 from tests.kernels import as_if, inputs_for, random_program
 from tests.test_emission import DOUBLE, SPECIAL, functions_of, halves, rosenbrock, without_functions
-from wengert.emission.driver import emitted
 from wengert.emission.external_functions import function_named
+from wengert.emission.rendering import emitted
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
 from wengert.kernel.kernel import Program

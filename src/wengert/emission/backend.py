@@ -54,7 +54,7 @@ class Processor(Backend["Emitted", Image]):
     def render(self, program: Program) -> Emitted:
         """Return a program in LLVM's language, and the memory that it needs."""
         with UNSTOPPED:
-            from wengert.emission.driver import emitted
+            from wengert.emission.rendering import emitted
 
         return emitted(program, self.target)
 

@@ -16,11 +16,10 @@ from wengert.emission.external_functions import ROUTINES, declared
 from wengert.emission.parallel_split import lanes_of
 from wengert.emission.product_plans import ProductPlan
 from wengert.emission.products import PRODUCTS
-from wengert.emission.programs import RUN, Emission, Emitted, without_code
+from wengert.emission.programs import RUN, Emission
 from wengert.kernel.durations import cycles_of
 from wengert.kernel.kernel import Buffer, Copy, Invoke, Loop, Product, Program, ProgramStep, Row, Run, Switch
 from wengert.native.builder import Builder
-from wengert.native.builder import program as written
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.growing_rows import GROWING
@@ -50,24 +49,12 @@ FIRST_ROWS = 32
 """How many of them there is room for at first, where a condition ends a loop: a power of two."""
 
 
-def emitted(program: Program, target: Target) -> Emitted:
-    """Return a program in LLVM's language."""
-    if not program.is_nested:
-        return Emission(program, target).emitted()
-    (first, *others), taken = program.steps, cycles_of(program, lanes_of(target))
-    if not others and isinstance(first, Invoke | Product):
-        routine = routine_of(first, program.named, target)
-        start, contents = contents_of(routine)
-        size, outside = start + routine.work, (routine.name, *[SHARE] * routine.is_shared)
-        if routine.arguments == program.arguments:
-            return Emitted("", without_code(program, size, ((0, contents, False),), taken, outside))
-    module = Assembly(target)
-    text = written(module.entry(program))
-    return Emitted(text, without_code(program, module.size, tuple(module.constants), taken, sorted(module.outside)))
-
-
 class Assembly:
     """Hold the programs of one module.
+
+    Args:
+        target: the processor.
+        loops: returns what writes a loop.
 
     Attributes:
         outside: the names of the functions that the code calls and does not have.
@@ -79,8 +66,8 @@ class Assembly:
         has_pool: whether loops leave rows behind that grow.
     """
 
-    def __init__(self, target: Target) -> None:
-        self.target, self.has_pool = target, False
+    def __init__(self, target: Target, loops: Callable[[Driver, Loop], Repeating]) -> None:
+        self.target, self.loops, self.has_pool = target, loops, False
         self.outside: set[str] = set()
         self.parts: dict[int, Driver | Kernels] = {}
         self.uses = Counter[int]()
@@ -183,12 +170,20 @@ class Kernels:
     Attributes:
         emission: writes it.
         place: where in the arena it works.
+        held: the buffers that may be held in registers.
     """
 
     def __init__(self, module: Assembly, program: Program, prefix: str) -> None:
         self.emission = Emission(program, module.target, module.outside, prefix)
         self.place = module.room(self.emission.arena.size)
+        self.held = self.emission.numbers or frozenset()
         module.constants += [(self.place + offset, x, is_far) for offset, x, is_far in self.emission.constants]
+
+    @cached
+    def reads(self) -> list[tuple[str, int]]:
+        """The places of buffers that are read and held in registers."""
+        loads = [o for step in self.emission.steps for stage in step.kernel.stages for o in stage.operations if o.at]
+        return list(dict.fromkeys([(o.buffer, o.at.constant) for o in loads if o.at and o.buffer in self.held]))
 
 
 class Driver:
@@ -239,7 +234,7 @@ class Driver:
             case Switch():
                 return self.choosing(step)
             case Loop():
-                return Repeating(self, step).write
+                return self.module.loops(self, step).write
         raise TypeError(step)
 
     def write(self, frame: DriverFrame) -> None:
@@ -465,21 +460,35 @@ class Repeating:
                 copy_bytes(b, frame.memory.at(self.own[x.into]), start, bytes_of(self.buffers[x.into]))
             else:
                 self.slot(table, x.into).store(start.as_address())
-        times = b.constant(I64, loop.rounds)
-        if loop.count:
-            times = frame.at(loop.count).to(I64).load()
-            frame.fail_if(b.constant(I64, loop.rounds) < times)
-        for row in self.left:
-            count = b.constant(I64, FIRST_ROWS) if loop.going else b.select(times < 0, b.constant(I64, 0), times)
-            self.take_room(frame, row, count, b.constant(I64, 0))
-            frame.at(row.buffer).to(GROWING).set("count", 0 if loop.going else count)
+        times = self.times(frame)
+        self.make_room(frame, times)
         for row in loop.rows:
-            first, step = self.first_row(frame, row)
-            self.slot(table, row.row).store((first.at((times - 1) * step) if loop.reverse else first).as_address())
+            self.slot(table, row.row).store(self.beginning(frame, row, times)[0].as_address())
         self.run(frame, table, times)
         for x in loop.carried:
             if x.out != x.into:
                 copy_bytes(b, frame.at(x.result), self.slot(table, x.into).load(), bytes_of(self.buffers[x.into]))
+
+    def times(self, frame: DriverFrame) -> Value:
+        """Return how many iterations there are at most."""
+        found = frame.b.constant(I64, self.loop.rounds)
+        if self.loop.count:
+            found = frame.at(self.loop.count).to(I64).load()
+            frame.fail_if(frame.b.constant(I64, self.loop.rounds) < found)
+        return found
+
+    def make_room(self, frame: DriverFrame, times: Value) -> None:
+        """Write that there is room for the rows that the loop leaves behind and that grow."""
+        b, goes = frame.b, bool(self.loop.going)
+        for row in self.left:
+            count = b.constant(I64, FIRST_ROWS) if goes else b.select(times < 0, b.constant(I64, 0), times)
+            self.take_room(frame, row, count, b.constant(I64, 0))
+            frame.at(row.buffer).to(GROWING).set("count", 0 if goes else count)
+
+    def beginning(self, frame: DriverFrame, row: Row, times: Value) -> tuple[Value, Value | int]:
+        """Return where the row of the first iteration lies, and how many bytes it is to the next."""
+        first, step = self.first_row(frame, row)
+        return (first.at((times - 1) * step), step * -1) if self.loop.reverse else (first, step)
 
     def first_row(self, frame: DriverFrame, row: Row) -> tuple[Value, Value | int]:
         """Return where the first row lies, and how many bytes it is to the next."""
@@ -497,18 +506,21 @@ class Repeating:
 
     def run(self, frame: DriverFrame, table: Value, times: Value) -> None:
         """Write what runs the iterations, if there are any."""
-        b, loop = frame.b, self.loop
-
-        condition = None if not loop.count else b.constant(I64, 0) < times
-        if loop.starts:
-            starts = frame.at(loop.starts).to(I8).load().differs(0)
-            condition = starts if condition is None else condition & starts
+        condition = self.condition(frame, times)
         if condition is None:
-            if loop.rounds:
+            if self.loop.rounds:
                 self.repeat(frame, table, times)
             return
-        with b.when(condition):
+        with frame.b.when(condition):
             self.repeat(frame, table, times)
+
+    def condition(self, frame: DriverFrame, times: Value) -> Value | None:
+        """Return whether there is an iteration; None where that is known."""
+        found = None if not self.loop.count else frame.b.constant(I64, 0) < times
+        if self.loop.starts:
+            starts = frame.at(self.loop.starts).to(I8).load().differs(0)
+            found = starts if found is None else found & starts
+        return found
 
     def slot(self, table: Value, name: str) -> Value:
         """Return the place in a table of what the body reads or writes."""
@@ -539,20 +551,29 @@ class Repeating:
                     end()
             if growing:
                 with b.when(done.equals(room.load())):
-                    room.store(done + done)
+                    self.grow(frame, growing, room, done)
                     for row in growing:
-                        self.take_room(frame, row, done + done, done)
                         first, step = self.first_row(frame, row)
                         self.slot(table, row.row).store(first.at(done * step).as_address())
-            if self.often < loop.rounds:
-                with b.when((done & (self.often - 1)).equals(0)):
-                    frame.look_up()
+            self.look_up(frame, done)
 
         with b.section() as end:
             with b.loop(most, certain=True) as steps:
                 each(steps.index, end)
             if loop.going:
                 frame.fail()
+
+    def grow(self, frame: DriverFrame, growing: Sequence[Row], room: Value, done: Value) -> None:
+        """Write that rows get twice the room."""
+        room.store(done + done)
+        for row in growing:
+            self.take_room(frame, row, done + done, done)
+
+    def look_up(self, frame: DriverFrame, done: Value) -> None:
+        """Write that the loop looks up after some iterations."""
+        if self.often < self.loop.rounds:
+            with frame.b.when((done & (self.often - 1)).equals(0)):
+                frame.look_up()
 
     def hand_on(self, frame: DriverFrame, table: Value) -> None:
         """Write what lets the next iteration read what this one wrote, first where nothing changes places."""

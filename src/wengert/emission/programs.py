@@ -11,7 +11,8 @@ from wengert.emission.buffer_reuse import overwritten
 from wengert.emission.external_functions import declared
 from wengert.emission.instructions import in_memory
 from wengert.emission.parallel_split import KernelStep, lanes_of, steps
-from wengert.emission.rows import Found, anonymous, kernel_function, kernel_job, row_bytes, write_kernel
+from wengert.emission.registers import Registers, names_in_registers
+from wengert.emission.rows import Found, anonymous, kernel_function, kernel_job, row_bytes, write_kernel, write_numbers
 from wengert.emission.vectors import Module
 from wengert.kernel.durations import cycles
 from wengert.kernel.kernel import Buffer, Program
@@ -117,6 +118,17 @@ class Emission:
         found = [buffer for buffer in self.buffers.values() if buffer.kind == "constant"]
         return tuple([constant_entry(buffer, self.arena.places[buffer.name]) for buffer in found])
 
+    @cached
+    def numbers(self) -> frozenset[str] | None:
+        """The buffers that may be held in registers; None where not all is computed number by number, in `run`."""
+        is_alone = all(call is None and step.parts == 1 for call, step in zip(self.calls, self.steps, strict=True))
+        return names_in_registers([step.kernel for step in self.steps]) if is_alone else None
+
+    def are_held(self, names: Sequence[str]) -> bool:
+        """Tell whether buffers are in registers wherever kernels access them."""
+        used = {name for _, order in self.kernels for name in order}
+        return self.numbers is not None and used.intersection(names) <= self.numbers
+
     def is_little(self, taken: float) -> bool:
         """Whether some cycles are a small part of those of the program."""
         return taken < LITTLE * sum(self.cycles)
@@ -162,8 +174,18 @@ class Emission:
     def run(self, b: Builder, addresses: Value, memory: Value, team: Value) -> None:
         """Write what runs all steps."""
         places = AddressWriter(self, addresses, memory)
+        if self.numbers is not None:
+            registers = Registers(b, self.buffers, self.numbers, places)
+            self.run_in(registers)
+            registers.write_back([*self.program.outputs, *self.program.changed])
+            return
         for number in range(len(self.steps)):
             self.step(b, number, places, team)
+
+    def run_in(self, registers: Registers) -> None:
+        """Write what runs all steps with numbers in registers, and leaves results there."""
+        for step, (_, order) in zip(self.steps, self.kernels, strict=True):
+            write_numbers(registers.b, step, self.module, order, registers)
 
     def step(self, b: Builder, number: int, place: AddressWriter, team: Value) -> None:
         """Write what runs one step."""

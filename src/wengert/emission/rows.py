@@ -9,6 +9,7 @@ from wengert.emission.external_functions import TOTAL, declared
 from wengert.emission.instructions import in_memory, literal
 from wengert.emission.parallel_split import WITH_TOTAL, KernelStep
 from wengert.emission.prefetch import brought_ahead
+from wengert.emission.registers import Registers
 from wengert.emission.stages import Span, neutral, write_stage
 from wengert.emission.vectors import Index, KernelFrame, Module, moved
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduce, Stage
@@ -42,6 +43,14 @@ def write_kernel(
     """Write all of a kernel, whose buffers have some addresses."""
     rows = step.kernel.rows
     write_rows(frame_of(b, module, step.kernel, order, addresses), step, Span(0, rows, rows))
+
+
+def write_numbers(b: Builder, step: KernelStep, module: Module, order: tuple[str, ...], registers: Registers) -> None:
+    """Write all of a kernel that computes number by number, with numbers in registers."""
+    in_memory = [name for name in order if name not in registers.names]
+    frame = frame_of(b, module, step.kernel, tuple(in_memory), list(map(registers.address, in_memory)))
+    frame.registers = registers
+    write_rows(frame, step, Span(0, 1, 1))
 
 
 def kernel_job(name: str, step: KernelStep, module: Module, order: tuple[str, ...], found: Found) -> NativeFunction:

@@ -12,6 +12,7 @@ from wengert.emission.lane_masks import Condition, Lanes, WrittenOut, all_of, se
 from wengert.emission.mathematics import Specialisation, called_outside, function_of_body, template_of
 from wengert.emission.plans import LoopPlan, accesses
 from wengert.emission.prefetch import Ahead
+from wengert.emission.registers import Registers
 from wengert.kernel.functions import FUNCTIONS
 from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Stage
 from wengert.native.builder import Builder
@@ -56,6 +57,7 @@ class KernelFrame:
         ahead: what each stage brings into the caches ahead.
         waiting: for buffers of the row the vectors that are not in memory yet, by row and first element: a stage that
             reads these alone has no need of memory, and what no other stage reads is never written.
+        registers: the numbers of buffers that are not in memory, where all is computed number by number.
     """
 
     b: Builder
@@ -63,9 +65,14 @@ class KernelFrame:
     bases: dict[str, Value]
     apart: dict[str, int]
     ahead: list[list[Ahead]]
+    registers: Registers | None = None
     numbers: dict[str, list[Value]] = field(default_factory=dict)
     results: dict[Key, list[Value]] = field(default_factory=dict)
     waiting: dict[str, dict[tuple[int, int], Value]] = field(default_factory=dict)
+
+    def holds(self, buffer: str) -> bool:
+        """Tell whether the numbers of a buffer are in registers."""
+        return self.registers is not None and buffer in self.registers.names
 
 
 class Values:
@@ -83,6 +90,8 @@ class Values:
         self.results = frame.results  # and in loops those of functions, by name and arguments
         self.places: dict[tuple[str, tuple[int, ...]], Value] = {}  # of the first row, as far as loops are known
         for buffer, at in (*accesses(stage), *((item.buffer, item.at) for item in ahead)):
+            if frame.holds(buffer):
+                continue
             given = frame.bases[buffer], rows[0], at.coefficients[0]
             self.places[buffer, at.coefficients] = self.once(("moved", given[0].text, given[2]), moved, *given)
 
@@ -229,6 +238,8 @@ class Values:
         kind = vector_of(scalar, self.plan.width) if wide else scalar
         if there is False:
             return registered(b.constant(kind, 0), item.dtype)
+        if self.frame.registers is not None and self.frame.holds(item.buffer):
+            return self.frame.registers.load(item.buffer, at.constant)
         cell = self.cell(item.buffer, at, row, unit) if wide and not item.guard else None
         waiting = self.frame.waiting.get(item.buffer, {}).get(cell) if cell else None
         if waiting is not None and waiting.type == self.kind(item, wide):
@@ -298,6 +309,9 @@ class Values:
     ) -> None:
         """Write a store of a number or of a vector."""
         if there is False:
+            return
+        if self.frame.registers is not None and self.frame.holds(buffer):
+            self.frame.registers.store(buffer, at.constant, value)
             return
         cell = self.cell(buffer, at, row, unit)
         if cell is not None and not guard and isinstance(value.type, VectorType):

@@ -1,7 +1,8 @@
 """Short dimensions spelled out, along which points differ: the parts of complex numbers, and of what is stacked.
 
 Each point along such a dimension becomes a store of its own. What all of them need is computed once, and lanes run over
-a dimension that has many points. So they do where a row has but a few points, and there are many rows.
+a dimension that has many points. So they do where a row has but a few points, and there are many rows. Where all
+stages of a kernel have but a few points, and it has one row, all are spelled out: numbers need no masks, and no memory.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from wengert.kernel.kernel import Affine, Guard, Kernel, Operation, Program, Stage
+from wengert.kernel.kernel import Affine, Buffer, Guard, Kernel, Operation, Program, Reduce, Stage, Store
 from wengert.kernel.merging import guards_of
 from wengert.kernel.opcodes import OPCODES
 from wengert.support.machine import MACHINE
@@ -50,6 +51,49 @@ def lengthened(kernel: Kernel) -> Kernel:
     return replace(kernel, stages=(stage,))
 
 
+def with_numbers_alone(program: Program) -> Program:
+    """Return a program whose kernels of one row and few points compute number by number, sums included."""
+    buffers = list(program.buffers)
+    steps = [in_numbers(kernel, buffers) if has_few_points(kernel) else kernel for kernel in program.kernels]
+    return replace(program, buffers=tuple(buffers), steps=tuple(steps))
+
+
+def has_few_points(kernel: Kernel) -> bool:
+    """Tell whether a kernel has one row, and stages of few points whose code stays short."""
+    size = 0
+    for stage in kernel.stages:
+        points = prod(stage.extents[1:])
+        functions = sum([cost for o in stage.operations if (cost := OPCODES[o.name].cost) >= MACHINE.function])
+        is_apart = stage.updates or any(r.kind == "scan" for r in stage.reductions)
+        if is_apart or points > MACHINE.spelled_points[0] or (points > 1 and points * functions > MACHINE.spelled):
+            return False
+        size += points * len(stage.operations)
+    return kernel.rows == 1 and size <= MACHINE.quick and any(prod(s.extents[1:]) > 1 for s in kernel.stages)
+
+
+def in_numbers(kernel: Kernel, buffers: list[Buffer]) -> Kernel:
+    """Return a kernel of one row with all points spelled out; its sums are entered as buffers of the row."""
+    stages = []
+    for stage in kernel.stages:
+        while len(stage.extents) > 1:
+            stage = Spelling(stage, len(stage.extents) - 1).stage()
+        dtypes = {r.into: stage.operations[r.value].dtype for r in stage.reductions if r.kind == "row"}
+        known = {buffer.name for buffer in buffers}
+        buffers += [Buffer(name, (), dtype, "row") for name, dtype in dtypes.items() if name not in known]
+        sums = [Store(r.into, r.at or NOWHERE, r.value) for r in stage.reductions]
+        operations = [replace(o, name="load", at=NOWHERE) if o.name == "number" else o for o in stage.operations]
+        stages.append(replace(stage, operations=tuple(operations), stores=(*stage.stores, *sums), reductions=()))
+    for keep in kernel.kept:
+        dtype = next(buffer.dtype for buffer in buffers if buffer.name == keep.number)
+        load = Operation("load", (), dtype, keep.number, NOWHERE)
+        stages.append(Stage((1,), (load,), (Store(keep.buffer, Affine(keep.at.constant, (0,)), 0),)))
+    return replace(kernel, stages=tuple(stages), kept=())
+
+
+NOWHERE = Affine(0, (0,))
+"""The place of a number."""
+
+
 class Spelling:
     """Write a stage without one of its dimensions.
 
@@ -67,7 +111,7 @@ class Spelling:
 
     def stage(self) -> Stage:
         """Return the stage."""
-        stores = []
+        stores, points = [], list[list[int]]()
         for point in range(self.given.extents[self.dimension]):
             places: list[int] = []
             for operation in self.given.operations:
@@ -76,8 +120,21 @@ class Spelling:
                 guard = self.left(store.guard, point)
                 if guard is not None:
                     stores.append(replace(store, at=self.at(store.at, point), value=places[store.value], guard=guard))
+            points.append(places)
         extents = (*self.given.extents[: self.dimension], *self.given.extents[self.dimension + 1 :])
-        return pruned(Stage(extents, tuple(self.operations), tuple(stores)))
+        reductions = [own for r in self.given.reductions for own in self.reduced(r, [x[r.value] for x in points])]
+        return pruned(Stage(extents, tuple(self.operations), tuple(stores), tuple(reductions)))
+
+    def reduced(self, given: Reduce, values: list[int]) -> list[Reduce]:
+        """Return what is left of a reduction, of which there is a value for each point along the dimension."""
+        over = tuple([d - (d > self.dimension) for d in given.over if d != self.dimension])
+        ats = [None if given.at is None else self.at(given.at, point) for point in range(len(values))]
+        if self.dimension not in given.over:
+            return [replace(given, value=x, over=over, at=at) for x, at in zip(values, ats, strict=True)]
+        found, dtype = values[0], self.operations[values[0]].dtype
+        for x in values[1:]:
+            found = self.put(Operation(given.combine, (found, x), dtype))
+        return [replace(given, value=found, over=over, at=ats[0])]
 
     def written(self, operation: Operation, places: list[int], point: int) -> int:
         """Write an operation for a point along the dimension, unless there is one like it; return its place."""
@@ -90,6 +147,10 @@ class Spelling:
         else:
             at = None if operation.at is None else self.at(operation.at, point)
             operation = replace(operation, operands=operands, at=at, guard=guard)
+        return self.put(operation)
+
+    def put(self, operation: Operation) -> int:
+        """Write an operation, unless there is one like it; return its place."""
         key = operation, repr(operation.value)  # 0.0 equals -0.0
         if key not in self.known:
             self.known[key] = len(self.operations)

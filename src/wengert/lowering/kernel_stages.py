@@ -25,7 +25,7 @@ from wengert.kernel.kernel import (
     Update,
 )
 from wengert.kernel.merging import merged as with_merged_dimensions
-from wengert.kernel.spelling import pruned, spelled_out, with_long_lanes
+from wengert.kernel.spelling import pruned, spelled_out, with_long_lanes, with_numbers_alone
 from wengert.lowering.broadcast_values import repeated_values
 from wengert.lowering.fuse import Group, computed_again, grouped, set_stages
 from wengert.lowering.loop_roots import Root, find_roots
@@ -68,7 +68,7 @@ def program_of(lowered: Lowered, window: AxisIndex | None = None) -> Program:
     ]
     failing = made[-1] if nodes.outside else ""
     program = checked("fused", Program(inputs, made, buffers, kernels, failing))
-    for step in (spelled_out, with_merged_dimensions, with_long_lanes, with_merged_dimensions):
+    for step in (spelled_out, with_merged_dimensions, with_long_lanes, with_merged_dimensions, with_numbers_alone):
         program = checked(step.__name__, step(program))
     return program
 

@@ -1,0 +1,29 @@
+"""Programs in LLVM's language, whatever steps they have."""
+
+from __future__ import annotations
+
+from wengert.emission.driver import Assembly, contents_of, routine_of
+from wengert.emission.loops import repeating
+from wengert.emission.parallel_split import lanes_of
+from wengert.emission.programs import Emission, Emitted, without_code
+from wengert.kernel.durations import cycles_of
+from wengert.kernel.kernel import Invoke, Product, Program
+from wengert.native.builder import program as written
+from wengert.native.engine import Target
+from wengert.native.jobs import SHARE
+
+
+def emitted(program: Program, target: Target) -> Emitted:
+    """Return a program in LLVM's language."""
+    if not program.is_nested:
+        return Emission(program, target).emitted()
+    (first, *others), taken = program.steps, cycles_of(program, lanes_of(target))
+    if not others and isinstance(first, Invoke | Product):
+        routine = routine_of(first, program.named, target)
+        start, contents = contents_of(routine)
+        size, outside = start + routine.work, (routine.name, *[SHARE] * routine.is_shared)
+        if routine.arguments == program.arguments:
+            return Emitted("", without_code(program, size, ((0, contents, False),), taken, outside))
+    module = Assembly(target, repeating)
+    text = written(module.entry(program))
+    return Emitted(text, without_code(program, module.size, tuple(module.constants), taken, sorted(module.outside)))

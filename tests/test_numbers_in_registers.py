@@ -1,0 +1,99 @@
+"""Native loops of few numbers, which stay in registers: what they give is what evaluating them does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+
+START = np.array([0.3, -0.8])
+
+
+def spiral(y: Any) -> Any:
+    """Return the next point, whose elements depend on both."""
+    return np.stack([y[0] - 0.1 * np.sin(y[1]), y[1] + 0.1 * y[0] + np.sum(y * y) * 0.01])
+
+
+def until_far(y: Any, bound: Any) -> Any:
+    """Return where rounds that a condition ends get to, how many there are, and the rows that they leave behind."""
+
+    def step(carried: Any) -> Any:
+        point, count, _ = carried
+        after = spiral(point)
+        return (after, count + 1, after[1] > 0), (after, count)
+
+    carried, rows, count = wg.while_loop(
+        lambda carried: np.sum(np.abs(carried[0])) < bound,
+        step,
+        (y, np.zeros((), int), False),
+        rows=True,
+        max_rounds=1000,
+    )
+    return (*carried, np.sum(np.where(np.arange(1000)[:, None] < count, rows[0], 0.0)), count)
+
+
+def counted(y: Any, count: Any) -> Any:
+    """Return where so many rounds get to."""
+    return wg.fori_loop(0, count.astype(int), lambda i, carried: (spiral(carried[0]) + i * 0.01, carried[0]), (y, y))
+
+
+def backward(y: Any, scale: Any) -> Any:
+    """Return what rounds over rows, the last one first, leave behind, and which they change in place."""
+    rows = np.arange(14.0).reshape(7, 2) * scale
+
+    def step(carried: Any, row: Any) -> Any:
+        after = spiral(carried) + row * 0.1
+        return after, (after[0] > 0, np.max(after), carried[::-1])
+
+    return wg.scan(step, y, rows, reverse=True)
+
+
+def at_computed_places(y: Any, scale: Any) -> Any:
+    """Return numbers of which each round reads one at a place that it computes."""
+
+    def step(i: Any, carried: Any) -> Any:
+        return carried * 0.5 + carried[i % 2] * scale
+
+    return wg.fori_loop(0, 5, step, y)
+
+
+CASES: dict[str, tuple[Callable[..., Any], list[float]]] = {
+    "until_far": (until_far, [0.5, 3.0, 9.0]),
+    "counted": (counted, [0.0, 1.0, 40.0]),
+    "backward": (backward, [0.2]),
+    "at_computed_places": (at_computed_places, [0.7]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rounds_give_what_evaluated_ones_do(name: str) -> None:
+    function, scales = CASES[name]
+    plain, native = wg.jit(function, native=False), wg.jit(function, native=True)
+    assert "phi double" in str(native.lower(START, np.float64(scales[0])).llvm) or name == "at_computed_places"
+    for scale in map(np.float64, scales):
+        for mine, known in zip(*map(wg.tree.leaves, (native(START, scale), plain(START, scale))), strict=True):
+            np.testing.assert_allclose(mine, known, rtol=1e-13, atol=1e-15)
+
+
+def test_gradients_go_back_through_them() -> None:
+    def total(y: Any) -> Any:
+        return np.sum(until_far(y, np.float64(3.0))[0]) + np.sum(backward(y, np.float64(0.2))[0])
+
+    found, known = (wg.jit(wg.grad(total), native=native)(START) for native in (True, False))
+    np.testing.assert_allclose(found, known, rtol=1e-12)
+
+
+def test_sums_of_few_points_are_spelled_out() -> None:
+    def function(x: Any) -> Any:
+        size = np.sum(x * x)
+        return size, np.max(x) * x, np.prod(x), x / size
+
+    x = np.array([1.5, -2.0, 0.25, 4.0])
+    native = wg.jit(function, native=True)
+    for mine, known in zip(native(x), function(x), strict=True):
+        np.testing.assert_allclose(mine, known, rtol=1e-15)
+    assert "masked" not in str(native.lower(x).llvm)
