@@ -205,6 +205,7 @@ CALLS: dict[str, dict[str, Sample]] = {
             (0.0, positive()),
             fixed(np.zeros((2, 2))),
         ),
+        "solve_dae": of(lambda t, y, yp: yp + y, (0.0, positive()), V, t_eval=fixed([0.0])),
         "solve_ivp": of(lambda t, y: -y, (0.0, positive()), V, t_eval=fixed([0.0])),
     },
     "wengert.scipy.sparse.linalg": {
@@ -272,7 +273,9 @@ USUAL = [of(V), of(A), of(V, W), of(A, A), of(A, 2)]
 EVALUATED = {"factorized": 1, "make_interp_spline": 1, "make_lsq_spline": 1, "RectBivariateSpline": 2}
 """Functions, and classes, whose results are called with the last arguments: how many these are, 1 for others."""
 SOLVING: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("solve_bvp", "solve_ivp"), lambda function, *args, **kwargs: function(*args, **kwargs).y),
+    **dict.fromkeys(
+        ("solve_bvp", "solve_dae", "solve_ivp"), lambda function, *args, **kwargs: function(*args, **kwargs).y
+    ),
     "splu": lambda function, matrix, b: function(matrix).solve(b),
     **dict.fromkeys(("lsmr", "lsqr"), lambda function, *args, **kwargs: function(*args, **kwargs)[0]),
     **dict.fromkeys(("eigsh", "svds"), lambda function, x, *args, **kwargs: function(diags_array(x), *args, **kwargs)),

@@ -1,8 +1,9 @@
 """Integration with SciPy's names and signatures: `wengert.scipy.integrate`.
 
-Differential equations are solved by `solve_ivp` and `odeint`, with conditions at both ends by `solve_bvp`. Functions
-are integrated by `quad` and its like, where they need it in small steps, samples by `simpson` and others. All are
-differentiated by what they depend on, limits and places included.
+Differential equations are solved by `solve_ivp` and `odeint`, with conditions at both ends by `solve_bvp`, residuals
+F(t, y, y') = 0 by `solve_dae`, which SciPy does not have. Functions are integrated by `quad` and its like, where they
+need it in small steps, samples by `simpson` and others. All are differentiated by what they depend on, limits and
+places included.
 
 >>> import numpy as np
 >>> import wengert as wg
@@ -20,6 +21,7 @@ from wengert.scipy.integrate._integrals.array_integrals import quad_vec
 from wengert.scipy.integrate._integrals.fixed_places import fixed_quad
 from wengert.scipy.integrate._integrals.samples import cumulative_simpson, cumulative_trapezoid, romb, simpson
 from wengert.scipy.integrate._odeint import odeint
+from wengert.scipy.integrate._residual import solve_dae
 from wengert.support.hints import names_on_demand
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "romb",
     "simpson",
     "solve_bvp",
+    "solve_dae",
     "solve_ivp",
     "tplquad",
     "trapezoid",

@@ -6,14 +6,16 @@ method makes of it is a jump to some other one, within a step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wengert.core.diagnostics.argument_checks import elements
 from wengert.core.values.tensor import is_concrete, raw
+from wengert.creation import asarray
 from wengert.errors import NumericalError
+from wengert.implicit.newton_iteration import Limits, newton, solve_system
 from wengert.scipy.integrate._methods.adaptive_steps import (
     INCONSISTENT,
     INCONSISTENT_RESET,
@@ -21,6 +23,8 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     Control,
     Walk,
 )
+from wengert.scipy.integrate._methods.held_factors import moving_root
+from wengert.scipy.integrate._methods.jacobian_matrices import FULL
 from wengert.scipy.integrate._methods.tableaux import Slope, jacobian_by_state
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient
@@ -30,6 +34,8 @@ ALLOWED = 10.0
 """By how many tolerances of the state its equations may be missed."""
 ROUNDING = 100 * float(np.finfo(float).eps)
 """The part of sums, and of the largest singular value, that is nothing but rounding errors."""
+LIMITS = Limits(1e-8, 100)
+"""The relative change of the last step of Newton's method to a consistent state, which is taken, and the most steps."""
 SMALLEST_SHARE = 1e-3
 """The least share that equations named in an error have in what is wrong."""
 
@@ -68,8 +74,8 @@ def rate_of(slope: Slope, mass: Any, algebraic: Algebraic | None) -> Slope:
     """Return the function that gives how a state changes with M y' = f(t, y), from f.
 
     What its rows are of, 0 = P f, holds at all times, so that 0 = P (J y' + df/dt), which are the equations that M
-    lacks. They are enough if the index is 1; else rates mean nothing. Of a matrix that nobody knows P is what its
-    pseudoinverse leaves.
+    lacks. They are enough if the index is 1; else rates are NaN or infinite. Of a matrix that nobody knows P is what
+    its pseudoinverse leaves.
     """
     if mass is None:
         return slope
@@ -84,9 +90,7 @@ def rate_of(slope: Slope, mass: Any, algebraic: Algebraic | None) -> Slope:
             missing = algebraic.rows.conj().T @ algebraic.rows
         f, by_time = jvp(lambda time: slope(time, y), (t,), (np.ones(()),))
         matrix = mass + missing @ jacobian_by_state(slope, t, y)
-        sign, _ = np.linalg.slogdet(stop_gradient(matrix))
-        matrix = np.where(sign == 0, np.eye(y.shape[0]), matrix)
-        return np.linalg.solve(matrix, f - missing @ (f + by_time))
+        return solve_system(matrix, f - missing @ (f + by_time))
 
     return rate
 
@@ -122,6 +126,35 @@ def checked_index(slope: Slope, walk: Walk, algebraic: Algebraic, reported: Sequ
     return walk._replace(f=np.where(singular, shares, walk.f), failure=np.where(singular, SINGULAR, walk.failure))
 
 
+def completed_state(slope: Slope, t: Any, y: Any, algebraic: Algebraic) -> tuple[Any, Any]:
+    """Return a state that satisfies algebraic equations, and whether it was found; what M determines stays.
+
+    It moves with what these equations read, and with what stays.
+    """
+    rows, columns = algebraic
+    time, state = stop_gradient((t, y))
+    found = stop_gradient(newton(lambda x: rows @ slope(time, state + columns @ x), np.zeros(len(rows)), LIMITS))
+
+    def equations(x: Any) -> tuple[Any, Any, Any]:
+        there = y + columns @ x
+        matrix = rows @ jacobian_by_state(slope, t, there) @ columns
+        singular = np.linalg.slogdet(stop_gradient(matrix))[0] == 0
+        return rows @ slope(t, there), FULL, np.where(singular, np.eye(len(rows)), matrix)
+
+    x = np.where(found.converged, found.x, np.zeros(len(rows)))
+    return y + columns @ moving_root(equations, x), found.converged
+
+
+def completing(reset: Callable[..., Any], slope: Slope, algebraic: Algebraic) -> Callable[..., Any]:
+    """Return a reset whose states satisfy algebraic equations; NaN where none was found."""
+
+    def completed(t: Any, y: Any, *args: Any) -> Any:
+        state, converged = completed_state(slope, t, asarray(reset(t, y, *args)), algebraic)
+        return np.where(converged, state, np.nan)
+
+    return completed
+
+
 def checked_state(
     slope: Slope, walk: Walk, algebraic: Algebraic, control: Control, failure: int = INCONSISTENT, is_new: Any = True
 ) -> Walk:
@@ -134,12 +167,16 @@ def checked_state(
     matrix = stop_gradient(jacobian_by_state(slope, t, y))
     allowed = control.atol + control.rtol * np.abs(y)
     allowed = np.sqrt(allowed * np.max(np.abs(y))) if failure == INCONSISTENT_RESET else ALLOWED * allowed
-    missed = is_new & (walk.failure == 0) & np.any(np.abs(rows @ f) > np.abs(rows @ matrix) @ allowed)
+    missed = np.any(np.abs(rows @ f) > np.abs(rows @ matrix) @ allowed) | np.any(np.isnan(y))
+    missed = is_new & (walk.failure == 0) & missed
     return walk._replace(f=np.where(missed, f, walk.f), failure=np.where(missed, failure, walk.failure))
 
 
-def require_consistent(walk: Walk, algebraic: Algebraic | None) -> None:
-    """Raise if it is known that algebraic equations ended an integration, at its beginning, after a reset or later."""
+def require_consistent(walk: Walk, algebraic: Algebraic | None, is_solved: bool) -> None:
+    """Raise if it is known that algebraic equations ended an integration, at its beginning, after a reset or later.
+
+    Whether states were solved for says `is_solved`.
+    """
     if algebraic is None or not is_concrete(walk.failure):
         return
     failure = raw(walk.failure)
@@ -150,12 +187,16 @@ def require_consistent(walk: Walk, algebraic: Algebraic | None) -> None:
     residual = algebraic.rows @ raw(walk.f)
     worst = int(np.argmax(np.abs(residual)))
     missed = f"a residual of {abs(residual[worst]):.6g} in the algebraic equation {text_of(algebraic.rows[worst])}"
-    given, action = f"an initial state with {missed}", "Solve the algebraic equations for y0 first"
+    action = (
+        "Pass a better first guess" if is_solved else "Pass start='solved' to solve for what mass does not determine"
+    )
     if failure == INCONSISTENT_RESET:
         given = f"a reset that returned a state with {missed} at t = {raw(walk.t):.6g}"
-        action = "Let reset solve the algebraic equations for what it does not set"
-    needed = "one that satisfies it is needed"
-    raise NumericalError(NAME, given, needed, f"{action}, as by wengert.scipy.optimize.root")
+    elif is_solved:
+        given = f"a first guess of the initial state, from which none was found, with {missed}"
+    else:
+        given = f"an initial state with {missed}"
+    raise NumericalError(NAME, given, "one that satisfies it is needed", action)
 
 
 def index_error(shares: Any, t: Any) -> NumericalError:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten
-from wengert.core.diagnostics.argument_checks import require_callable, require_choice, require_flag, shown
+from wengert.core.diagnostics.argument_checks import elements, require_callable, require_choice, require_flag, shown
 from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.errors import UsageError
 from wengert.scipy.integrate._algebraic import Algebraic, algebraic_equations, require_consistent
@@ -56,6 +56,7 @@ def solve_ivp(
     lband: int | None = None,
     uband: int | None = None,
     mass: Any = None,
+    start: str = "given",
     step: Any = None,
     first_step: Any = None,
     max_step: Any = np.inf,
@@ -107,6 +108,8 @@ def solve_ivp(
         mass: the matrix M of M y' = fun(t, y), of shape (n, n), an array or sparse, for methods for stiff equations; a
             singular one makes equations without a slope of algebraic ones, which `y0` has to satisfy within ten
             tolerances, and which have to determine the states without a slope (index 1).
+        start: whether `y0` has to satisfy algebraic equations, "given", or these are "solved" for what M does not
+            determine, from `y0` as the first guess, and again from what a reset gives.
         step: the size of all steps for methods of one size, save the last, which ends at t1.
         first_step: the size of the first step; by default it is chosen.
         max_step: the largest size of a step.
@@ -166,25 +169,16 @@ def solve_ivp(
     require_gradient(gradient, has_all_steps or bool(functions))
     pattern = pattern_of(jac_sparsity, lband, uband, method, state.shape[0])
     jacobian = jacobian_of(jac, method, state, pattern)
-    masses = mass_matrix(mass, method, state.shape[0])
-    algebraic = algebraic_equations(masses)
+    masses, algebraic = masses_of(mass, method, state, start)
     values = fun, arguments(args), (masses, algebraic), functions, resets, jacobian
     dense = bool(dense_output) or bool(functions and times is not None)
     chosen = first_step is not None or size is not None
-    options = Options(method, chosen, dense, bool(vectorized), memory_budget, settings, pattern, mass_places(masses))
+    is_solved, places = start == "solved", mass_places(masses)
+    flags = chosen, dense, bool(vectorized)
+    options = Options(method, *flags, memory_budget, settings, pattern, places, is_solved)
     is_judged = masses is None and size is None
     integration = Integration(values, options, (t0, t1), state, control, algebraic, is_judged)
-    if times is None or dense:
-        found = integration.all_steps(has_all_steps)
-        if found is not None:
-            return result_of_steps(found, t0, t1, state, times, options, bool(dense_output))
-        if has_all_steps:
-            asked = "t_eval=None" if times is None else "dense_output=True"
-            given = f"{asked} in a function that is being traced, or in lanes of `vmap`"
-            needed = "output times are needed where the number of steps is not known"
-            raise UsageError(NAME, given, needed, "Pass t_eval; t_eval=[t1] for the end alone")
-    last, rows = integration.states_at(times, gradient == "forward")
-    return result_at_times(last, rows, times, options)
+    return integration.result(times, bool(dense_output), gradient == "forward")
 
 
 def require_method(method: Any) -> None:
@@ -194,6 +188,16 @@ def require_method(method: Any) -> None:
         action = "Pass method='BDF' for large systems, 'Rodas5P' for others, which both serve stiff equations"
         remedy = action if isinstance(method, str) and method == "LSODA" else "Pass its name"
         raise UsageError(NAME, f"{shown(method)} for method", needed, remedy)
+
+
+def masses_of(mass: Any, method: str, state: Any, start: Any) -> tuple[Any, Algebraic | None]:
+    """Return the mass matrix and its algebraic equations; refuse to solve these where that cannot be."""
+    found = mass_matrix(mass, method, state.shape[0])
+    require_choice(NAME, "start", start, ("given", "solved"))
+    if start == "solved" and (state.dtype.kind == "c" or (found is not None and elements(found) is None)):
+        given = "start='solved' with a complex y0, or a mass matrix that is being traced"
+        raise UsageError(NAME, given, "real states and a known matrix are needed", "Solve for y0 before")
+    return found, algebraic_equations(found)
 
 
 def require_gradient(gradient: Any, has_steps: bool) -> None:
@@ -225,11 +229,28 @@ class Integration(NamedTuple):
     algebraic: Algebraic | None
     is_judged: bool
 
-    def all_steps(self, has_to_be_traced: bool) -> Any:
-        """Return where it ends, and what its good attempts left behind; None where their number is unknown.
+    def result(self, times: Any, dense_output: bool, by_sensitivities: bool) -> Any:
+        """Return SciPy's object: of output times, and of all steps where these or the solution is asked for."""
+        has_all_steps = times is None or dense_output
+        if has_all_steps or self.options.dense:
+            found = self.all_steps(has_all_steps)
+            if found is not None:
+                start, *steps = found
+                state = start if self.options.is_solved else self.state
+                return result_of_steps(steps, *self.ends, state, times, self.options, dense_output)
+            if has_all_steps:
+                asked = "t_eval=None" if times is None else "dense_output=True"
+                given = f"{asked} in a function that is being traced, or in lanes of `vmap`"
+                needed = "output times are needed where the number of steps is not known"
+                raise UsageError(NAME, given, needed, "Pass t_eval; t_eval=[t1] for the end alone")
+        last, rows = self.states_at(times, by_sensitivities)
+        return result_at_times(last, rows, times, self.options)
 
-        In a trace it is, but by functions that use no traced argument: `has_to_be_traced` asks for these, too, which
-        takes as long as all else.
+    def all_steps(self, has_to_be_traced: bool) -> Any:
+        """Return where it begins, if that was solved for, where it ends, and what its good attempts left behind.
+
+        None where their number is unknown, as it is in a trace, but by functions that use no traced argument:
+        `has_to_be_traced` asks for these, too, which takes as long as all else.
         """
 
         def run(program: Program, leaves: Sequence[Any]) -> Any:
@@ -239,7 +260,7 @@ class Integration(NamedTuple):
 
         found = run_program(self.values, self.options, run)
         if found is not None:
-            self.look_at(found[0])
+            self.look_at(found[1])
         return found
 
     def states_at(self, times: Any, by_sensitivities: bool) -> tuple[Any, Any]:
@@ -258,7 +279,7 @@ class Integration(NamedTuple):
     def look_at(self, walk: Walk) -> None:
         """Raise for what is known to have gone wrong, or warn of it, at the end."""
         require_elements(walk)
-        require_consistent(walk, self.algebraic)
+        require_consistent(walk, self.algebraic, self.options.is_solved)
         require_crossing(walk)
         if self.is_judged:
             warn_if_unseen(walk, self.moving_values, self.ends[1] - self.ends[0], self.attempts_beside)
@@ -280,8 +301,8 @@ class Integration(NamedTuple):
 
 
 def collect_steps(program: Program, leaves: Any, t0: Any, t1: Any, state: Any, control: Control) -> Any:
-    """Return where an integration ends, and what its good attempts left behind; None where their number is unknown."""
-    last, rows, count = program.from_start(leaves, t0, t1, state, control)
+    """Return what `Integration.all_steps` does."""
+    start, (last, rows, count) = program.from_start(leaves, t0, t1, state, control)
     walk = walk_of(last)
     if not all(map(is_concrete, (count, walk.t, walk.failure, rows[0], t0, t1))):
         return None
@@ -291,7 +312,7 @@ def collect_steps(program: Program, leaves: Any, t0: Any, t1: Any, state: Any, c
         last, rows, count = program.from_before(leaves, last, t1, control)
         walk = walk_of(last)
         parts.append(accepted(rows, int(raw(count))))
-    return walk, [join(column) for column in zip(*parts, strict=True)]
+    return start, walk, [join(column) for column in zip(*parts, strict=True)]
 
 
 def accepted(rows: Any, count: int) -> list[Any]:

@@ -13,9 +13,17 @@ from wengert.control.while_loop import while_loop
 from wengert.core.values.bounded_cache import Recent
 from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, WengertError
-from wengert.scipy.integrate._algebraic import Algebraic, checked_index, checked_state, rate_of
+from wengert.scipy.integrate._algebraic import (
+    Algebraic,
+    checked_index,
+    checked_state,
+    completed_state,
+    completing,
+    rate_of,
+)
 from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings, Found, Watched
 from wengert.scipy.integrate._methods.adaptive_steps import (
+    INCONSISTENT,
     INCONSISTENT_RESET,
     NOT_FINITE,
     TOO_SMALL,
@@ -28,9 +36,10 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     interpolated,
     try_step,
 )
-from wengert.scipy.integrate._methods.implicit_method import FULL, ImplicitMethod
+from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod
 from wengert.scipy.integrate._methods.jacobian_matrices import (
     FEWEST,
+    FULL,
     GivenPattern,
     Matrices,
     banded_matrices,
@@ -64,6 +73,7 @@ class Options(NamedTuple):
         events: what functions of events say.
         pattern: the elements of the Jacobian that may be other than zero, where the user says which.
         mass_places: the elements of a mass matrix that are, as bytes of their places row by row; None if nobody knows.
+        is_solved: whether initial states and those after resets are solved for what algebraic equations determine.
     """
 
     method: str
@@ -74,6 +84,7 @@ class Options(NamedTuple):
     events: EventSettings = EventSettings()
     pattern: GivenPattern | None = None
     mass_places: bytes | None = None
+    is_solved: bool = False
 
 
 class RightHandSide:
@@ -147,7 +158,8 @@ class Equation(NamedTuple):
     def begin(self, t0: Any, t1: Any, y0: Any, control: Control) -> State:
         """Return where an integration begins."""
         chosen = self.options.has_first_step
-        walk = begin(self.slope, self.method, t0, t1, y0, control, chosen)
+        y0, converged = self.initial_state(t0, y0)
+        walk = begin(self.slope, self.rate, self.method, t0, t1, y0, control, chosen)
         if isinstance(self.method, ImplicitMethod):
             walk = self.method.start(self.slope, walk, np.sign(stop_gradient(t1) - stop_gradient(t0)), chosen)
         if self.options.pattern is not None:
@@ -155,7 +167,14 @@ class Equation(NamedTuple):
         if self.algebraic is not None:
             walk = checked_index(self.slope, walk, self.algebraic, (0,))
             walk = checked_state(self.slope, walk, self.algebraic, control)
+            walk = walk._replace(failure=np.where((walk.failure == 0) & ~converged, INCONSISTENT, walk.failure))
         return self.events.watch(walk) if len(self.events) else walk
+
+    def initial_state(self, t0: Any, y0: Any) -> tuple[Any, Any]:
+        """Return the state at the beginning, and whether there is one."""
+        if self.options.is_solved and self.algebraic is not None:
+            return completed_state(self.slope, t0, y0, self.algebraic)
+        return y0, True
 
     def advance(self, before: State, t1: Any, control: Control) -> Advance:
         """Try a step."""
@@ -226,6 +245,8 @@ class Program:
                 self.matrices = matrices_of(slope, state, options, mass is not None)
             matrices, bands = self.matrices, None if options.pattern is None else options.pattern.bands
             jacobian = Jacobian(jac, args, slope.size, bands) if callable(jac) else jac
+            if options.is_solved and algebraic is not None:
+                resets = [x if x is None else completing(x, slope, algebraic) for x in resets]
             watched = EventFunctions(events, resets, args, options.events)
             method = method_named(options.method, mass, algebraic, jacobian, matrices)
             rate = rate_of(slope, mass, algebraic)
@@ -234,7 +255,11 @@ class Program:
             return found
 
         def from_start(leaves: Any, t0: Any, t1: Any, y0: Any, control: Control) -> Any:
-            return equation(leaves, y0, lambda own: rows_of_steps(own, own.begin(t0, t1, y0, control), t1, control))
+            def run(own: Equation) -> Any:
+                steps = rows_of_steps(own, own.begin(t0, t1, y0, control), t1, control)
+                return own.initial_state(t0, y0)[0] if options.is_solved else (), steps
+
+            return equation(leaves, y0, run)
 
         def from_before(leaves: Any, state: State, t1: Any, control: Control) -> Any:
             return equation(leaves, walk_of(state).y, lambda own: rows_of_steps(own, state, t1, control))

@@ -139,13 +139,16 @@ def first_size(slope: Slope, walk: Walk, t1: Any, order: int, control: Control) 
     return np.minimum(np.minimum(100 * trial, size), np.minimum(length, control.max_step))
 
 
-def begin(slope: Slope, method: Method, t0: Any, t1: Any, y0: Any, control: Control, chosen: bool) -> Walk:
-    """Return where an integration begins; `chosen` says that the user gave the size of the first step."""
+def begin(slope: Slope, rate: Slope, method: Method, t0: Any, t1: Any, y0: Any, control: Control, chosen: bool) -> Walk:
+    """Return where an integration begins; `chosen` says that the user gave the size of the first step.
+
+    How the state changes tells `rate`, which is `slope` unless there is a mass matrix.
+    """
     walk = Walk(t0, y0, slope(t0, y0), control.first_step, False, 0, 0)
     if chosen:
         return walk
-    held = stop_gradient(walk)
-    return walk._replace(size=first_size(slope, held, stop_gradient(t1), method.order, control))
+    held = stop_gradient(walk if rate is slope else walk._replace(f=rate(t0, y0)))
+    return walk._replace(size=first_size(rate, held, stop_gradient(t1), method.order, control))
 
 
 def as_arrays(carried: Any) -> Any:

@@ -12,12 +12,11 @@ import numpy as np
 from wengert.scipy.integrate._algebraic import rate_of
 from wengert.scipy.integrate._methods.adaptive_steps import Control, Counts, Step, Walk
 from wengert.scipy.integrate._methods.held_factors import moving_with
-from wengert.scipy.integrate._methods.jacobian_matrices import FullMatrices, Matrices
+from wengert.scipy.integrate._methods.jacobian_matrices import FULL, Matrices
 from wengert.scipy.integrate._methods.tableaux import Slope
 from wengert.transforms.reverse import stop_gradient
 
 EPS = float(np.finfo(float).eps)
-FULL = FullMatrices()
 
 
 @dataclass(frozen=True)

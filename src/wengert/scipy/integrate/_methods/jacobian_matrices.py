@@ -177,6 +177,9 @@ def outer(rows: Any, columns: Any) -> Any:
     return rows[:, None] * columns[None, :]
 
 
+FULL = FullMatrices()
+
+
 class BandedMatrices(Matrices):
     """Hold the elements of a pattern, which has the diagonal, as a vector.
 
