@@ -52,6 +52,7 @@ SOURCES = {
     "parts of maps": lambda folder: partitions(tuple(x[10:] for x in saved(folder)), count=3),
     "a function": lambda folder: partitions((5, Halves())),
     "a list": lambda folder: partitions([Halves()(i) for i in (0, 2, 3, 4)]),
+    "finer maps of files": lambda folder: partitions(saved(folder), count=2).split(5),
     "finer": lambda folder: partitions((5, Halves())).split(3),
     "Fortran order": lambda folder: partitions((np.asfortranarray(X), Y[::1]), count=4),
     "negative strides": lambda folder: partitions((X[::-1], Y[::-1]), count=4),
@@ -94,6 +95,13 @@ def test_what_is_no_data_is_refused():
         partitions((1, lambda i: (np.ones(1), np.ones(2)))).read(0)
     with pytest.raises(UsageError, match="0 for count"):
         partitions(X, count=0)
+
+
+def test_files_that_are_too_short_are_told(tmp_path):
+    data = partitions(saved(tmp_path), count=2).split(2)
+    os.truncate(tmp_path / "y.npy", 128 + 8 * 700)
+    with pytest.raises(EOFError, match=r"y\.npy: 400 bytes are missing at its end"):
+        data.read(2)
 
 
 # Bits

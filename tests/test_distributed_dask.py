@@ -209,6 +209,18 @@ def case_of_an_interrupt(client, _cluster):
     same(run, partitions((8, READ)), jit=False)
 
 
+def case_of_a_scheduler_that_ends(_client, cluster):
+    from distributed import Client
+
+    with Client(cluster, set_as_default=False) as other:
+        run = value_and_grad(LOSS, partitions((8, READ)), client=other, jit=False)
+        same(run, partitions((8, READ)), jit=False)
+        other.map = lambda *_, **_options: other.close() or other.nosuch  # whatever Dask raises then
+        for _ in range(2):  # during a pass, and before one
+            with pytest.raises(WorkerError, match="a client that is closed; a scheduler is needed"):
+                run(W)
+
+
 CASES = {
     function.__name__: function
     for function in (
@@ -217,6 +229,7 @@ CASES = {
         case_of_an_optimiser,
         case_of_bad_input,
         case_of_an_interrupt,
+        case_of_a_scheduler_that_ends,
         case_of_a_silent_worker,
         case_of_a_killed_worker,
         case_of_a_partition_that_ends_workers,

@@ -7,6 +7,7 @@ into depends on its number of rows alone, and on what `BlockPlan` says, which al
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -177,9 +178,7 @@ class BlockRunner:
         if self.jitted is None or (size < FEW and size not in self.plan.lengths):
             self.plain_calls += 1
             return self.leaves_of(self.summand.fun(*args, *block))
-        if size in self.ready:
-            return self.leaves_of(self.jitted(*args, *block))
-        with self.lock:  # one thread compiles what the others want, too
+        with contextlib.nullcontext() if size in self.ready else self.lock:  # one thread compiles what others want, too
             found = self.jitted(*args, *block)
             self.ready.add(size)
         return self.leaves_of(found)

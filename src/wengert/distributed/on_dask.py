@@ -8,6 +8,7 @@ worker: one whose worker has died would wait for ever.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
 import time
@@ -107,7 +108,7 @@ class DaskRunner:
         workers = self.present_workers()
         if not self.errands:
             self.errands = self.arrange(workers)
-            self.wait([errand.shard for errand in self.errands], PATIENCE)
+            self.wait([errand.shard for errand in self.errands])
         elif workers != self.workers or self.attempts:
             self.attempts = PLACES if workers != self.workers else self.attempts - 1
             self.coming = self.arrange(workers)
@@ -199,6 +200,14 @@ class DaskRunner:
     def __call__(self, args: Sequence[Any]) -> tuple[Leaves, Any]:
         """Return the leaves of the sum over all partitions, behind their counts, and what contains them."""
         self.require_scheduler()
+        try:
+            return self.sum_up(args)
+        except Exception:
+            self.require_scheduler()
+            raise
+
+    def sum_up(self, args: Sequence[Any]) -> tuple[Leaves, Any]:
+        """Return the same, or the error of Dask's about a scheduler that ends meanwhile."""
         self.look()
         if not self.captured.is_same() or self.parcel is None:
             self.parcel = parcel_of(self.summand, self.plan(args))
@@ -258,7 +267,7 @@ class DaskRunner:
         except BaseException:  # an interrupt: they end by themselves, and nobody asks for them
             self.abandoned += tasks
             raise
-        self.slowest = max([self.slowest or 0.0, *[share.seconds for share in found]])
+        self.slowest = max([self.slowest or 0.0, *[sum(stint) for share in found for stint in share.stints]])
         return found
 
     def ask(self, errands: Sequence[Errand], args: Any) -> list[Any]:
@@ -383,11 +392,12 @@ class DaskRunner:
         if self.client.status == "running":
             self.client.cancel(list(tasks), asynchronous=False)
 
-    def wait(self, futures: Sequence[Any], seconds: float) -> None:
-        """Wait until Dask has some futures, or for so long."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end and not all(future.done() for future in futures):
-            time.sleep(PAUSE / 5)
+    def wait(self, futures: Sequence[Any]) -> None:
+        """Wait until Dask has some futures, but not for long."""
+        from distributed import wait
+
+        with contextlib.suppress(TimeoutError):
+            wait(futures, timeout=PATIENCE)
 
 
 def require_client(name: str, client: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag
 from wengert.distributed.batches import Batches
-from wengert.distributed.dask_data import DaskSource, source_of
+from wengert.distributed.dask_data import source_of
 from wengert.distributed.sources import (
     NAME,
     ArraySource,
@@ -90,8 +90,8 @@ class Partitions:
         (array([4]),)
         """
         count = as_whole(NAME, "pieces", pieces, 1)
-        source = self.source
-        return Partitions(source.split(count) if isinstance(source, DaskSource) else SplitSource(source, count))
+        split = getattr(self.source, "split", None)
+        return Partitions(SplitSource(self.source, count) if split is None else split(count))
 
     def batches(
         self,

@@ -25,22 +25,6 @@ DEFAULT = 1 << 30
 """Bytes where the machine does not tell how many it has."""
 
 
-class Pools:
-    """Have threads for some purposes, which a forked process begins anew."""
-
-    def __init__(self) -> None:
-        self.process = os.getpid()
-        self.known: dict[tuple[str, int], ThreadPoolExecutor] = {}
-
-    def __call__(self, name: str, threads: int) -> ThreadPoolExecutor:
-        """Return so many threads with a name."""
-        if self.process != os.getpid():
-            self.process, self.known = os.getpid(), {}
-        if (name, threads) not in self.known:
-            self.known[name, threads] = ThreadPoolExecutor(threads, name)
-        return self.known[name, threads]
-
-
 class RowCache:
     """Read partitions, and keep the first ones that fit into a number of bytes.
 
@@ -56,7 +40,7 @@ class RowCache:
         self.room = machine_memory() // PORTION if budget is None else budget // 2
         self.known: dict[int, Rows] = {}
         self.lock = threading.Lock()
-        self.pools = Pools()
+        self.pools: dict[tuple[str, int, int], ThreadPoolExecutor] = {}
 
     def __call__(self, number: int) -> Rows:
         """Return the rows of a partition."""
@@ -73,6 +57,13 @@ class RowCache:
     def are_here(self, numbers: Iterable[int]) -> bool:
         """Tell whether partitions are in memory."""
         return self.is_resident or self.known.keys() >= set(numbers)
+
+    def pool(self, name: str, threads: int) -> ThreadPoolExecutor:
+        """Return so many threads with a name; in a forked process others than before."""
+        key = name, threads, os.getpid()
+        if key not in self.pools:
+            self.pools[key] = ThreadPoolExecutor(threads, name)
+        return self.pools[key]
 
 
 def machine_memory() -> int:
@@ -97,11 +88,11 @@ def sum_partitions(
     if threads == 1 and are_here:
         return [sum_up(runner, args, [(i, partial(rows, i)) for i in numbers], tree, name, line)]
     # each of several threads reads what it computes with, which its processor's cache holds then
-    ahead = ReadAhead(rows, numbers, None if are_here or threads > 1 else rows.pools("wengert-read", 1))
+    ahead = ReadAhead(rows, numbers, None if are_here or threads > 1 else rows.pool("wengert-read", 1))
     try:
         if threads == 1:
             return [sum_up(runner, args, ahead, tree, name, line)]
-        pool, work = rows.pools("wengert-sum", threads), partial(sum_up, runner, args, ahead, tree, name, line)
+        pool, work = rows.pool("wengert-sum", threads), partial(sum_up, runner, args, ahead, tree, name, line)
         jobs = [pool.submit(contextvars.copy_context().run, work) for _ in range(threads)]
         try:
             wait(jobs, return_when="FIRST_EXCEPTION")  # this thread waits, so that signals are answered at once

@@ -7,8 +7,6 @@ import importlib
 import os
 import platform
 import sys
-import threading
-import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -46,7 +44,6 @@ class WorkShare(NamedTuple):
     Attributes:
         nodes: of the tree of sums, those that its partitions fill, by level and number.
         structure: what contains their leaves.
-        seconds: how long it took, with reading.
         machine: what has to be the same on all workers.
         worker: the address of the worker.
         stints: what its thread spent on it.
@@ -54,7 +51,6 @@ class WorkShare(NamedTuple):
 
     nodes: dict[tuple[int, int], Leaves]
     structure: Any
-    seconds: float
     machine: str
     worker: str
     stints: list[Stint]
@@ -99,34 +95,14 @@ def size_of(item: Sequence[Any]) -> int:
 KNOWN: Recent[bytes, BlockRunner] = Recent(MOST_FUNCTIONS)
 
 
-class Making:
-    """Hold the lock under which functions are compiled, one after the other.
-
-    User's modules are imported meanwhile, so forks do not wait for it: the new process has another one.
-    """
-
-    def __init__(self) -> None:
-        self.begin()
-
-    def begin(self) -> None:
-        """Be free, whoever has it."""
-        self.lock = threading.RLock()
-
-
-MAKING = Making()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=MAKING.begin)
-
-
 def runner_of(parcel: Parcel) -> BlockRunner:
     """Return the function of a parcel, which this process has compiled before, if it knows it."""
     import cloudpickle
 
-    with MAKING.lock:
-        runner = KNOWN.get(parcel.digest)
-        if runner is None:
-            runner = KNOWN[parcel.digest] = BlockRunner(*cloudpickle.loads(parcel.content))
-        KNOWN.touch(parcel.digest)
+    runner = KNOWN.get(parcel.digest)
+    if runner is None:  # one of several threads makes what all use
+        runner = KNOWN.setdefault(parcel.digest, BlockRunner(*cloudpickle.loads(parcel.content)))
+    KNOWN.touch(parcel.digest)
     return runner
 
 
@@ -151,15 +127,13 @@ def sum_shard(shard: Shard, start: int, stop: int, args: Sequence[Any], parcel: 
     """
     from distributed import get_worker
 
-    began = time.perf_counter()
     if os.getpid() != process and SHARING.threads > 1:  # kernels use the thread of the task alone
         SHARING.set_threads(1)
     runner, tree = runner_of(parcel), SumTree(shard.data.count)
     with ONE_THREAD:
         rows = shard.cache(runner.summand.budget)
         stints = sum_partitions(runner, map_leaves(align, args), rows, range(start, stop), tree, 1)
-    seconds, where = time.perf_counter() - began, str(get_worker().address)
-    return WorkShare(tree.nodes, runner.structure, seconds, machine(), where, stints)
+    return WorkShare(tree.nodes, runner.structure, machine(), str(get_worker().address), stints)
 
 
 def plan_shard(shard: Shard, args: Sequence[Any], parcel: Parcel) -> BlockPlan:
