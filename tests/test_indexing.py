@@ -679,3 +679,26 @@ def test_put_leaves_a_scalar_as_it_is() -> None:
     array = wg.tensor(3.0)
     np.put(array, 0, 0.5)
     assert array.item() == 0.5
+
+
+def test_long_tables_of_places_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    from wengert.compile import compilation_cache
+    from wengert.native.cache import object_cache
+
+    generator = np.random.default_rng(0)
+    x, at = generator.normal(size=5000), generator.integers(-5000, 5000, 9000)
+
+    def picked(x: Any) -> Any:
+        return np.sum(np.sin(x[at]) * x[at])
+
+    kept: list[str] = []
+    monkeypatch.setattr(type(object_cache()), "put", lambda _self, text, _data: kept.append(text))
+    monkeypatch.setattr(compilation_cache, "MOST_CONSTANT", at.nbytes - 1)
+    compiled = wg.jit(wg.value_and_grad(picked), native=True)
+    for point in (x, 2.0 * x):
+        value, gradient = compiled(point)
+        whole = np.zeros_like(x)
+        np.add.at(whole, at, np.cos(point[at]) * point[at] + np.sin(point[at]))
+        np.testing.assert_allclose(value, picked(point), rtol=1e-12)
+        np.testing.assert_allclose(gradient, whole, rtol=1e-12, atol=1e-12)
+    assert not [text for text in kept if "graph" in text]  # which are two copies of so many constants

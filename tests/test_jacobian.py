@@ -11,6 +11,7 @@ import pytest
 import wengert as wg
 from tests.cases import together
 from wengert.errors import DtypeError, UsageError
+from wengert.graph import trace
 
 X = np.array([0.5, 1.5, -2.0])
 M = np.arange(6.0).reshape(2, 3) / 4
@@ -257,3 +258,21 @@ def test_both_modes_give_the_dtype_of_the_output(kind: Any) -> None:
     x = np.ones(2, kind)
     for f in (lambda x: x.astype(np.float64) * 2, lambda x: x * np.array([1.0, 2.0]), lambda x: x.astype("f4")):
         assert wg.jacrev(f)(x).dtype == wg.jacfwd(f)(x).dtype == f(x).dtype
+
+
+def test_square_jacobians_in_graphs_are_forward_unless_a_rule_is_for_reverse_mode_alone() -> None:
+    @wg.custom_rule
+    def clipped(x):
+        return np.sin(x)
+
+    clipped.defvjp(lambda x: (np.sin(x), x), lambda x, ct: (np.maximum(ct, 0.0) * np.cos(x),))
+    x = np.linspace(0.1, 1.0, 5)
+    found = wg.jit(wg.jacobian(clipped))
+    for _ in range(2):
+        np.testing.assert_allclose(found(x), np.diag(np.cos(x)))
+    mixed = np.linspace(-1.0, 1.0, 25).reshape(5, 5)
+    square, complexes = wg.jit(wg.jacobian(lambda x: mixed @ np.tanh(x))), wg.jit(wg.jacobian(lambda x: x * (1 + 2j)))
+    np.testing.assert_allclose(square(x), mixed * (1 - np.tanh(x) ** 2))
+    np.testing.assert_allclose(complexes(x), np.eye(5) * (1 + 2j))
+    names = [e.primitive.name for e in trace(wg.jacobian(lambda x: mixed @ np.tanh(x)))(x).equations]
+    assert names.count("tanh") == 1

@@ -28,6 +28,9 @@ from wengert.native.lapack import installation
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.machine import MEASURED
 
+MOST_CONSTANT = 1 << 25
+"""Bytes of constants up to which programs are kept: two copies of more take longer to write than code to make."""
+
 
 class Keeper:
     """Know what is kept of a graph.
@@ -50,9 +53,15 @@ class Keeper:
         return None if kept is None else Segments(self.graph, restore(self.graph, marshal.loads(kept), self.backend))
 
     def keep(self, segments: Segments[Any]) -> None:
-        """Keep what the graph was compiled to."""
-        if self.key is not None:
+        """Keep what the graph was compiled to, unless most of it are constants."""
+        if self.key is not None and constant_bytes(self.graph) <= MOST_CONSTANT:
             object_cache().put(self.key, marshal.dumps(plain_data(segments, self.backend)))
+
+
+def constant_bytes(graph: Graph) -> int:
+    """Return how many bytes the arrays take that are constants of a graph."""
+    arrays = [x for e in graph.equations for x in e.inputs if type(x) is np.ndarray and any(x.strides)]
+    return sum({id(x): x.nbytes for x in arrays}.values())
 
 
 def images(keeper: Keeper) -> Segments[Any]:

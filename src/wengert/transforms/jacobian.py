@@ -10,9 +10,10 @@ import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.values.aval import Aval, aval_of, is_number
-from wengert.core.values.tensor import Tensor
-from wengert.errors import UsageError
+from wengert.core.values.tensor import Tensor, is_staged
+from wengert.errors import GraphError, UsageError
 from wengert.support.hints import hint_parameters
+from wengert.support.refusals import forgive, refusal_count
 from wengert.transforms.boundary import (
     Narrowed,
     as_given,
@@ -318,8 +319,8 @@ def jacobian(
     Args:
         fun: a function of arrays, in any containers, returning arrays in any containers.
         argnums: the positions of the arguments to differentiate.
-        mode: "fwd", "rev", or "auto": reverse mode unless the output has more elements than the arguments, or the
-                arguments are real and the outputs complex.
+        mode: "fwd", "rev", or "auto": reverse mode unless the output has more elements than the arguments, or as many
+                under `jit`, or the arguments are real and the outputs complex.
         holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
         has_aux: whether `fun` returns a pair (output, auxiliary result).
         batch_size: how many rows or columns are computed at once, if all do not fit into memory; all by default.
@@ -351,8 +352,15 @@ def jacobian_at(fun: Function, options: DerivativeOptions, /, *args: Any, **kwar
     output, pullback, *aux = pull_back("jacobian", function, selection, options.has_aux)
     inputs, outputs = ([aval_of(leaf) for leaf in flatten(tree)[0]] for tree in (selection, output))
     forward = count(outputs) > count(inputs)
+    either = count(outputs) == count(inputs) and any(map(is_staged, flatten(output)[0]))
     if not options.holomorphic and any_complex(inputs) != any_complex(outputs):
-        forward = any_complex(outputs)
+        forward, either = any_complex(outputs), False
+    if either:  # tangents are not kept, as residuals are, and what is evaluated twice is computed once
+        count_before = refusal_count()
+        try:
+            return forward_jacobian_at(fun, options, *args, **kwargs)
+        except GraphError:  # rules of the user are for reverse mode alone
+            forgive(count_before)
     if forward:
         return forward_jacobian_at(fun, options, *args, **kwargs)
     rows = pull_rows(options._replace(name="jacrev"), selection, output, pullback)

@@ -13,10 +13,15 @@ import numpy as np
 
 from wengert.core.maps.index_maps import AxisIndex, IndexMap, identity_map, strides_for
 from wengert.core.values.aval import aval_of
-from wengert.lowering.nodes import LONG, Access, Shape
+from wengert.lowering.nodes import LONG, Access, Nodes, Shape
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.scalars import Scalar, convert, select
 from wengert.primitives.indexing.index_layout import OPERAND, expand_index
+
+SHORT_TABLE = 1 << 16
+"""Bytes of places, of eight bytes each, up to which these lie in the nearest cache."""
+HALF_RANGE = 1 << 31
+"""Places that have room in four bytes."""
 
 
 class Places:
@@ -97,13 +102,20 @@ def safe(call: Call, at: int, length: int) -> Access:
     if literals is not None or type(call.operands[at]) is np.ndarray:
         known = np.asarray(call.operands[at])
         if known.size and -length <= known.min() and known.max() < length:
-            return call.nodes.array(np.where(known < 0, known + length, known).astype(LONG))
+            return table_of(call.nodes, np.where(known < 0, known + length, known), length)
     shape = call.shapes[at]
     given = convert(Scalar(call.nodes, call.args[at].through(identity_map(shape)), shape), LONG)
     place = select(given < 0, given + length, given)
     outside = (place < 0) | (place >= length)
     (~outside).require()
     return select(outside, 0, place).access
+
+
+def table_of(nodes: Nodes, places: np.ndarray[Any, Any], length: int) -> Access:
+    """Return known places along an axis of some length: long tables take half the memory, and of its traffic."""
+    if places.nbytes <= SHORT_TABLE or length > HALF_RANGE:
+        return nodes.array(places.astype(LONG))
+    return convert(Scalar(nodes, nodes.array(places.astype(np.int32)), places.shape), LONG).access
 
 
 def gathered_at(call: Call) -> Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,8 +10,8 @@ import numpy as np
 
 from wengert.core.maps.index_maps import AxisIndex, decomposed, identity_map
 from wengert.core.maps.windows import window_map
-from wengert.lowering.nodes import LONG, Access, Nodes, Shape
-from wengert.lowering.rules.gather_scatter import gathered_at
+from wengert.lowering.nodes import Access, Nodes, Shape
+from wengert.lowering.rules.gather_scatter import gathered_at, table_of
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.scalars import Scalar, select
 from wengert.primitives.indexing.index_layout import join_index
@@ -46,7 +47,7 @@ def gathered(nodes: Nodes, x: Access, shape: Shape, places: Array) -> Access:
     if not x.map and x.node.kind == "constant":
         return x
     start = Access(nodes.row(x, shape), (AxisIndex(0),))
-    index = nodes.array(places.astype(LONG))
+    index = table_of(nodes, places, math.prod(shape))
     node = nodes.make("gather", "", places.shape, x.node.dtype, [start, index])
     return Access(node, identity_map(places.shape))
 

@@ -107,18 +107,27 @@ def as_pattern(name: str, matrix: Any) -> Pattern:
     return Pattern.of_pairs(matrix.shape, *np.nonzero(matrix))
 
 
-def transpose(pattern: Pattern) -> tuple[Pattern, Array]:
-    """Return the transposed pattern, and which element each of its elements was."""
+def transpose(pattern: Pattern) -> Pattern:
+    """Return the transposed pattern."""
+    return transpose_with(pattern, np.empty(pattern.count, np.int8))[0]
+
+
+def transpose_with(pattern: Pattern, values: Array) -> tuple[Pattern, Array]:
+    """Return the transposed pattern, and a value of each element in its order."""
     from scipy.sparse import csr_array
 
-    numbers = csr_array((np.arange(pattern.count), pattern.indices, pattern.indptr), pattern.shape)
-    found = numbers.T.tocsr()
+    found = csr_array((values, pattern.indices, pattern.indptr), pattern.shape).T.tocsr()
     return Pattern((pattern.shape[1], pattern.shape[0]), found.indptr, found.indices), found.data
+
+
+def numbers_of(pattern: Pattern) -> Array:
+    """Return the numbers of the elements of a pattern."""
+    return np.arange(pattern.count, dtype=pattern.indices.dtype)
 
 
 def with_transpose(pattern: Pattern) -> Pattern:
     """Return the pattern of a matrix and its transpose together."""
-    other = transpose(pattern)[0]
+    other = transpose(pattern)
     if np.array_equal(other.indptr, pattern.indptr) and np.array_equal(other.indices, pattern.indices):
         return pattern
     return Pattern.of_scipy(pattern.to_scipy() + other.to_scipy())
@@ -130,7 +139,7 @@ def require_symmetric(pattern: Pattern) -> None:
     if m != n:
         given = f"a pattern of {m} x {n}"
     else:
-        other = transpose(pattern)[0]
+        other = transpose(pattern)
         if np.array_equal(other.indptr, pattern.indptr) and np.array_equal(other.indices, pattern.indices):
             return
         at = first_difference(pattern, other)
@@ -218,11 +227,11 @@ def color_one_side(pattern: Pattern, other: Pattern, order: str) -> tuple[Array,
 
 def color_general(pattern: Pattern, partition: str, order: str) -> Coloring:
     """Return the colouring of a matrix that need not be symmetric."""
-    other, back = transpose(pattern)
+    other = transpose(pattern)
     bounds = [int(np.diff(side.indptr).max(initial=0)) for side in (pattern, other)]
     best: Coloring | None = None
     if partition == "both" or (partition == "auto" and is_bordered(pattern, other, min(bounds))):
-        best = color_both(pattern, other, back, order)
+        best = color_both(pattern, order)
     sides = {"columns": (0,), "rows": (1,), "both": (), "auto": (0, 1) if bounds[0] <= bounds[1] else (1, 0)}
     for side in sides[partition]:
         if best is None or bounds[side] < (best.count if pattern.count <= FEW_ELEMENTS else MUCH_BETTER * best.count):
@@ -305,23 +314,24 @@ def color_symmetric(pattern: Pattern, order: str) -> Coloring:
 
 def color_by_substitution(pattern: Pattern, order: str) -> Coloring:
     """Return the colouring of a symmetric matrix whose elements are told apart one after the other."""
-    other, mirror = transpose(pattern)
+    other, mirror = transpose_with(pattern, numbers_of(pattern))
     arrays = Hypergraph(pattern, other).arrays
     names = ("natural", "smallest_last") if order == "auto" else (order,)
     best: tuple[Array, int, Array] | None = None
     for name in names:
         ranked = order_columns(name, *arrays)
         triangle = lower_triangle(pattern, ranked)[0]
-        colours, count = color_one_side(triangle, transpose(triangle)[0], order)
+        colours, count = color_one_side(triangle, transpose(triangle), order)
         if best is None or count < best[1]:
             best = colours, count, ranked
     assert best is not None
     return substitution_of(pattern, mirror, *best)
 
 
-def color_both(pattern: Pattern, other: Pattern, back: Array, order: str) -> Coloring:
+def color_both(pattern: Pattern, order: str) -> Coloring:
     """Return a colouring of rows and columns: a star colouring of the graph with an edge for each element."""
     m = pattern.shape[0]
+    other, back = transpose_with(pattern, numbers_of(pattern))
     starts = np.concatenate([pattern.indptr, pattern.indptr[-1] + other.indptr[1:]])
     neighbours = np.concatenate([pattern.indices + m, other.indices])
     colours, count = color_graph(starts, neighbours, order, Pattern((0, 0), np.zeros(1, np.int32), starts[:0]))

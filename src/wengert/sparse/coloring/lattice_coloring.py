@@ -22,6 +22,8 @@ MOST_SORTS = 512
 """Sorts of rows, by which of the diagonals they have elements on."""
 SAMPLE = 256
 """Rows that are looked at beside those."""
+FIRST_ROWS = 1000
+"""Rows that are looked at before all others, whose diagonals may be too many."""
 MOST_TRIALS = 4
 """Weights that fit the sample, and are tried with all rows."""
 MOST_WEIGHTS = 4096
@@ -43,6 +45,10 @@ def color_lattice(pattern: Pattern, least: int, most: int) -> tuple[Array, int] 
     """
     most = min(most, MOST_COLOURS)
     if not 0 < least < most:
+        return None
+    first = slice(int(pattern.indptr[min(FIRST_ROWS, pattern.shape[0])]))
+    rows = np.repeat(np.arange(min(FIRST_ROWS, pattern.shape[0])), np.diff(pattern.indptr[: FIRST_ROWS + 1]))
+    if present(pattern.indices[first] - rows + pattern.shape[0]) is None:  # as of most that are no stencils
         return None
     rows = pattern.rows
     diagonals = present(pattern.indices - rows + pattern.shape[0])

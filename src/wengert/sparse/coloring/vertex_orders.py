@@ -76,10 +76,12 @@ def order_columns(name: str, starts: Array, rows: Array, row_starts: Array, colu
 
 def count_neighbours(starts: Array, rows: Array, row_starts: Array) -> Array:
     """Return with how many other columns each column shares rows, once for each row; long rows do not count."""
+    from scipy.sparse import csr_array
+
     lengths = np.diff(row_starts)
-    weights = np.where(lengths > LONGEST_ROW, 0, lengths - 1)[rows]
-    sums = np.concatenate([[0], np.cumsum(weights, dtype=np.int64)])
-    return np.asarray(sums[starts[1:]] - sums[starts[:-1]]).astype(np.int32)
+    weights = np.where(lengths > LONGEST_ROW, 0, lengths - 1).astype(np.int32)
+    by_columns = csr_array((np.ones(len(rows), np.int32), rows, starts), (len(starts) - 1, len(lengths)))
+    return np.asarray(by_columns @ weights)
 
 
 def linked_lists(keys: Array, count: int) -> tuple[Array, Array, Array]:

@@ -99,6 +99,8 @@ class Placement:
         self.set_tables(np.concatenate(targets), np.concatenate(sources))
         if symmetric:
             self.mirror()
+        for array in (self.constant, *self.tables, *([] if self.order is None else [self.order])):
+            array.flags.writeable = False  # which graphs then refer to
 
     def set_tables(self, elements: Array, sources: Array) -> None:
         """Set the tables of contributions to elements."""
