@@ -13,8 +13,9 @@ from tests.derivatives import along, derivatives_along
 from tests.equations import logistic, robertson
 from wengert.errors import NumericalError, UsageError
 from wengert.scipy.integrate import _programs, solve_ivp
-from wengert.scipy.integrate._methods import jacobian_matrices
-from wengert.scipy.integrate._methods.jacobian_matrices import BandedMatrices, FullMatrices
+from wengert.scipy.integrate._methods import matrix_choice
+from wengert.scipy.integrate._methods.element_matrices import BandedMatrices
+from wengert.scipy.integrate._methods.jacobian_matrices import FullMatrices
 from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.transforms.outer_values import FunctionCache
 
@@ -151,7 +152,7 @@ def test_banded_matrices_are_held_as_full_ones_are():
     """Solutions, and their derivatives in every mode, to the second order and in lanes."""
     slope = lambda t, y: heated(t, y, np.array([1.0, 9.0, -0.7]))
     y, full = np.linspace(0.5, 1.5, 12), FullMatrices()
-    few = jacobian_matrices.matrices_for(find_pattern(lambda y: slope(0.0, y), (y,), (0,)))
+    few = matrix_choice.matrices_for(find_pattern(lambda y: slope(0.0, y), (y,), (0,)))
     assert (few.below, few.above) == (2, 2)
 
     def found(matrices, y, count):

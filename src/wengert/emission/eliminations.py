@@ -188,12 +188,21 @@ class Eliminations(TiledFunctions):
     def decompose(self) -> NativeFunction:
         """The function that puts L and U in the place of a matrix, and L^-1 B in that of what is beside it.
 
-        Its arguments are the matrix, what it is to its next row, how many rows and columns it has, for how many those
-        beside it are there, too, where to put the row that each row was exchanged with, and where to say that a pivot
-        was 0 or not finite.
+        Its arguments are the matrix, what it is to its next row, how many rows and columns it has, how many rows with
+        those below it, which it is eliminated from, too, for how many columns those beside it are there, where to put
+        the row that each row was exchanged with, and where to say that a pivot was 0 or not finite.
         """
 
-        def body(b: Builder, x: Value, row: Value, size: Value, width: Value, pivots: Value, failed: Value) -> None:
+        def body(
+            b: Builder,
+            x: Value,
+            row: Value,
+            size: Value,
+            count: Value,
+            width: Value,
+            pivots: Value,
+            failed: Value,
+        ) -> None:
             one = b.constant(I64, 1)
 
             def eliminate(column: Value, vectors: int) -> None:
@@ -206,18 +215,18 @@ class Eliminations(TiledFunctions):
                     for place, found in zip(places, self.less(b, given, factors, one, first, row, done), strict=True):
                         self.store(place, found)
 
-                self.in_pairs(b, done, size, update)
+                self.in_pairs(b, done, count, update)
                 with b.loop(b.least(column + vectors * self.lanes, size), done) as steps:
                     k = steps.index
                     chosen = self.largest(b, x.at(k), row, k, size)
                     pivots.at(k).store(chosen)
                     with b.when(chosen.differs(k)):
                         self.exchange(b, x.at(k * row), x.at(chosen * row), width)
-                    self.eliminate_one(b, x, row, size, k, column, vectors, failed)
+                    self.eliminate_one(b, x, row, count, k, column, vectors, failed)
 
             self.by_panels(b, width, eliminate)
 
-        return self.function("decompose", (self.address, I64, I64, I64, Pointer(I64), Pointer(I8)), body)
+        return self.function("decompose", (self.address, I64, I64, I64, I64, Pointer(I64), Pointer(I8)), body)
 
     def eliminate_one(
         self, b: Builder, x: Value, row: Value, size: Value, k: Value, column: Value, vectors: int, failed: Value

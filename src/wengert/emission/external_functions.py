@@ -15,6 +15,7 @@ import numpy as np
 
 from wengert.emission.band_routines import BANDED, band_kernel
 from wengert.emission.correlations import CORRELATION, CORRELATIONS, correlation_kernel
+from wengert.emission.front_routines import FRONTS, front_kernel
 from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, registered
 from wengert.emission.lapack_routines import LAPACK, lapack_kernel
 from wengert.emission.mathematics import Specialisation, function_of_body, is_rare, rare_of, template_of
@@ -105,6 +106,7 @@ ROUTINES = {
     SMALL: RoutineFamily(MATRICES, small),
     LAPACK: RoutineFamily(MATRICES, lapack_kernel),
     BANDED: RoutineFamily(MATRICES, band_kernel),
+    FRONTS: RoutineFamily(MATRICES, front_kernel),
     LANES: RoutineFamily(MATRICES, lanes_kernel),
     PRODUCTS: RoutineFamily(PRODUCT, product),
     CORRELATIONS: RoutineFamily(CORRELATION, correlation_kernel),

@@ -44,6 +44,9 @@ MATRICES = Struct(
     conjugated=I64,  # whether the conjugate of the matrix is meant
     below=I64,  # bands below the diagonal, of a banded matrix
     above=I64,  # bands above it
+    fronts=I64,  # how many there are, of a sparse matrix
+    space=I64,  # elements of room for them
+    length=I64,  # elements of their factors, or rows of right-hand sides
     parts=I64,  # how many shares of the problems there are, which threads work on
     room=I64,  # bytes of each share's room for the elimination
     **{f"{what}_{i}": I64 for i in range(MOST) for what in ("row", "column", "step")},
@@ -224,7 +227,7 @@ class RowProblem(Problem):
     def eliminate(self, work: Matrix) -> Value:
         """Bring a matrix with right sides beside it into triangular form; return the sign of the exchange of rows."""
         b, n, pivots = self.b, self.size, self.exchanges(work)
-        b.do(self.functions.decompose, work.first, work.row, n, work.row, pivots, self.failed)
+        b.do(self.functions.decompose, work.first, work.row, n, n, work.row, pivots, self.failed)
         self.give_if_failed()
         with b.loop(n, carry=[self.number(1.0)], certain=True) as steps:
             sign = steps.values[0]

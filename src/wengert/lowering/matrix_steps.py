@@ -13,6 +13,8 @@ from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.emission.band_routines import BANDED, is_banded, room_of_bands
 from wengert.emission.band_routines import is_available as has_bands
+from wengert.emission.front_routines import FRONTS, is_of_fronts
+from wengert.emission.front_routines import SPARE as ENDS
 from wengert.emission.lapack_routines import LAPACK, PANEL, ROOM, SPECTRAL, is_available
 from wengert.emission.matrix_lanes import LANES, lanes_of
 from wengert.emission.matrix_routines import CONDITIONED, PIVOTED, SMALL, TRIANGULAR, dtypes_of
@@ -31,10 +33,10 @@ LANES_MOST = 1152
 """Elements of a problem, right sides included, beyond which problems one after the other take less time than lanes."""
 MOST = 1024
 """Rows from which on it does not matter who calls LAPACK, and its room in the arena does."""
-CYCLES = {SMALL: (500.0, 0.15), LANES: (50.0, 0.3), LAPACK: (1000.0, 0.3), BANDED: (200.0, 0.0)}
+CYCLES = {SMALL: (500.0, 0.15), LANES: (50.0, 0.3), LAPACK: (1000.0, 0.3), BANDED: (200.0, 0.0), FRONTS: (500.0, 0.0)}
 """Cycles for each problem, and for an element of a row that is subtracted."""
 CYCLES_OF_BAND = 4.0
-"""Cycles for each element of the bands."""
+"""Cycles for each element of the bands, and of factors of fronts."""
 MOST_SPECTRAL = 400
 """Rows and columns of theirs, for which some ten times as much room is needed."""
 COLUMNS = 16
@@ -102,7 +104,7 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
     fields = {"count": count, "size": size, "columns": columns, "rows": rows, **call.fields}
     for i, (x, rank) in enumerate(zip(arrays, ranks, strict=True)):
         lies = how_it_lies(x, rank, stack)
-        if lies is None or (family in (LAPACK, BANDED) and not is_dense(x, rank, lies)):
+        if lies is None or (family in (LAPACK, BANDED, FRONTS) and not is_dense(x, rank, lies)):
             return None
         row, column, step = lies
         if blocks > 1 and i > 0:
@@ -115,6 +117,8 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
     room = room_of_spectrum(rows, size) if call.routine in SPECTRAL else room_of(family, longest, columns)
     if family is BANDED:
         each, room = CYCLES_OF_BAND * rows * size * columns, room_of_bands(rows, columns)
+    elif family is FRONTS:
+        each, room = CYCLES_OF_BAND * call.fields["length"] * columns, call.fields["space"] + ENDS
     work = room * lanes * dtype.itemsize
     parts = max(1, min(-(-count // lanes), PARTS, int(count * each / MACHINE.short)))
     fields |= {"parts": parts, "room": -(-work // MACHINE.apart) * MACHINE.apart}
@@ -125,6 +129,8 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
 def family_of(routine: str, arrays: Sequence[Variable], count: int, columns: int) -> str | None:
     """Return the family of kernels that compute a routine of so many problems; None if none does."""
     dtypes, size = [x.dtype for x in arrays], max(arrays[0].shape[-2:])
+    if is_of_fronts(routine):
+        return FRONTS if dtypes[0].name == "float64" else None
     if is_banded(routine):
         return BANDED if has_bands(dtypes[0]) else None
     if routine in SPECTRAL:

@@ -28,7 +28,7 @@ from wengert.scipy.integrate._arguments import (
 )
 from wengert.scipy.integrate._events import require_crossing, settings_of
 from wengert.scipy.integrate._methods.adaptive_steps import Control, Walk
-from wengert.scipy.integrate._methods.jacobian_matrices import require_elements
+from wengert.scipy.integrate._methods.matrix_choice import require_elements
 from wengert.scipy.integrate._methods.methods_by_name import METHODS
 from wengert.scipy.integrate._programs import NAME, Options, Program, run_program, walk_of
 from wengert.scipy.integrate._results import result_at_times, result_of_steps

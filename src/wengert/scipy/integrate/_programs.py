@@ -37,15 +37,8 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     try_step,
 )
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod
-from wengert.scipy.integrate._methods.jacobian_matrices import (
-    FEWEST,
-    FULL,
-    GivenPattern,
-    Matrices,
-    banded_matrices,
-    checked_elements,
-    matrices_for,
-)
+from wengert.scipy.integrate._methods.jacobian_matrices import FULL, GivenPattern, Matrices
+from wengert.scipy.integrate._methods.matrix_choice import FEWEST, banded_matrices, checked_elements, matrices_for
 from wengert.scipy.integrate._methods.methods_by_name import WITH_MASS, AnyMethod, method_named
 from wengert.scipy.integrate._methods.tableaux import Slope
 from wengert.sparse.patterns.find_pattern import find_pattern
@@ -288,11 +281,13 @@ def matrices_of(slope: RightHandSide, state: Any, options: Options, with_mass: b
     if given is not None and given.packed is not None:
         return banded_matrices(given.pattern, given.packed)
     pattern = find_pattern(slope, (np.zeros(()), state), (1,), name=NAME) if given is None else given.pattern
+    has_pivots = True
     if places is not None:
         own = GivenPattern(size, places).pattern
+        has_pivots = np.count_nonzero(own.rows == own.indices) == size
         pairs = [np.concatenate([x, y]) for x, y in ((pattern.rows, own.rows), (pattern.indices, own.indices))]
         pattern = Pattern.of_pairs(pattern.shape, pairs[0], pairs[1])
-    return matrices_for(pattern)
+    return matrices_for(pattern, has_pivots)
 
 
 def convert_functions(functions: Sequence[Any]) -> list[Any]:

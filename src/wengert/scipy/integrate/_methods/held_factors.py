@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from wengert.transforms.checkpointing import checkpoint
 from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.reverse import stop_gradient
 
@@ -74,9 +75,13 @@ def moving_root(equations: Callable[[Any], tuple[Any, Any, Any]], root: Any) -> 
         equations: gives the residual of shape (n,), how its Jacobian is held (`Matrices`), and this.
         root: where the residual is 0, of shape (n,).
     """
-    residual, matrices, matrix = equations(root)
-    factors = matrices.factors(stop_gradient(matrix))
-    once = root - matrices.solve(factors, matrix, residual - stop_gradient(residual))
-    residual, matrices, matrix = equations(moving_with(root, once))
-    twice = moving_with(root, once) - matrices.solve(factors, matrix, residual - stop_gradient(residual))
-    return moving_with(root, twice)
+
+    def moving(root: Any) -> Any:
+        residual, matrices, matrix = equations(root)
+        factors = matrices.factors(stop_gradient(matrix))
+        once = root - matrices.solve(factors, matrix, residual - stop_gradient(residual))
+        residual, matrices, matrix = equations(moving_with(root, once))
+        twice = moving_with(root, once) - matrices.solve(factors, matrix, residual - stop_gradient(residual))
+        return moving_with(root, twice)
+
+    return checkpoint(moving)(root)

@@ -16,6 +16,7 @@ import numpy as np
 
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
 from wengert.scipy.integrate._methods.tableaux import Rows, Slope, combination, root_mean_square
+from wengert.transforms.checkpointing import checkpoint
 from wengert.transforms.forward import jvp
 
 GAMMA = 0.21193756319429014
@@ -90,6 +91,15 @@ class Rosenbrock(NamedTuple):
 
     def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
         """Return the increments of a step, the state at its end, and what stands for the slope there."""
+
+        def compute(t: Any, y: Any, h: Any) -> list[Any]:
+            return self.increments(slope, t, y, h)
+
+        found = (compute if self.matrices.are_kept else checkpoint(compute))(t, y, h)
+        return found, y + combination((*LAST, 1.0), found), f
+
+    def increments(self, slope: Slope, t: Any, y: Any, h: Any) -> list[Any]:
+        """Return the increments of a step."""
         matrices = self.matrices
         by_state = matrices.jacobian(slope, t, y)
         by_time = jvp(lambda time: slope(time, y), (t,), (np.ones(()),))[1]
@@ -107,7 +117,7 @@ class Rosenbrock(NamedTuple):
                 right = right + time * h * by_time if time else right
                 right = np.where(np.abs(right) < np.inf, right, OVERFLOW)
             found.append(matrices.solve_many(known, matrix, right))
-        return found, y + combination((*LAST, 1.0), found), f
+        return found
 
     def error_norm(self, stages: Sequence[Any], scale: Any, h: Any) -> Any:
         """Return the norm of the error estimate, which is the last increment."""
