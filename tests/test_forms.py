@@ -69,6 +69,7 @@ OWN_BATCH = {
     "factored_solution": "as in linear_solution",
     "substituted_factors": "as in linear_solution",
     "band_solution": "as in linear_solution",
+    "front_solution": "as in linear_solution",
     "unravel_index": "the rows of the result stand in front of all lanes",
 }
 """Primitives with a rule of their own for lanes, and why their form does not give it."""

@@ -10,6 +10,8 @@ from tests.samples.base import fixed, normal, sample
 from wengert.core.values.dispatch import apply
 from wengert.implicit.banded import band_factors, band_solution
 from wengert.implicit.factored import factored_solution, factors, substituted
+from wengert.implicit.frontal import front_factors, front_solution
+from wengert.implicit.fronts import Fronts
 from wengert.implicit.interior_point import factor_if_positive
 from wengert.implicit.newton_iteration import regular_solution
 from wengert.implicit.programs import Program
@@ -62,6 +64,20 @@ def positive_factor(matrix: Any) -> Any:
     return apply(factor_if_positive, matrix)
 
 
+FRONTS = Fronts(3, np.array([0, 0, 1, 2, 2]), np.array([0, 2, 1, 0, 2]))
+
+
+def factors_of_fronts(elements: Any) -> Any:
+    """Return the factors of a matrix of two fronts, and of one that nothing is left to."""
+    return apply(front_factors, elements, FRONTS.table, fronts=FRONTS)
+
+
+def solution_by_fronts(elements: Any, b: Any) -> Any:
+    """Return the solution of the transposed system."""
+    packed = factors_of_fronts(elements)
+    return apply(front_solution, packed, b, FRONTS.table, fronts=FRONTS, transposed=True)
+
+
 def banded_solution(bands: Any, b: Any) -> Any:
     """Return the solution of a tridiagonal system, by factors of its matrix."""
     options = {"below": 1, "above": 1}
@@ -70,6 +86,7 @@ def banded_solution(bands: Any, b: Any) -> Any:
 
 
 TRIDIAGONAL = fixed(np.array([[0.0, 3.0, 1.0], [2.0, 5.0, 1.0], [1.0, 4.0, 0.0]]))
+REGULAR_ELEMENTS = fixed(np.array([[4.0], [1.0], [2.0], [1.0], [3.0]]))
 REGULAR_SYSTEM = fixed(np.array([[3.0, 1.0], [1.0, 2.0]])), fixed(np.eye(2))
 PROGRAM = [fixed(np.ones(shape)) for shape in ((1, 1), 1, (1, 1), 1, (1, 1), 1)]
 SAMPLES = [
@@ -81,6 +98,8 @@ SAMPLES = [
     sample("substituted_factors", substituted_factors, *REGULAR_SYSTEM, transposed=True),
     sample("jacobian_factors", lambda a: apply(factors, a)[0], fixed(np.array([[3.0, 1.0], [1.0, 2.0]]))),
     sample("band_factors", lambda a: apply(band_factors, a, below=1, above=1)[0], TRIDIAGONAL),
+    sample("front_factors", factors_of_fronts, REGULAR_ELEMENTS),
+    sample("front_solution", solution_by_fronts, REGULAR_ELEMENTS, fixed(np.eye(3, 2))),
     sample("band_solution", banded_solution, TRIDIAGONAL, fixed(np.eye(3, 2))),
     sample("examined_program", examined_solution, fixed(np.ones((3, 1))), *PROGRAM),
     sample("factor_if_positive", positive_factor, REGULAR_SYSTEM[0]),

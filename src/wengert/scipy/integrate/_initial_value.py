@@ -76,8 +76,8 @@ def solve_ivp(
     or captured, may have other values in the next call. `fun` is traced as functions are under `jit`; what it does
     besides computing its result happens while that is done only.
 
-    Implicit methods find out which elements of the Jacobian may be other than zero. Where these are few, and near the
-    diagonal in some order of states, they compute them alone, and factorise banded matrices.
+    Implicit methods find out which elements of the Jacobian may be other than zero. Where these are few they compute
+    them alone, and factorise banded matrices, or sparse ones, whichever takes less time.
 
     Args:
         fun: `fun(t, y, *args)` gives the slope: an array or a list like `y`.
