@@ -15,7 +15,7 @@ from wengert.core.values.dispatch import apply
 from wengert.implicit.banded import band_factors, band_solution
 from wengert.implicit.frontal import front_factors, front_solution
 from wengert.implicit.fronts import Fronts
-from wengert.scipy.integrate._methods.held_factors import solver_by
+from wengert.scipy.integrate._methods.held_factors import solvers_by
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices, Slope
 from wengert.sparse.coloring.coloring_methods import color
 from wengert.sparse.patterns.pattern import Pattern
@@ -47,7 +47,8 @@ class ElementMatrices(Matrices):
         self.by_line = [line_places(rows, size), line_places(columns, size)]
         self.stages: dict[int, ElementMatrices] = {}
         self.coloring: Any = None
-        self.solve = self.solve_many = solver_by(self.solution, self.outer, self.product)
+        self.solve, self.solve_transposed = solvers_by(self.solution, self.outer, self.product)
+        self.solve_many = self.solve
 
     @property
     def are_kept(self) -> bool:  # type: ignore[override]  # those of full matrices always are

@@ -9,15 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from wengert.control.side_effects import Reach
+from wengert.control.subgraphs import trace_within
+from wengert.core.graph.graph import evaluate
 from wengert.transforms.checkpointing import checkpoint
 from wengert.transforms.custom_rule import custom_rule
-from wengert.transforms.reverse import stop_gradient
+from wengert.transforms.forward import push_forward
+from wengert.transforms.reverse import pull_back, stop_gradient
 
 Solution = Callable[[Any, Any, bool], Any]
+Solver = Callable[[Any, Any, Any], Any]
+NAME = "solve_ivp"
 
 
-def solver_by(solve: Solution, outer: Callable[[Any, Any], Any], product: Solution) -> Callable[[Any, Any, Any], Any]:
+def solvers_by(solve: Solution, outer: Callable[[Any, Any], Any], product: Solution) -> tuple[Solver, Solver]:
     """Return a function of what is known of a matrix (factors, an inverse), of the matrix, and of a right-hand side.
+
+    The other one solves with the transpose.
 
     Args:
         solve: gives the solution, of what is known, the right-hand side, and whether the transpose is meant.
@@ -31,7 +39,7 @@ def solver_by(solve: Solution, outer: Callable[[Any, Any], Any], product: Soluti
     direct, turned = solution(False), solution(True)
     for own, other, transposed in ((direct, turned, False), (turned, direct, True)):
         define_rules(own, other, transposed, outer, product)
-    return direct  # type: ignore[no-any-return]  # rules are functions
+    return direct, turned
 
 
 def define_rules(own: Any, other: Any, transposed: bool, outer: Callable[[Any, Any], Any], product: Solution) -> None:
@@ -67,21 +75,61 @@ moving_with.defjvp(lambda primals, tangents: (primals[0], tangents[1]))
 
 
 def moving_root(equations: Callable[[Any], tuple[Any, Any, Any]], root: Any) -> Any:
-    """Return a root of equations with the derivatives that these give it, to the third order.
+    """Return a root of equations with the derivatives that these give it, to any order.
 
-    These are of two of Newton's steps with one set of factors, held constant, whose values are not used.
+    Its rules are written with the root itself, whose derivatives they see where they are differentiated. Reverse mode
+    runs again what they need, rather than to keep it: a matrix, and its factors.
 
     Args:
         equations: gives the residual of shape (n,), how its Jacobian is held (`Matrices`), and this.
         root: where the residual is 0, of shape (n,).
     """
+    held: list[Any] = []
 
-    def moving(root: Any) -> Any:
-        residual, matrices, matrix = equations(root)
+    def outputs(x: Any) -> Any:
+        residual, matrices, matrix = equations(x)
+        held.append(matrices)
+        return [residual, matrix]
+
+    graph, captured = trace_within(Reach(NAME, equations), outputs, [root], NAME)
+    matrices = held[-1]
+    moves = [x.dtype.kind in "fc" for x in captured]
+
+    def residual_at(x: Any, given: Any) -> tuple[Callable[..., Any], list[Any]]:
+        """Return the residual at a place as a function of those captured numbers that can move, and these."""
+
+        def function(*moving: Any) -> Any:
+            rest = iter(moving)
+            own = [next(rest) if flag else value for value, flag in zip(given, moves, strict=True)]
+            return evaluate(graph, (x, *own))[0]
+
+        return function, [value for value, flag in zip(given, moves, strict=True) if flag]
+
+    def solve(x: Any, given: Any, right: Any, transposed: bool) -> Any:
+        matrix = evaluate(graph, (x, *given))[1]
         factors = matrices.factors(stop_gradient(matrix))
-        once = root - matrices.solve(factors, matrix, residual - stop_gradient(residual))
-        residual, matrices, matrix = equations(moving_with(root, once))
-        twice = moving_with(root, once) - matrices.solve(factors, matrix, residual - stop_gradient(residual))
-        return moving_with(root, twice)
+        return (matrices.solve_transposed if transposed else matrices.solve)(factors, matrix, right)
 
-    return checkpoint(moving)(root)
+    root_of = custom_rule(lambda root, *_given: root)
+
+    def forward(root: Any, *given: Any) -> Any:
+        x = root_of(root, *given)
+        return x, (x, given)
+
+    def backward(residuals: Any, ct: Any) -> Any:
+        x, given = residuals
+        function, moving = residual_at(x, given)
+        found = iter(pull_back(NAME, function, moving)[1](-solve(x, given, ct, True)))
+        return (None, *[next(found) if flag else None for flag in moves])
+
+    def pushed(primals: Any, tangents: Any) -> Any:
+        root, *given = primals
+        x = root_of(root, *given)
+        function, moving = residual_at(x, given)
+        directions = [t for t, flag in zip(tangents[1:], moves, strict=True) if flag]
+        change = push_forward(NAME, function, moving, directions)[1]
+        return x, -solve(x, given, change, False)
+
+    root_of.defvjp(forward, backward)
+    root_of.defjvp(pushed)
+    return checkpoint(root_of)(root, *captured)

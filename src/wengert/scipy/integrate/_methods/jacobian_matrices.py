@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.scipy._linear_algebra import lu_factor, lu_solve
-from wengert.scipy.integrate._methods.held_factors import solver_by
+from wengert.scipy.integrate._methods.held_factors import Solver, solvers_by
 from wengert.scipy.integrate._methods.tableaux import jacobian_by_state
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.transforms.reverse import stop_gradient
@@ -45,14 +45,16 @@ class Matrices(ABC):
 
     Attributes:
         solve: gives, of factors, the matrix and a right-hand side, the solution with derivatives by the last two.
-        solve_many: the same of what `prepare` gives.
+        solve_transposed: the same with the transpose.
+        solve_many: what `solve` is of what `prepare` gives.
         are_kept: whether reverse mode keeps the factors of all steps, rather than to make them again.
     """
 
     are_kept = True
 
-    solve: Callable[[Any, Any, Any], Any]
-    solve_many: Callable[[Any, Any, Any], Any]
+    solve: Solver
+    solve_transposed: Solver
+    solve_many: Solver
 
     @abstractmethod
     def jacobian(self, slope: Slope, t: Any, y: Any) -> Any:
@@ -108,8 +110,8 @@ class FullMatrices(Matrices):
         def solve(factors: Any, b: Any, transposed: bool) -> Any:
             return lu_solve(factors, b, trans=int(transposed), check_finite=False)
 
-        self.solve = solver_by(solve, outer, self.product)
-        self.solve_many = solver_by(self.product, outer, self.product)
+        self.solve, self.solve_transposed = solvers_by(solve, outer, self.product)
+        self.solve_many, _ = solvers_by(self.product, outer, self.product)
 
     def jacobian(self, slope: Slope, t: Any, y: Any) -> Any:
         """Return the Jacobian of a slope by the state."""

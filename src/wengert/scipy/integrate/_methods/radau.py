@@ -330,7 +330,7 @@ def judged(
 
 
 def moving_stages(method: ImplicitMethod, slope: Slope, t: Any, y: Any, h: Any, stages: Any) -> Any:
-    """Return the stages of a step with the derivatives that their equations give them, to the third order."""
+    """Return the stages of a step with the derivatives that their equations give them, to any order."""
     n = y.shape[0]
 
     def equations(z: Any) -> tuple[Any, Matrices, Any]:
