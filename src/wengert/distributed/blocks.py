@@ -143,15 +143,8 @@ class BlockRunner:
         self.structure: Any = None
         self.flat = -1  # how many arrays and numbers a plain tuple of them has that is the result
 
-    def __call__(self, args: Sequence[Any], rows: Rows) -> Leaves:
-        """Return for the rows of a partition how many are summed up, how many left out, and the leaves of the sum.
-
-        Args:
-            args: the arguments.
-            rows: the arrays.
-        """
-        if not self.summand.leaves_out_nan:
-            return self.sum(args, rows)
+    def sum_numbers(self, args: Sequence[Any], rows: Rows) -> Leaves:
+        """Return the same as `sum`, without the rows that give NaN."""
         with np.errstate(invalid="ignore"):
             leaves = self.sum(args, rows)
             bad = find_nan_rows(self.summand.fun, args, rows) if has_nan(leaves[COUNTS:]) else []
@@ -161,7 +154,12 @@ class BlockRunner:
         return leaves
 
     def sum(self, args: Sequence[Any], rows: Rows) -> Leaves:
-        """Return the same of rows of which none is left out."""
+        """Return for the rows of a partition how many are summed up, how many left out, and the leaves of the sum.
+
+        Args:
+            args: the arguments.
+            rows: the arrays.
+        """
         count, start, total = len(rows[0]), 0, None
         if count in self.ready:  # it is a block of its own, then
             return [count, 0, *self.leaves_of(self.jitted(*args, *rows))]  # type: ignore[misc]  # it is there
@@ -192,7 +190,7 @@ class BlockRunner:
         """Return the leaves of a result, and note what contains them."""
         if type(found) is tuple and len(found) == self.flat:  # 5 us less
             for x in found:
-                if type(x) not in SUMMANDS and not is_summand(x):
+                if type(x) not in SUMMANDS and (type(x) is not np.ndarray or x.dtype.kind not in "fc"):
                     break
             else:
                 return list(found)

@@ -14,8 +14,11 @@ from wengert.distributed.sources import Rows, row_count
 def has_nan(leaves: Sequence[Any]) -> bool:
     """Tell whether there is NaN among numbers and arrays of them."""
     for leaf in leaves:
-        least = np.minimum.reduce(leaf, axis=None) if type(leaf) is np.ndarray and leaf.size else leaf
-        if type(least) is not np.ndarray and least != least:
+        number = leaf
+        if type(leaf) is np.ndarray and leaf.size:
+            is_vector = leaf.ndim == 1 and leaf.dtype.char in "fd"
+            number = leaf.dot(leaf) if is_vector else np.minimum.reduce(leaf, axis=None)  # squares: 1 us less
+        if type(number) is not np.ndarray and number != number:
             return True
     return False
 
