@@ -54,7 +54,7 @@ def known_elements(equation: Equation, operands: Sequence[Any]) -> Array | None:
             found = known_at_points(primitive, unknown, avals, equation.params)
         elif all(x.dtype == aval.dtype or aval.dtype.kind == "f" for x, aval in zip(unknown, avals, strict=True)):
             # a sum of which an element is not known is not, either
-            found = np.asarray(primitive.evaluate(*unknown, **equation.params), float)
+            found = np.asarray(primitive.evaluate(*[x[()] for x in unknown], **equation.params), float)
         else:
             return None
     return None if np.isnan(found).all() else found
@@ -66,7 +66,7 @@ def known_at_points(primitive: Primitive, operands: Sequence[Array], avals: Sequ
     for x, aval in zip(operands, avals, strict=True):
         unknown = np.isnan(x)
         missing = missing | unknown
-        values.append(np.where(unknown, 0, x).astype(aval.dtype))
+        values.append(np.where(unknown, 0, x).astype(aval.dtype)[()])  # primitives take no arrays without axes
     found = np.where(missing, np.nan, np.asarray(primitive.evaluate(*values, **params), float))
     if len(primitive.scales) == 2:
         found = np.where((operands[0] == 0) | (operands[1] == 0), 0.0, found)

