@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -99,10 +98,11 @@ class Translation:
         asm: the instructions for this processor.
         cost: operations, flops, and bytes read and written, of each kernel.
         memory: how many bytes a call takes at most at once besides its arguments.
+        natively: whether it is known that native code computes it: `jit(f, native=True)`.
     """
 
-    def __init__(self, graph: Graph, values: Sequence[Any]) -> None:
-        self.graph = flatten_calls(graph)
+    def __init__(self, graph: Graph, values: Sequence[Any], natively: bool = False) -> None:
+        self.graph, self.natively = flatten_calls(graph), natively
         self.values = tuple(values)
 
     def __repr__(self) -> str:
@@ -173,9 +173,9 @@ class Translation:
     def memory(self) -> int:
         """How many bytes a call takes at most at once besides its arguments.
 
-        These are results and what is computed on the way, residuals among them, the larger of what machine code and
-        NumPy need. Not known, and not counted, are what functions of NumPy take for themselves, and rows of loops that
-        a condition ends.
+        These are results and what is computed on the way, residuals among them: what machine code needs with
+        `native=True`, else the larger of this and what NumPy needs. Not known, and not counted, are what functions of
+        NumPy take for themselves, and rows of loops that a condition ends.
 
         >>> import numpy as np
         >>> from types import SimpleNamespace
@@ -185,9 +185,11 @@ class Translation:
         >>> step.lower(np.ones(10), rows).memory > 1000 * 8
         True
         """
-        working = evaluation_memory(self.graph)
-        with contextlib.suppress(ImportError):  # without LLVM NumPy computes all of it
-            working = max(working, self.working_memory)
+        evaluated = evaluation_memory(self.graph)
+        try:
+            working = self.working_memory if self.natively else max(evaluated, self.working_memory)
+        except ImportError:  # without LLVM NumPy computes all of it
+            working = evaluated
         return working + size_in_bytes(distinct_variables(self.graph.outputs))
 
     def profile(self, calls: int = 20) -> Profile:

@@ -23,6 +23,7 @@ import numpy as np
 
 from wengert.control.argument_aliasing import apart
 from wengert.control.loop_segments import COUNTER, SegmentedLoop
+from wengert.control.loop_snapshots import reversal_of
 from wengert.control.structured_checks import check_loop
 from wengert.control.subgraphs import (
     GuardedHalves,
@@ -398,9 +399,9 @@ class LoopPrimitive(Structured):
         with budget_for_each(lane_number(values)):
             cuts = self.split(wide.inner, [*carried, *left], params)
             own_graphs = params["body"], params["cond"], cuts.forward, cuts.backward
-            segments = SegmentedLoop(self, scan_loop, *own_graphs, params["spec"], cuts.read)
-            length, sizes = params["spec"].length, segments.sizes(cuts.residuals)
-        ends, rows, saved = segments.keep(given, length, sizes)
+            whole = SegmentedLoop(self, scan_loop, *own_graphs, params["spec"], cuts.read)
+            reversal = reversal_of(whole, cuts.residuals, while_loop)
+        ends, rows, saved = reversal.keep(given)
         outs = [*ends, *rows]
         near = find_staged(values)
         avals = self.avals(values, params)
@@ -421,11 +422,9 @@ class LoopPrimitive(Structured):
             constants = sum(i < own for i in cuts.read)
             body = backward_body(half, constants, len(cuts.read) - constants, len(cuts.residuals), carried, left, wide)
             moving = sum(carried)
-            found, of_rows = segments._replace(backward=body).sweep(
-                (given.constants, given.sequences),
+            found, of_rows = reversal._replace(loop=whole._replace(backward=body)).sweep(
+                given,
                 saved,
-                length,
-                sizes,
                 [*given_cts[:moving], *(zeros(aval, near) for aval in sums)],
                 given_cts[moving:],
             )

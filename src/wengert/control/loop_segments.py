@@ -27,7 +27,6 @@ from wengert.core.graph.loop_spec import LoopSpec, Parts, parts
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
-from wengert.core.values.recording import byte_budget
 from wengert.errors import RangeError
 from wengert.passes.equations import with_extra_inputs
 
@@ -97,6 +96,36 @@ def sizes_of(length: int, levels: int, count: int) -> Sizes:
     return tuple([size * count**level for level in reversed(range(levels))])
 
 
+def sizes_for_any_length(state: float, residuals: float, budget: float, is_share: bool) -> Sizes:
+    """Return the sizes of segments of a loop that a condition ends: for the most steps that fit into a budget.
+
+    Args:
+        state: how many bytes are carried.
+        residuals: how many bytes a step keeps.
+        budget: how many bytes may be kept.
+        is_share: whether to take the least memory where one step is too much.
+
+    Raises:
+        RangeError: one step is too much.
+    """
+    for length in [LONGEST >> k for k in range(LONGEST.bit_length())]:
+        sizes = sizes_for(length, state, residuals, budget, CONDITION_LEVELS)
+        least = bytes_kept(length, sizes, state, residuals)
+        if least <= budget or (is_share and length == 1):
+            return sizes or (() if length == LONGEST else (length,))
+    raise too_little(budget, 1, state, least)
+
+
+def too_little(budget: float, length: int, state: float, least: float) -> RangeError:
+    """Return the error that says that a budget is too small."""
+    return RangeError(
+        "memory_budget",
+        f"{budget:,.0f} bytes for the reverse of a loop of {length:,} steps that carries {state:,.0f} bytes",
+        f"at least {least:,.0f} bytes are needed",
+        "Raise the budget, or let the loop carry less",
+    )
+
+
 class SegmentedLoop(NamedTuple):
     """Hold what is needed to run a loop in segments, from its beginning to its end.
 
@@ -120,30 +149,6 @@ class SegmentedLoop(NamedTuple):
     backward: Graph
     spec: LoopSpec
     read: tuple[int, ...]
-
-    def sizes(self, residuals: Sequence[Aval]) -> Sizes:
-        """Return how many steps segments have, under the byte budget of this context."""
-        (budget, is_share), length = byte_budget(), self.spec.length
-        ends = self.cond is not None and len(self.body.inputs) == len(self.cond.inputs) and not self.left
-        if budget == math.inf or not (length or ends):
-            return ()
-        states = self.by_role(self.body.inputs).carried
-        state, kept = bytes_of([x.aval for x in states]), bytes_of(residuals)
-        if kept == math.inf:  # of loops inside that end when a condition says so
-            kept = budget / 2
-        lengths = [length] if length else [LONGEST >> k for k in range(LONGEST.bit_length())]
-        most = MOST_LEVELS if length else CONDITION_LEVELS
-        for length in lengths:
-            sizes = sizes_for(length, state, kept, budget, most)
-            least = bytes_kept(length, sizes, state, kept)
-            if least <= budget or (is_share and length == lengths[-1]):
-                return sizes or (() if length == lengths[0] else (length,))
-        raise RangeError(
-            "memory_budget",
-            f"{budget:,.0f} bytes for the reverse of a loop of {length:,} steps that carries {state:,.0f} bytes",
-            f"at least {least:,.0f} bytes are needed",
-            "Raise the budget, or let the loop carry less",
-        )
 
     @property
     def left(self) -> int:
@@ -311,6 +316,24 @@ class SegmentedLoop(NamedTuple):
     def concatenate(self, first: Any, second: Any) -> Any:
         """Return the rows of some steps and of those after them."""
         return np.concatenate([second, first] if self.spec.reverse else [first, second])
+
+
+class Segments(NamedTuple):
+    """Reverse a loop in segments of some sizes."""
+
+    loop: SegmentedLoop
+    sizes: Sizes
+
+    def keep(self, given: Parts) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return what steps carry, what they leave behind, and what their reverse needs."""
+        return self.loop.keep(given, self.loop.spec.length, self.sizes)
+
+    def sweep(
+        self, given: Parts, kept: Sequence[Any], cts: Sequence[Any], rows: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Return cotangents of carried values, with sums, and of sequences, from those of the ends."""
+        own, length = (given.constants, given.sequences), self.loop.spec.length
+        return self.loop.sweep(own, kept, length, self.sizes, cts, rows)
 
 
 def row_of(sequence: Any) -> Aval:

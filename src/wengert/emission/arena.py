@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from wengert.kernel.kernel import Buffer
 from wengert.native.structs import POINTER
+from wengert.support.cached import cached
 from wengert.support.machine import MACHINE
 
 ADDRESS = ctypes.sizeof(POINTER.ctype)
@@ -28,6 +30,45 @@ class Arena:
 
     places: dict[str, int]
     size: int
+
+
+class Block:
+    """Be memory of the arena that is used while a program or a step runs: it lies behind that of all who run it.
+
+    What runs at different times shares memory so.
+    """
+
+    def __init__(self, caller: Block | None = None) -> None:
+        self.callers = [] if caller is None else [caller]
+        self.size = 0
+
+    def room(self, size: int) -> Room:
+        """Return a place in the block for so many bytes, at the beginning of a cache line."""
+        start = whole_lines(self.size)
+        self.size = start + size
+        return Room(start, self)
+
+    @cached
+    def start(self) -> int:
+        """Where the block begins, once all who run it are known."""
+        return max([whole_lines(caller.end) for caller in self.callers], default=0)
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.start + self.size
+
+
+class Room(NamedTuple):
+    """Be a place in the arena: in a block, or, without one, of what stays from call to call."""
+
+    offset: int
+    block: Block | None = None
+
+
+def whole_lines(size: int) -> int:
+    """Return so many bytes, or as many more as lie before the next pair of cache lines."""
+    return -(-size // MACHINE.apart) * MACHINE.apart
 
 
 def lies_outside(buffer: Buffer) -> bool:

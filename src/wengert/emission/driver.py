@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from wengert.emission.arena import ADDRESS, constant_entry, laid_out, lies_outside
+from wengert.emission.arena import ADDRESS, Block, Room, constant_entry, laid_out, lies_outside, whole_lines
 from wengert.emission.external_functions import ROUTINES, declared
 from wengert.emission.parallel_split import lanes_of
 from wengert.emission.product_plans import ProductPlan
 from wengert.emission.products import PRODUCTS
 from wengert.emission.programs import RUN, Emission
 from wengert.kernel.durations import cycles_of
-from wengert.kernel.kernel import Buffer, Copy, Invoke, Loop, Product, Program, ProgramStep, Row, Run, Switch
+from wengert.kernel.kernel import Buffer, Carried, Copy, Invoke, Loop, Product, Program, ProgramStep, Row, Run, Switch
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
@@ -61,7 +61,8 @@ class Assembly:
         numbers: of the programs that differ; and by what is one in memory, since it takes long to compare them.
         parts: the programs, by number.
         uses: how often each is run in the text: one that is run once has no function of its own.
-        size: bytes of the arena so far.
+        size: bytes of the arena so far: of what stays from call to call, and then of the blocks.
+        blocks: the memory of programs and steps.
         constants: what it must hold before the first call.
         has_pool: whether loops leave rows behind that grow.
     """
@@ -74,7 +75,22 @@ class Assembly:
         self.numbers: dict[Program, int] = {}
         self.known: dict[int, int] = {}
         self.size = 0
+        self.blocks: list[Block] = []
         self.constants: list[tuple[int, bytes, bool]] = []
+
+    def block(self, caller: Block | None = None) -> Block:
+        """Return memory for what is run by the owner of some other."""
+        self.blocks.append(Block(caller))
+        return self.blocks[-1]
+
+    @cached
+    def shared(self) -> int:
+        """The place in the arena of all blocks, once all programs are known."""
+        return self.room(max([block.end for block in self.blocks], default=0))
+
+    def at(self, memory: Value, room: Room) -> Value:
+        """Return the address of a place in the arena."""
+        return memory.at(room.offset if room.block is None else self.shared + room.block.start + room.offset)
 
     @cached
     def pool(self) -> int:
@@ -83,7 +99,7 @@ class Assembly:
 
     def room(self, size: int) -> int:
         """Return a place in the arena for so many bytes, at the beginning of a cache line."""
-        start = -(-self.size // MACHINE.apart) * MACHINE.apart
+        start = whole_lines(self.size)
         self.size = start + size
         return start
 
@@ -133,11 +149,13 @@ class Assembly:
             known = self.known[id(program)] = self.numbers.setdefault(program, len(self.numbers))
         return known
 
-    def part(self, program: Program) -> Driver | Kernels:
-        """Return a program as a part of the module."""
+    def part(self, program: Program, caller: Block | None = None) -> Driver | Kernels:
+        """Return a program as a part of the module, which some block's owner runs."""
         number = self.number(program)
         if number not in self.parts:
             self.parts[number] = (Driver if program.is_nested else Kernels)(self, program, f"p{number}.")
+        if caller is not None:
+            self.parts[number].block.callers.append(caller)
         return self.parts[number]
 
     def run(self, frame: DriverFrame, program: Program, table: Value) -> None:
@@ -149,7 +167,7 @@ class Assembly:
             else:
                 frame.fail_if(b.call(part.function, table, frame.memory, frame.team, frame.look))
             return
-        memory, function = frame.memory.at(part.place), part.emission.function
+        memory, function = self.at(frame.memory, part.place), part.emission.function
         if own and not function.brief:
             part.emission.run(b, table, memory, frame.team)
         else:
@@ -175,9 +193,10 @@ class Kernels:
 
     def __init__(self, module: Assembly, program: Program, prefix: str) -> None:
         self.emission = Emission(program, module.target, module.outside, prefix)
-        self.place = module.room(self.emission.arena.size)
+        self.block, size, constants = module.block(), self.emission.arena.size, self.emission.constants
+        self.place = Room(module.room(size)) if constants else self.block.room(size)
         self.held = self.emission.numbers or frozenset()
-        module.constants += [(self.place + offset, x, is_far) for offset, x, is_far in self.emission.constants]
+        module.constants += [(self.place.offset + offset, x, is_far) for offset, x, is_far in constants]
 
     @cached
     def reads(self) -> list[tuple[str, int]]:
@@ -193,21 +212,22 @@ class Driver:
         self.module, self.program, self.prefix = module, program, prefix
         self.buffers = program.named
         self.given = {name: n for n, name in enumerate((*program.inputs, *program.outputs))}
+        self.block = module.block()
         self.places = self.shared_places()
         for buffer in program.buffers:
             if buffer.kind == "constant":
-                self.places[buffer.name] = module.holding(buffer)
+                self.places[buffer.name] = Room(module.holding(buffer))
             elif buffer.name not in self.given and buffer.name not in self.places:
-                self.places[buffer.name] = module.room(bytes_of(buffer))
+                self.places[buffer.name] = Room(module.room(bytes_of(buffer)))
         self.writers = list(map(self.writer, program.steps))
 
-    def shared_places(self) -> dict[str, int]:
+    def shared_places(self) -> dict[str, Room]:
         """Return the places of large temporaries, which lie where others do that are read no more."""
         large = {x.name: x for x in self.program.buffers if x.kind == "temporary" and bytes_of(x) >= MACHINE.gap}
         uses = [[name for name in (*step.reads, *step.writes) if name in large] for step in self.program.steps]
         arena = laid_out(uses, large, bytes_of)
-        start = self.module.room(arena.size)
-        return {name: start + place for name, place in arena.places.items()}
+        self.block.room(arena.size)
+        return {name: Room(place, self.block) for name, place in arena.places.items()}
 
     @cached
     def function(self) -> NativeFunction:
@@ -260,7 +280,7 @@ class Driver:
         """Return what writes that a program is run."""
         can_fail = bool(step.program.failing)
         failed = self.module.room(1) if can_fail else 0
-        self.module.part(step.program)
+        self.module.part(step.program, self.block)
 
         def write(frame: DriverFrame) -> None:
             addresses = [*map(frame.at, step.arguments), *[frame.memory.at(failed)] * can_fail]
@@ -338,8 +358,9 @@ class DriverFrame:
         """Return the address of a buffer."""
         if name not in self.known:
             given = self.driver.given.get(name)
-            place = self.memory.at(self.driver.places[name]) if given is None else self.addresses.at(given)
-            is_far = given is not None or lies_outside(self.driver.buffers[name])
+            is_own, module = given is None, self.driver.module
+            place = module.at(self.memory, self.driver.places[name]) if is_own else self.addresses.at(given)
+            is_far = not is_own or lies_outside(self.driver.buffers[name])
             self.known[name] = place.to(POINTER).load().to(I8) if is_far else place
         return self.known[name]
 
@@ -397,7 +418,7 @@ def routine_of(step: Invoke | Product, buffers: Mapping[str, Buffer], target: Ta
 def contents_of(routine: KernelCall) -> tuple[int, bytes]:
     """Return the bytes of what a routine is given, and how far behind their beginning the memory is that it needs."""
     fields = ROUTINES[routine.name.partition(".")[0]].fields
-    start = -(-fields.size // MACHINE.apart) * MACHINE.apart
+    start = whole_lines(fields.size)
     return start, bytes(fields.ctype(**routine.fields, work=start))
 
 
@@ -419,6 +440,7 @@ class Repeating:
     Attributes:
         slots: the places in its table of what the body reads and writes, then of values that are known.
         own: the places in the arena of what is the loop's own: copies of what is carried at first, results of the body.
+        lent: what is carried in the memory of its result instead.
         often: after how many iterations it looks up: a power of two.
         swaps: which carried values change places with what they are overwritten by: one for each output of the body.
         left: rows that the loop leaves behind and that grow.
@@ -426,21 +448,34 @@ class Repeating:
 
     def __init__(self, driver: Driver, loop: Loop) -> None:
         self.driver, self.loop, module = driver, loop, driver.module
-        module.part(loop.body)
+        self.block = module.block(driver.block)
+        module.part(loop.body, self.block)
         self.buffers = loop.body.named
         self.slots = {name: n for n, name in enumerate((*loop.body.inputs, *loop.body.outputs))}
         taken = {row.row for row in loop.rows}
-        self.own = {x: module.room(bytes_of(self.buffers[x])) for x in loop.body.outputs if x not in taken}
+        self.own = {x: self.room(x) for x in loop.body.outputs if x not in taken}
         self.swaps: dict[str, str] = {}
         for x in loop.carried:
             if x.out and x.out != x.into and x.out not in taken:
                 taken.add(x.out)
                 self.swaps[x.into] = x.out
-                self.own[x.into] = module.room(bytes_of(self.buffers[x.into]))
+        self.lent = self.in_results()
+        self.own |= {x: self.room(x) for x in self.swaps if x not in {v.into for v in self.lent}}
         self.left = [x for x in loop.rows if driver.buffers[x.buffer].grows and x.row in loop.body.outputs]
         module.has_pool |= bool(self.left)
         each = cycles_of(loop.body, lanes_of(module.target)) + MACHINE.iteration
         self.often = 1 << (max(int(MACHINE.moment / each), 1).bit_length() - 1)
+
+    def in_results(self) -> list[Carried]:
+        """Return the large values that may be carried in the memory of the result, which nothing else is in."""
+        uses = Counter([*self.loop.reads, *self.loop.writes])
+        alone = [x for x in self.loop.carried if uses[x.result] == 1 + (x.result == x.start)]
+        return [x for x in alone if x.into in self.swaps and bytes_of(self.buffers[x.into]) >= MACHINE.gap]
+
+    def room(self, name: str) -> Room:
+        """Return a place for a buffer of the body."""
+        size = bytes_of(self.buffers[name])
+        return Room(self.driver.module.room(size)) if size < MACHINE.gap else self.block.room(size + MACHINE.gap)
 
     def write(self, frame: DriverFrame) -> None:
         """Write what runs the loop."""
@@ -449,25 +484,41 @@ class Repeating:
         for constant in loop.constants:
             self.slot(table, constant.row).store(frame.at(constant.buffer).as_address())
         for name, place in self.own.items():
-            self.slot(table, name).store(frame.memory.at(place).as_address())
-        for x in loop.carried:
-            start, _ = frame.at(x.start), x.known and frame.at(x.known)  # both where all that follows has them
-            if x.out == x.into:
-                if x.result != x.start:
-                    copy_bytes(b, frame.at(x.result), start, bytes_of(self.buffers[x.into]))
-                self.slot(table, x.into).store(frame.at(x.result).as_address())
-            elif x.into in self.swaps:
-                copy_bytes(b, frame.memory.at(self.own[x.into]), start, bytes_of(self.buffers[x.into]))
-            else:
-                self.slot(table, x.into).store(start.as_address())
+            self.slot(table, name).store(self.driver.module.at(frame.memory, place).as_address())
+        self.begin(frame, table)
         times = self.times(frame)
         self.make_room(frame, times)
         for row in loop.rows:
             self.slot(table, row.row).store(self.beginning(frame, row, times)[0].as_address())
         self.run(frame, table, times)
-        for x in loop.carried:
-            if x.out != x.into:
-                copy_bytes(b, frame.at(x.result), self.slot(table, x.into).load(), bytes_of(self.buffers[x.into]))
+        self.finish(frame, table)
+
+    def begin(self, frame: DriverFrame, table: Value) -> None:
+        """Write what puts what is carried at first where the first iteration reads it."""
+        for x in self.loop.carried:
+            start, _ = frame.at(x.start), x.known and frame.at(x.known)  # both where all that follows has them
+            first, size = self.slot(table, x.into), bytes_of(self.buffers[x.into])
+            is_there = x.out == x.into or x in self.lent
+            if is_there:
+                first.store(frame.at(x.result).as_address())
+            if is_there and x.result == x.start:
+                continue
+            if is_there or x.into in self.swaps:
+                copy_bytes(frame.b, first.load().to(I8), start, size)
+            else:
+                first.store(start.as_address())
+
+    def finish(self, frame: DriverFrame, table: Value) -> None:
+        """Write what puts what is carried at the end into the results."""
+        for x in self.loop.carried:
+            if x.out == x.into:
+                continue
+            last, result, size = self.slot(table, x.into).load(), frame.at(x.result), bytes_of(self.buffers[x.into])
+            if x in self.lent:
+                with frame.b.when(last.differs(result.as_address())):
+                    copy_bytes(frame.b, result, last, size)
+            else:
+                copy_bytes(frame.b, result, last, size)
 
     def times(self, frame: DriverFrame) -> Value:
         """Return how many iterations there are at most."""

@@ -133,7 +133,7 @@ class RepeatingNumbers(Repeating):
         def address(name: str) -> Value:
             place = places.get(name)
             if place is None:
-                place = frame.memory.at(self.part.place + emission.arena.places[name])
+                place = self.driver.module.at(frame.memory, self.part.place).at(emission.arena.places[name])
                 place = place.to(POINTER).load() if lies_outside(emission.buffers[name]) else place
             return typed(emission.buffers[name], place)
 

@@ -349,8 +349,10 @@ class memory_budget(_Setting):  # noqa: N801 - named like the modes around it
     This holds for `scan`, `fori_loop` and `while_loop`, in functions that `jit` traces, to another graph for each
     budget, and eagerly, where these loops trace their functions, too, so that they cannot branch on values by `if`. A
     loop that would keep more is cut into segments: states at their beginnings are kept, all else is computed again,
-    segment by segment, by as few further forward steps as fit. The same operations run in the same order, so values and
-    gradients are the same but for rounding. A loop inside of another may keep half of what that may.
+    segment by segment, by as few further forward steps as fit; where few states fit, these are snapshots at the places
+    of the fewest steps (A. Griewank and A. Walther, 2000), and the reverse of such a reverse needs more. The same
+    operations run in the same order, so values and gradients are the same but for rounding. A loop inside of another
+    may keep half of what that may.
 
     A loop that a condition ends is cut for a million steps, or the most that fit with three levels of segments; each
     segment that it takes beyond keeps a state more. Its reverse, differentiated in reverse mode again, and Python's own

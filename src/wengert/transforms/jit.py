@@ -264,9 +264,8 @@ class Jitted(Entry, Generic[P, R]):
         from wengert.compile.translation import Translation  # all of the native compiler
 
         form, _, leaves = self.form_for(*self.examples_for(args, kwargs))
-        return Translation(
-            form.graph, [unwrap_plain(current(x)) if type(x) is Tensor else x for x in (*leaves, *form.captured)]
-        )
+        values = [unwrap_plain(current(x)) if type(x) is Tensor else x for x in (*leaves, *form.captured)]
+        return Translation(form.graph, values, natively=self.native is True)
 
     def compile(self, *args: P.args, **kwargs: P.kwargs) -> bool:
         """Compile the function for arguments now, and keep the code on disk, without running it.
