@@ -276,8 +276,23 @@ def test_costly_numbers_of_rows_are_computed_a_vector_at_a_time() -> None:
 
 
 def test_constants_that_are_equal_are_one() -> None:
-    (program,) = programs_of(segmented(flatten_calls(trace(lambda x: rolled(x, 5))(POINTS))))
+    def mixed(x: Any) -> Any:
+        for _ in range(5):
+            x = x + 0.1 * (x[np.arange(7, 37) % 30] + x[np.arange(30) ** 2 % 30])
+        return np.sum(x * x)
+
+    (program,) = programs_of(segmented(flatten_calls(trace(mixed)(POINTS))))
     assert len([buffer for buffer in program.buffers if buffer.kind == "constant"]) == 2
+
+
+def test_rolls_read_boxes_without_tables() -> None:
+    def turned(x: Any) -> Any:
+        y = np.roll(x, (1, -3), (0, 2)) + np.roll(x, 5) * np.roll(x * 1j, -8, 1).imag
+        return np.roll(y, (2, 1, 1), (1, 1, 0)) + np.roll(y[:, :1], 1, 1) - np.roll(y[:1], 7, 0)
+
+    x = np.linspace(0.0, 1.0, 4 * 7 * 5).reshape(4, 7, 5)
+    for program in programs_of(require_same(trace(turned)(x), [x])):
+        assert not [buffer for buffer in program.buffers if buffer.kind == "constant"]
 
 
 def test_what_is_read_under_several_maps_is_computed_once() -> None:

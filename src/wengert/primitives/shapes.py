@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.element_maps import rolled_maps
-from wengert.core.forms.form import SIZE, Flags, Lanes, Params, Place, Shape, Steps, View
+from wengert.core.forms.form import SIZE, Boxes, Flags, Lanes, Params, Place, Shape, Steps, View
 from wengert.core.forms.routine import Routine
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import Coordinate
@@ -363,7 +363,7 @@ repeat = linear(
 )
 
 
-class Roll(View):
+class Roll(Boxes):
     """Two copies along each axis."""
 
     def maps(

@@ -366,6 +366,10 @@ class View(Form):
         return view_maps(aval.shape, lambda x: primitive.evaluate(x, **params), primitive.view)
 
 
+class Boxes(View):
+    """Copies whose maps are a few boxes, along whose dimensions both arrays go on by one element."""
+
+
 class Place(View):
     """Operands that fill parts of the result, which is zero elsewhere: what views transpose to, and joins.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.forms.form import form_of
 from wengert.core.maps.index_maps import AxisIndex, broadcast_map, decomposed, identity_map, is_within
 from wengert.core.maps.windows import window_map
 from wengert.lowering.nodes import Access, Box, Nodes, Shape
@@ -229,6 +230,20 @@ def stack(call: Call) -> Found:
         reshaped(call.nodes, call.converted(i, call.out.dtype), call.shapes[i], shape) for i, shape in enumerate(shapes)
     ]
     return concatenated(call.nodes, xs, shapes, axis, call.alone)
+
+
+def boxes(call: Call) -> Found:
+    """Lower what arranges elements anew in a few boxes, as its form tells."""
+    shape, parts = call.out.shape, list[Part]()
+    maps = form_of(call.primitive).maps(call.primitive, 0, call.operands, call.out, call.params)
+    assert maps is not None
+    for part in maps:
+        targets, sources = ([x.span(part.extents) for x in side] for side in (part.target, part.source))
+        steps = [start - to for (to, _), (start, _) in zip(targets, sources, strict=True)]
+        read = tuple([AxisIndex(by, ((k, 1),) if shape[k] > 1 else ()) for k, by in enumerate(steps)])
+        box = tuple([(low, high + 1) for low, high in targets])
+        parts.append(Part(call.args[0].through(read), box, False))
+    return choice(call.nodes, shape, call.out.dtype, parts)
 
 
 def pad(call: Call) -> Found:

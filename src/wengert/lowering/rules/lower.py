@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.contraction import Contraction
-from wengert.core.forms.form import Form, Pointwise, Reduction, Region, Scan, Selection, View, form_of
+from wengert.core.forms.form import Boxes, Form, Pointwise, Reduction, Region, Scan, Selection, View, form_of
 from wengert.core.forms.routine import Routine
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
@@ -30,7 +30,7 @@ from wengert.lowering.nodes import LONG, Access, Nodes, PointNode, Shape
 from wengert.lowering.rules.branches import are_short, selected, specialised, taken
 from wengert.lowering.rules.complexes import complex_call, is_complex, joined_parts, literal_parts, parts_in_memory
 from wengert.lowering.rules.contractions import contraction
-from wengert.lowering.rules.joins import assign, concatenate, pad, place_windows, stack
+from wengert.lowering.rules.joins import assign, boxes, concatenate, pad, place_windows, stack
 from wengert.lowering.rules.operands import Call, Pair, Refused, Rule, Value
 from wengert.lowering.rules.pointwise import pointwise
 from wengert.lowering.rules.python_integers import is_whole_number, too_large, too_long_to_compare
@@ -312,6 +312,7 @@ OF_FORMS: tuple[tuple[type[Form], Rule], ...] = (
     (Pointwise, pointwise),
     (Reduction, reduction),
     (Contraction, contraction),
+    (Boxes, boxes),
     (View, view),
     (Scan, scan),
     (Routine, refusing("a routine of NumPy")),
