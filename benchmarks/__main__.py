@@ -59,7 +59,7 @@ COMPARED: dict[str, Sequence[str]] = {
     "operations": ("numpy",),
     "programs": ("jax-jit",),
     "solvers": ("optimistix", "scipy"),
-    "loops": ("jax-jit", "wengert-where", "wengert-eager"),
+    "loops": ("jax-jit", "c", "wengert-where", "wengert-eager"),
     "implicit": ("wengert-parts", "wengert-forward", "wengert-written", "qpth", "proxqp"),
     "sparse": ("asdex", "scipy"),
     "power-flow": ("pypower",),

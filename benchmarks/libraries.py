@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import shutil
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -187,5 +188,10 @@ def distribution(peer: str) -> str:
 
 
 def installed(peers: Sequence[str]) -> list[str]:
-    """Return those of the peers that are installed."""
-    return [peer for peer in peers if importlib.util.find_spec(distribution(peer)) is not None]
+    """Return those of the peers that are installed; C is if there is a compiler."""
+    return [peer for peer in peers if is_installed(peer)]
+
+
+def is_installed(peer: str) -> bool:
+    """Tell whether a peer is there."""
+    return bool(shutil.which("cc") if peer == "c" else importlib.util.find_spec(distribution(peer)))

@@ -25,6 +25,7 @@ from benchmarks.compiled import eagerly, flat
 from benchmarks.compiled_list import Example, loops_of
 from benchmarks.measure import Case, Program, Times, timed
 from benchmarks.namespaces import namespace
+from benchmarks.written_in_c import descent
 
 __all__ = ["cases"]
 
@@ -37,10 +38,9 @@ CALLS = 2e-3
 # What is differentiated
 
 
-def descent_inside(outer: int, tolerance: float, way: str) -> Function:
+def descent_inside(outer: int, tolerance: float, way: str, arrays: Sequence[Any]) -> Function:
     """Return what minimises by a hyperparameter what a minimum depends on, by its derivative in a way."""
-    matrix, target = rng.normal(size=(20, 8)), rng.normal(size=20)
-    other, seen = rng.normal(size=(20, 8)), rng.normal(size=20)
+    matrix, target, other, seen = arrays
 
     def run(xp: Any, start: Any) -> Any:
         library = importlib.import_module("jax" if xp.__name__.startswith("jax") else "wengert")
@@ -272,8 +272,11 @@ def descents() -> Iterator[Case]:
     """Yield descent inside of descent; JAX has no reverse of a loop that a condition ends."""
     for (outer, tolerance), way in itertools.product(((20, 1e-4), (20, 1e-10), (200, 1e-6)), ("forward", "reverse")):
         name = f"descent inside of descent, {outer} steps, to {tolerance:g}, {way}"
-        example = Example(name, descent_inside(outer, tolerance, way), lambda: [np.array(-3.0)], "value", ())
-        yield case(example, libraries=("wengert", "jax-jit") if way == "forward" else ("wengert",))
+        arrays = [rng.normal(size=shape) for shape in ((20, 8), 20, (20, 8), 20)]
+        in_c = functools.partial(descent, way, outer, tolerance, arrays)
+        function = descent_inside(outer, tolerance, way, arrays)
+        example = Example(name, function, lambda: [np.array(-3.0)], "value", (), by_hand=in_c)
+        yield case(example, libraries=("wengert", "jax-jit", "c") if way == "forward" else ("wengert", "c"))
 
 
 def case(
@@ -308,6 +311,9 @@ def case(
 def compiled(library: str, example: Example) -> Callable[[], Any]:
     """Return the call of what a library makes of a function and its arguments."""
     lanes = example.wanted == "each element's value"
+    if library == "c":
+        assert example.by_hand is not None
+        return functools.partial(example.by_hand(), *map(float, example.arguments))
     if library == "jax-jit":
         jax = importlib.import_module("jax")
         own = functools.partial(example.function, namespace("jax"))
