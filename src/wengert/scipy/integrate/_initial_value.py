@@ -116,8 +116,10 @@ def solve_ivp(
         max_steps: how many steps may be tried.
         gradient: how reverse mode gets its derivatives: "discrete", back through the steps, or "forward", by
             integrating sensitivities beside the states, with the same factors. These are the same derivatives;
-            "forward" keeps no steps, and its time grows with the size of what is traced or differentiated. It needs
-            `t_eval`, and no events.
+            "forward" keeps no steps, and its time grows with the size of what is traced or differentiated.
+            "continuous" solves equations for cotangents, and for tangents, along the continuous extension, with steps
+            and errors of their own: derivatives of the solution, not of the steps, within its tolerance. Both need
+            `t_eval`, and no events; "continuous" also real states, no mass matrix, and steps that are chosen.
         memory_budget: how many bytes reverse mode may keep of the steps, as `wengert.memory_budget` says.
 
     Returns:
@@ -166,7 +168,8 @@ def solve_ivp(
     control = Control(*tolerances(rtol, atol, state.shape[0]), *sizes, most_steps(max_steps))
     functions, resets, settings = settings_of(events)
     has_all_steps = times is None or bool(dense_output)
-    require_gradient(gradient, has_all_steps or bool(functions))
+    is_plain = mass is None and state.dtype.kind != "c" and size is None
+    require_gradient(gradient, has_all_steps or bool(functions), is_plain)
     pattern = pattern_of(jac_sparsity, lband, uband, method, state.shape[0])
     jacobian = jacobian_of(jac, method, state, pattern)
     masses, algebraic = masses_of(mass, method, state, start)
@@ -175,7 +178,7 @@ def solve_ivp(
     chosen = first_step is not None or size is not None
     is_solved, places = start == "solved", mass_places(masses)
     flags = chosen, dense, bool(vectorized)
-    options = Options(method, *flags, memory_budget, settings, pattern, places, is_solved)
+    options = Options(method, *flags, memory_budget, settings, pattern, places, is_solved, gradient == "continuous")
     is_judged = masses is None and size is None
     integration = Integration(values, options, (t0, t1), state, control, algebraic, is_judged)
     return integration.result(times, bool(dense_output), gradient == "forward")
@@ -200,12 +203,23 @@ def masses_of(mass: Any, method: str, state: Any, start: Any) -> tuple[Any, Alge
     return found, algebraic_equations(found)
 
 
-def require_gradient(gradient: Any, has_steps: bool) -> None:
-    """Refuse another kind of gradients than there is; `has_steps` says that more than states at times is asked for."""
-    require_choice(NAME, "gradient", gradient, ("discrete", "forward"))
-    if gradient == "forward" and has_steps:
-        given = "gradient='forward' without t_eval, with dense_output or with events"
+def require_gradient(gradient: Any, has_steps: bool, is_plain: bool) -> None:
+    """Refuse another kind of gradients than there is.
+
+    Args:
+        gradient: the kind.
+        has_steps: whether more than states at output times is asked for.
+        is_plain: whether states are real, and there is neither a mass matrix nor a size of all steps.
+    """
+    require_choice(NAME, "gradient", gradient, ("discrete", "forward", "continuous"))
+    if gradient != "discrete" and has_steps:
+        given = f"gradient={gradient!r} without t_eval, with dense_output or with events"
         raise UsageError(NAME, given, "states at output times are needed", "Leave gradient out, or pass t_eval alone")
+    if gradient == "continuous" and not is_plain:
+        given = "gradient='continuous' with a mass matrix, complex states, or steps of one size"
+        raise UsageError(
+            NAME, given, "y' = f of real states, with steps that are chosen, is needed", "Leave gradient out"
+        )
 
 
 class Integration(NamedTuple):

@@ -21,6 +21,7 @@ from wengert.scipy.integrate._algebraic import (
     completing,
     rate_of,
 )
+from wengert.scipy.integrate._continuous import Flow, Piece
 from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings, Found, Watched
 from wengert.scipy.integrate._methods.adaptive_steps import (
     INCONSISTENT,
@@ -66,6 +67,7 @@ class Options(NamedTuple):
         events: what functions of events say.
         pattern: the elements of the Jacobian that may be other than zero, where the user says which.
         mass_places: the elements of a mass matrix that are, as bytes of their places row by row; None if nobody knows.
+        is_continuous: whether derivatives are those of adjoint equations, and not of the steps.
         is_solved: whether initial states and those after resets are solved for what algebraic equations determine.
     """
 
@@ -78,6 +80,7 @@ class Options(NamedTuple):
     pattern: GivenPattern | None = None
     mass_places: bytes | None = None
     is_solved: bool = False
+    is_continuous: bool = False
 
 
 class RightHandSide:
@@ -138,6 +141,8 @@ class Equation(NamedTuple):
         options: what else there is to say.
         algebraic: the equations that a state has to satisfy, None if there are none.
         matrices: how Jacobians are held.
+        flow: gives states the derivatives of adjoint equations, None where steps have their own.
+        leaves: what functions read, which steps hold constant where there is a flow.
     """
 
     slope: RightHandSide
@@ -147,6 +152,8 @@ class Equation(NamedTuple):
     options: Options
     algebraic: Algebraic | None = None
     matrices: Matrices = FULL
+    flow: Flow | None = None
+    leaves: Any = ()
 
     def begin(self, t0: Any, t1: Any, y0: Any, control: Control) -> State:
         """Return where an integration begins."""
@@ -172,7 +179,7 @@ class Equation(NamedTuple):
     def advance(self, before: State, t1: Any, control: Control) -> Advance:
         """Try a step."""
         if not isinstance(before, Watched):
-            walk, step = self.attempt(before, t1, control)
+            walk, step = (self.attempt if self.flow is None else self.flowing)(before, t1, control)
             return Advance(walk, step, self.extension(step) if self.options.dense else (), ())
         walk, step = self.attempt(before.walk, t1, control)
         extension = self.extension(step)
@@ -189,6 +196,20 @@ class Equation(NamedTuple):
         if isinstance(self.method, ImplicitMethod):
             return self.method.try_step(self.slope, walk, t1, control)
         return try_step(self.slope, self.method, walk, t1, control)
+
+    def flowing(self, before: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
+        """Take a step that is held constant; the state at its end, and at the end of an interval the time, move."""
+        bound = stop_gradient(t1)
+        walk, step = self.attempt(stop_gradient(before), bound, control)
+        t = np.where(walk.rejected, before.t, np.where(walk.t == bound, t1, walk.t))
+        step = step._replace(t=before.t, y=before.y)
+        return walk._replace(t=t, y=self.state_in(step, t, walk.y, control)), step
+
+    def state_in(self, step: Step, t: Any, value: Any, control: Control) -> Any:
+        """Return a state within a step, or at its end, whose value is known, with its derivatives."""
+        if self.flow is None:
+            return value
+        return self.flow(value, Piece(step, control, self.leaves, step.t, step.y), t)
 
     def end(self, state: State) -> State:
         """Return where an integration ends, or that the index was not 1 there, which some methods do not notice."""
@@ -229,8 +250,13 @@ class Program:
         kept = outer.emptied()
         function, *others = kept.values
 
+        def slope_of(leaves: Sequence[Any], like: Any) -> RightHandSide:
+            own, args = kept.replaced((function, *others), leaves)[0][:2]
+            return RightHandSide(own, args, like, options.columns)
+
         def equation(leaves: Sequence[Any], state: Any, run: Callable[[Equation], Any]) -> Any:
-            (own, args, (mass, algebraic), events, resets, jac), made = kept.replaced((function, *others), leaves)
+            taken = stop_gradient(leaves) if options.is_continuous else leaves
+            (own, args, (mass, algebraic), events, resets, jac), made = kept.replaced((function, *others), taken)
             if function is not kept.values[0]:  # it has been converted, as control flow asked for that
                 events, resets, (jac,) = map(convert_functions, (events, resets, (jac,)))
             slope = RightHandSide(own, args, state, options.columns)
@@ -243,7 +269,11 @@ class Program:
             watched = EventFunctions(events, resets, args, options.events)
             method = method_named(options.method, mass, algebraic, jacobian, matrices)
             rate = rate_of(slope, mass, algebraic)
-            found = run(Equation(slope, rate, method, watched, options, algebraic, matrices))
+            flow = None
+            if options.is_continuous:
+                like = np.zeros(slope.size)
+                flow = Flow(lambda leaves: slope_of(leaves, like), method)
+            found = run(Equation(slope, rate, method, watched, options, algebraic, matrices, flow, tuple(leaves)))
             made.require_unwritten(NAME)
             return found
 
@@ -258,7 +288,10 @@ class Program:
             return equation(leaves, walk_of(state).y, lambda own: rows_of_steps(own, state, t1, control))
 
         def at_times(leaves: Any, t0: Any, t1: Any, times: Any, y0: Any, control: Control) -> Any:
-            return equation(leaves, y0, lambda own: states_at(own, own.begin(t0, t1, y0, control), t1, times, control))
+            def run(own: Equation) -> Any:
+                return states_at(own, own.begin(t0, t1, y0, control), t1, times, control)
+
+            return equation(leaves, y0, run)
 
         self.from_start, self.from_before, self.at_times = (
             jit(run, memory_budget=options.budget) for run in (from_start, from_before, at_times)
@@ -373,6 +406,7 @@ def states_at(equation: Equation, state: State, t1: Any, times: Any, control: Co
         state, step = while_loop(lambda carried: has_to_go_on(walk_of(carried[0]), time), attempt, carried)
         walk = walk_of(state)
         found = interpolated(method, step.y, equation.extension(step), (time - step.t) / step.h)
+        found = equation.state_in(step, time, found, control)
         is_valid = (walk.failure == 0) | (walk.failure == EVENT) | (walk.failure == NOT_FINITE)
         reached = is_valid & (direction * (time - walk.t) <= 0)
         return (state, step), (np.where(reached, found, np.nan), reached, walk.attempts)

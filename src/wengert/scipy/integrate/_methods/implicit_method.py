@@ -121,14 +121,18 @@ def newton_progress(norm: Any, before: Any, rounds: Any, most: int, tolerance: A
 
 
 def at_held_time(slope: Slope, t: Any, y: Any) -> Any:
-    """Return a state as that of a time which is held constant, to the third order.
+    """Return a state as that of a time which is held constant, to the third order."""
+    return at_other_time(slope, t, stop_gradient(t), y)
+
+
+def at_other_time(slope: Slope, t: Any, other: Any, y: Any) -> Any:
+    """Return a state as that of another time which is the same number, to the third order.
 
     A step of Runge's and Kutta's from the time to itself has the derivatives that the solution has.
     """
-    held = stop_gradient(t)
-    way = held - t
+    way = other - t
     first = slope(t, y)
     second = slope(t + way / 2, y + way / 2 * first)
     third = slope(t + way / 2, y + way / 2 * second)
-    last = slope(held, y + way * third)
+    last = slope(other, y + way * third)
     return moving_with(y, y + way / 6 * (first + 2 * second + 2 * third + last))
