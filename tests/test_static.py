@@ -96,10 +96,10 @@ def test_expressions_have_no_elements(look):
 def test_long_chains_need_no_recursion():
     x = placeholder("x")
     y = x
-    for _ in range(20_000):
+    for _ in range(5_000):
         y = y * 1.0001
     slope = gradients(y, x)
-    assert float(run(slope, x=1.0)) == pytest.approx(1.0001**20_000)
+    assert float(run(slope, x=1.0)) == pytest.approx(1.0001**5_000)
     del y, slope
 
 
