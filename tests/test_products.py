@@ -18,7 +18,6 @@ from wengert.compile.compilation_cache import plain_data, restore
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.emission import product_plans
 from wengert.emission.backend import PROCESSOR, Processor
-from wengert.kernel.backend import Backend
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import Evaluator
 from wengert.kernel.grammar import parsed, text
@@ -30,7 +29,7 @@ from wengert.lowering.rules import contractions
 from wengert.lowering.segments import Segments
 from wengert.native.team import team_of
 from wengert.passes.pipeline import flatten_calls
-from wengert.support.machine import MACHINE
+from wengert.support.machine import MACHINE, Machine
 
 SIZES = 1, 2, 3, 7, 8, 9, 17, 31, 33, 65
 """Lengths around the edges of tiles and vectors."""
@@ -91,18 +90,40 @@ def arrays_for(program: Program, seed: int) -> list[Any]:
 
 
 @together("target", TARGETS)
-def test_any_product_gives_the_same_on_each_processor(target: str) -> None:
-    backend: Backend[Any, Any] = Processor(TARGETS[target])
+def test_any_product_gives_the_same_on_each_processor(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in some_of(range(240), target):
-        dtype = np.dtype((np.float64, np.float32)[seed % 2])
-        program = random_product(seed, dtype)
-        assert not findings(program), text(program)
-        assert parsed(text(program)) == program
-        arrays = arrays_for(program, seed)
-        (want,) = Evaluator().compiled(program)(arrays)
-        (found,) = backend.compiled(program)(arrays)
-        bound = (1e-13 if dtype == np.float64 else 1e-5) * max(np.abs(want).max(), 10)
-        np.testing.assert_allclose(found, want, rtol=0, atol=bound, err_msg=f"seed {seed}\n{text(program)}")
+        monkeypatch.setattr(product_plans, "MACHINE", packing(seed, block=(7, 16, 20)) if seed % 3 else MACHINE)
+        require_evaluated(random_product(seed, np.dtype((np.float64, np.float32)[seed % 2])), target, seed)
+
+
+@together("target", TARGETS)
+def test_panels_that_are_packed_give_the_same_on_each_processor(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed, (rows, columns) in enumerate([(37, 39), (41, 39), (25, 53), (26, 7)]):
+        maps = Affine(0, (columns, 1, 0)), Affine(0, (11, 0, 1)), Affine(0, (0, 1, columns))
+        sizes = {"into": rows * columns, "left": rows * 11, "right": 11 * columns}
+        for dtype, own in itertools.product(map(np.dtype, ("float64", "float32")), (0, 1)):
+            monkeypatch.setattr(product_plans, "MACHINE", packing(own, block=(7, 40, 40)))
+            step = Product("into", maps[0], "left", maps[1], "right", maps[2], (rows, columns, 11))
+            kinds = {"into": "output"}
+            buffers = [Buffer(name, (size,), dtype, kinds.get(name, "input")) for name, size in sizes.items()]
+            require_evaluated(Program(("left", "right"), ("into",), tuple(buffers), (step,)), target, seed)
+
+
+def require_evaluated(program: Program, target: str, seed: int) -> None:
+    """Require a program of a product to give on a processor what it gives by its records."""
+    assert not findings(program), text(program)
+    assert parsed(text(program)) == program
+    arrays = arrays_for(program, seed)
+    (want,) = Evaluator().compiled(program)(arrays)
+    (found,) = Processor(TARGETS[target]).compiled(program)(arrays)
+    bound = (1e-13 if want.dtype == np.float64 else 1e-5) * max(np.abs(want).max(), 10)
+    np.testing.assert_allclose(found, want, rtol=0, atol=bound, err_msg=f"seed {seed}\n{text(program)}")
+
+
+def packing(seed: int, **fields: Any) -> Machine:
+    """Return the machine as if its caches were so small that small factors are packed, in one way or the other."""
+    small = {"second_cache": 1 << seed % 14, "packed_sides": (2, 9), "packed_once": (1000 * (seed % 2), 8)}
+    return MACHINE.replaced(**small, **{"block": (256, 16, 20), **fields})
 
 
 def test_threads_that_share_a_product_give_its_bits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +133,7 @@ def test_threads_that_share_a_product_give_its_bits(monkeypatch: pytest.MonkeyPa
         arrays = arrays_for(program, seed)
         (want,) = PROCESSOR.compiled(program)(arrays)
         with monkeypatch.context() as patched:
-            patched.setattr(product_plans, "MACHINE", MACHINE.replaced(clock=0.1, second_cache=1 << seed % 14))
+            patched.setattr(product_plans, "MACHINE", packing(seed, clock=0.1))
             for place in (ctypes.c_void_p(), team):
                 (found,) = Processor(HOST, place).compiled(program)(arrays)
                 np.testing.assert_array_equal(found, want, err_msg=f"seed {seed}\n{text(program)}")

@@ -22,6 +22,8 @@ from wengert.support.machine import MACHINE
 LEVELS = 4
 """Dimensions besides rows, columns and terms, at most."""
 OPERANDS = "left", "right", "into", "addend"
+OWN_PANELS, SHARED_PANELS = 1, 2
+"""Who packs the right factor: each block the panel that it computes with, or all before there are blocks."""
 
 PRODUCT = Struct(
     "Product",
@@ -38,11 +40,12 @@ PRODUCT = Struct(
     tile_columns=I64,
     block_rows=I64,  # rows that are computed at once
     block_columns=I64,
-    panel_columns=I64,  # columns of the right factor that are packed at once
+    panel_columns=I64,  # columns that are computed for some of the terms before the next terms come
     block_terms=I64,
     packs_left=I64,  # whether the left factor is packed
-    packs_right=I64,
-    panel=I64,  # elements from the packed rows of one block to those of the next
+    packs_right=I64,  # 0 if the right one is not, else OWN_PANELS or SHARED_PANELS
+    shared=I64,  # elements of the panels that all blocks share
+    panel=I64,  # elements from what one block has packed to what the next one has
     blocks=I64,  # of one product that threads share, at most; 1 if they do not
     parts=I64,  # parts that the outermost level is cut into, which threads share
     room=I64,  # elements of the memory of each part
@@ -195,7 +198,8 @@ class ProductPlan:
             "panel_columns": self.panel_columns,
             "block_terms": self.block_terms,
             "packs_left": int(self.packs_left),
-            "packs_right": int(self.packs_right),
+            "packs_right": self.packs_right,
+            "shared": self.shared_room(),
             "panel": self.panel,
             "blocks": -(-self.m // self.block_rows) * -(-self.n // self.block_columns) if shares and parts == 1 else 1,
             "parts": parts,
@@ -220,21 +224,19 @@ class ProductPlan:
         self.height = most if m > 4 * most else even(m, most)
         wide = self.vectors * self.lanes
         self.block_terms, self.block_rows, self.panel_columns = k, m, n
-        self.packs_left = self.packs_right = False
+        self.packs_left, self.packs_right = False, 0
         is_large = max(k * n, m * k) * size > MACHINE.second_cache // 4 or collides(k, terms.right * size)
         if is_large and min(m, n, k) >= MACHINE.packed_sides[0] and m >= MACHINE.packed_sides[1]:
-            self.packs_right = True
-            self.packs_left = m * k * size > MACHINE.second_cache // 4 or (
-                collides(8, rows.left * size) and n > 4 * wide
-            )
+            self.packs_right = SHARED_PANELS if m > MACHINE.packed_once[0] else OWN_PANELS
+            is_far = terms.left != 1 and m * k * size > MACHINE.second_cache // 4
+            self.packs_left = is_far or (collides(8, rows.left * size) and n > 4 * wide)
             self.height = most
             self.block_terms = even(k, MACHINE.block[0])
             self.block_rows = min(m, multiple(even(m, MACHINE.block[1]), most))
             self.panel_columns = min(n, multiple(even(n, MACHINE.block[2]), wide))
         elif columns.right != 1 and n > 1:
-            self.packs_right = True
-            self.block_terms = even(k, MACHINE.turned_block[0])
-            self.panel_columns = min(n, max(wide, MACHINE.turned_block[1] // self.block_terms // wide * wide))
+            self.packs_right = OWN_PANELS
+            self.block_terms = even(k, MACHINE.turned_block)
         elif k * self.vectors * self.target.vector_bytes > MACHINE.panel and m > self.height:
             self.block_terms = even(k, MACHINE.panel // (self.vectors * self.target.vector_bytes))
         self.block_columns, self.panel = self.panel_columns, 0
@@ -244,18 +246,28 @@ class ProductPlan:
         levels, wide = self.shape.levels, self.vectors * self.lanes
         if levels and levels[0].into and levels[0].length >= MACHINE.fewest_parts:
             return min((2 * MACHINE.fewest_parts), levels[0].length)
-        if self.m >= 2 * MACHINE.fewest_parts * self.height or self.packs_left or self.n < MACHINE.fewest_parts * wide:
-            self.block_rows = min(
-                self.block_rows, multiple(even(self.m, -(-self.m // (2 * MACHINE.fewest_parts))), self.height)
-            )
-            self.panel = multiple(self.block_rows, self.height) * self.block_terms if self.packs_left else 0
+        parts, has_columns = 2 * MACHINE.fewest_parts, self.n >= MACHINE.fewest_parts * wide
+        if self.packs_left or not has_columns or (self.m >= parts * self.height and self.packs_right != OWN_PANELS):
+            least = MACHINE.packed_once[1] if self.packs_right else 1
+            rows = max(-(-self.m // parts), min(least, self.m))
+            self.block_rows = min(self.block_rows, multiple(even(self.m, rows), self.height))
         else:
-            self.block_columns = min(self.panel_columns, multiple(-(-self.n // (2 * MACHINE.fewest_parts)), wide))
+            self.block_columns = min(self.panel_columns, multiple(-(-self.n // parts), wide))
+        self.panel = self.own_room()
         return 1
 
     def room(self) -> int:
-        """Return how many elements the packed blocks of a part have."""
-        right = multiple(self.panel_columns, self.vectors * self.lanes) * self.block_terms if self.packs_right else 0
-        blocks = -(-self.m // self.block_rows) if self.panel else 1
-        left = blocks * multiple(self.block_rows, self.height) * self.block_terms if self.packs_left else 0
-        return right + left
+        """Return how many elements the packed factors of a part have, or of all blocks that threads share."""
+        blocks = -(-self.m // self.block_rows) * -(-self.panel_columns // self.block_columns) if self.panel else 1
+        return self.shared_room() + self.own_room() * blocks
+
+    def shared_room(self) -> int:
+        """Return how many elements the panels that all blocks share have."""
+        shares = self.packs_right == SHARED_PANELS
+        return multiple(self.panel_columns, self.vectors * self.lanes) * self.block_terms if shares else 0
+
+    def own_room(self) -> int:
+        """Return how many elements what a block packs has."""
+        right = self.vectors * self.lanes * self.block_terms if self.packs_right == OWN_PANELS else 0
+        left = multiple(self.block_rows, self.height) * self.block_terms if self.packs_left else 0
+        return multiple(right + left, 64)

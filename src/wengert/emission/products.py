@@ -7,16 +7,16 @@ where processors have masks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from wengert.emission.product_plans import LEVELS, OPERANDS, PRODUCT, most_rows
+from wengert.emission.product_plans import LEVELS, OPERANDS, OWN_PANELS, PRODUCT, SHARED_PANELS, most_rows
 from wengert.emission.tiled_functions import SQUARE, TiledFunctions
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.job_tables import JOB, SHARED
 from wengert.native.jobs import share
-from wengert.native.structs import I8, I64, POINTER, Pointer, Struct
+from wengert.native.structs import I8, I64, POINTER, Pointer, Struct, Type
 from wengert.native.tables import KERNEL
 from wengert.native.values import Value
 from wengert.support.cached import cached
@@ -25,6 +25,10 @@ PRODUCTS = "product"
 """What the names of these functions begin with: "product.matrices.float64"."""
 UNROLLED = 2
 """Terms that a round of a tile adds."""
+FAR = 64
+"""Terms of a tile from which on what it writes is brought into the cache ahead."""
+AHEAD = 8
+"""Terms that tiles which pack bring into the cache ahead."""
 
 BLOCK = Struct(
     "Block",
@@ -65,24 +69,47 @@ class ProductFunctions(TiledFunctions):
         sizes = [(vectors, rows) for vectors, most in most_rows(self.target).items() for rows in range(1, most + 1)]
         return {size: self.tile(*size) for size in sorted(sizes)}
 
-    def tile(self, vectors: int, rows: int) -> NativeFunction:
-        """Return the function that computes so many rows and vectors of a result."""
-        kinds = (self.address, I64, I64, self.address, I64, self.address, I64, self.address, I64, I64, I64)
+    @cached
+    def first_tiles(self) -> dict[tuple[int, int], NativeFunction]:
+        """The tiles that pack the columns of the right factor which they read, by their vectors and rows.
 
-        def body(
-            b: Builder,
-            left: Value,
-            left_row: Value,
-            left_term: Value,
-            right: Value,
-            right_term: Value,
-            into: Value,
-            into_row: Value,
-            addend: Value,
-            addend_row: Value,
-            terms: Value,
-            last: Value,
-        ) -> None:
+        They have as many rows as those of most vectors have in a plan, of which the last panel may have fewer.
+        """
+        sizes = {(v, rows) for vectors, rows in most_rows(self.target).items() for v in range(1, vectors + 1)}
+        return {size: self.tile(*size, packs=True) for size in sorted(sizes)}
+
+    @cached
+    def parameters(self) -> dict[str, Type]:
+        """The parameters of tiles, and two more of those that pack."""
+        return {
+            "left": self.address,
+            "left_row": I64,
+            "left_term": I64,
+            "right": self.address,
+            "right_term": I64,
+            "into": self.address,
+            "into_row": I64,
+            "addend": self.address,
+            "addend_row": I64,
+            "terms": I64,
+            "last": I64,  # columns in the last vector
+            "packed": self.address,
+            "width": I64,  # elements from one term to the next there
+        }
+
+    def tile(self, vectors: int, rows: int, packs: bool = False) -> NativeFunction:
+        """Return the function that computes so many rows and vectors of a result.
+
+        Args:
+            vectors: in each of its rows.
+            rows: how many.
+            packs: whether it puts the vectors of the right factor side by side for the tiles below it. Its products
+                hide what that takes.
+        """
+
+        def body(b: Builder, *arguments: Value) -> None:
+            left, left_row, left_term, right, right_term, into, into_row, *rest = arguments
+            addend, addend_row, terms, last, *own_panel = rest
             mask = b.compare("slt", b.numbers(I64, range(self.lanes)), b.spread(last, self.lanes))
 
             def row_of(place: Value) -> list[Value]:
@@ -91,53 +118,64 @@ class ProductFunctions(TiledFunctions):
 
             def term(sums: Sequence[Value], at: Value) -> list[Value]:
                 own = row_of(right.at(at * right_term))
+                if packs:
+                    pack(own, at, *own_panel)
                 found = []
                 for r, place in enumerate(rows_of(b, left.at(at * left_term), left_row, rows)):
                     x = b.spread(place.load(), self.lanes)
                     found += [self.add_product(b, x, y, sums[r * vectors + v]) for v, y in enumerate(own)]
                 return found
 
-            sums = [b.constant(self.vector, 0)] * (rows * vectors)
-            whole = terms - terms % UNROLLED
-            with b.loop(whole, carry=sums, step=UNROLLED) as loop:
-                found = loop.values
-                for ahead in range(UNROLLED):
-                    found = term(found, loop.index + ahead)
-                loop.next(*found)
-            with b.loop(terms, whole, carry=loop.results) as loop:
-                loop.next(*term(loop.values, loop.index))
+            def pack(own: Sequence[Value], at: Value, packed: Value, width: Value) -> None:
+                for v, x in enumerate(own):
+                    packed.at(at * width).at(v * self.lanes).to(self.vector).store(x)
+                    right.at((at + AHEAD) * right_term).at(v * self.lanes).bring(written=False)
+
+            with b.when(terms >= FAR):
+                for place in self.places(into, into_row, rows, vectors):
+                    place.bring(written=True)
+            sums = self.total(b, terms, rows * vectors, term)
 
             def with_addend() -> list[Value]:
                 own = [x for r in range(rows) for x in row_of(addend.at(addend_row * r) if r else addend)]
-                return [x + y for x, y in zip(loop.results, own, strict=True)]
+                return [x + y for x, y in zip(sums, own, strict=True)]
 
-            found = b.either(addend.differs(None), with_addend, lambda: loop.results)
-            for r in range(rows):
-                row = into.at(into_row * r) if r else into
-                for v in range(vectors):
-                    place, x = row.at(v * self.lanes).to(self.vector), found[r * vectors + v]
-                    if v < vectors - 1:
-                        place.store(x)
-                    else:
-                        place.store_where(x, mask)
+            found = b.either(addend.differs(None), with_addend, lambda: sums)
+            self.store(found, self.places(into, into_row, rows, vectors), vectors, mask)
 
-        return self.function(f"tile{vectors}x{rows}", kinds, body)
+        names = tuple(self.parameters)[: None if packs else -2]
+        kinds = tuple([self.parameters[name] for name in names])
+        return self.function(f"{'first' * packs}tile{vectors}x{rows}", kinds, body, names)
 
-    def call_tile(self, b: Builder, vectors: Value, rows: Value, *arguments: Value) -> None:
-        """Call the tile of some numbers of vectors and rows, which are found in a few comparisons."""
-        size = vectors * (SQUARE * 2) + rows
+    def places(self, first: Value, row: Value, rows: int, vectors: int) -> list[Value]:
+        """Return the addresses of the vectors of a tile."""
+        return [
+            place.at(v * self.lanes).to(self.vector)
+            for place in [first.at(row * r) if r else first for r in range(rows)]
+            for v in range(vectors)
+        ]
 
-        def choose(keys: Sequence[tuple[int, int]]) -> None:
-            if len(keys) == 1:
-                b.do(self.tiles[keys[0]], *arguments)
-                return
-            half = len(keys) // 2
-            with b.when(size < keys[half][0] * SQUARE * 2 + keys[half][1]) as otherwise:
-                choose(keys[:half])
-            with otherwise:
-                choose(keys[half:])
+    def store(self, found: Sequence[Value], places: Sequence[Value], vectors: int, mask: Value) -> None:
+        """Store the vectors of a tile, the last of each row where a mask is set."""
+        for number, (place, x) in enumerate(zip(places, found, strict=True), 1):
+            if number % vectors:
+                place.store(x)
+            else:
+                place.store_where(x, mask)
 
-        choose(list(self.tiles))
+    def total(
+        self, b: Builder, terms: Value, count: int, term: Callable[[Sequence[Value], Value], list[Value]]
+    ) -> list[Value]:
+        """Write the loop over terms, which are added to some vectors; return these."""
+        whole = terms - terms % UNROLLED
+        with b.loop(whole, carry=[b.constant(self.vector, 0)] * count, step=UNROLLED) as loop:
+            found: Sequence[Value] = loop.values
+            for ahead in range(UNROLLED):
+                found = term(found, loop.index + ahead)
+            loop.next(*found)
+        with b.loop(terms, whole, carry=loop.results) as loop:
+            loop.next(*term(loop.values, loop.index))
+        return loop.results
 
     # ---------------------------------------------------------------- blocks
 
@@ -159,7 +197,7 @@ class ProductFunctions(TiledFunctions):
 
     @cached
     def blocks_job(self) -> NativeFunction:
-        """The job that computes blocks of rows and columns of a result, and packs the rows of the left factor."""
+        """The job that computes blocks of rows and columns of a result, with memory of their own."""
 
         def body(b: Builder, table: Value, first: Value, last: Value) -> None:
             block = table.to(BLOCK)
@@ -169,71 +207,67 @@ class ProductFunctions(TiledFunctions):
             with b.loop(last, first) as each:
                 row, column = each.index // side * height, each.index % side * width
                 rows = b.least(height, fields.get("rows") - row)
-                self.compute(b, block, row, rows, column, b.least(width, columns - column), each.index // side)
+                own = block.get("work").to(self.scalar).at(fields.get("shared") + each.index * fields.get("panel"))
+                self.compute(b, block, row, rows, column, b.least(width, columns - column), own)
 
         return NativeFunction(f"blocks.{self.dtype}", JOB, body)
 
     def compute(
-        self, b: Builder, block: Value, row: Value, rows: Value, column: Value, columns: Value, number: Value
+        self, b: Builder, block: Value, row: Value, rows: Value, column: Value, columns: Value, work: Value
     ) -> None:
-        """Write what computes a block of a result, the number-th one among those of rows."""
+        """Write what computes a block of a result: all rows of some columns, that is a panel, after the other."""
         fields, terms = block.get("fields"), block.get("terms")
-        names = "left_row", "left_term", "right_term", "into_row", "tile_rows", "tile_columns"
-        left_row, left_term, right_term, into_row, tall, wide = (fields.get(x) for x in names)
-        left, right, into, addend, work = (
-            block.get(x).to(self.scalar) for x in ("left", "right", "into", "addend", "work")
-        )
-        packs_left, packs_right = (fields.get(x).differs(0) for x in ("packs_left", "packs_right"))
-        one, addend_row = b.constant(I64, 1), block.get("addend_row")
-        room = b.select(packs_right, multiples(fields.get("panel_columns"), wide) * wide * fields.get("block_terms"), 0)
+        names = "left_row", "left_term", "right_term", "right_column", "into_row", "tile_rows", "tile_columns"
+        left_row, left_term, right_term, right_column, into_row, tall, wide = (fields.get(x) for x in names)
+        left, right, into, addend = (block.get(x).to(self.scalar) for x in ("left", "right", "into", "addend"))
+        packs_left, packs_right = fields.get("packs_left").differs(0), fields.get("packs_right")
+        one, addend_row, panels = b.constant(I64, 1), block.get("addend_row"), block.get("work").to(self.scalar)
+        is_shared, packs = packs_right.equals(SHARED_PANELS), packs_right.equals(OWN_PANELS)
+        is_turned = packs & right_column.differs(1)
+        first = b.select(packs & right_column.equals(1) & (rows >= tall), tall, 0)
+        is_packed = is_shared | is_turned | first.differs(0)
         left = left.at(row * left_row)
-        packed = work.at(room + number * fields.get("panel"))
-        with b.when(packs_left), b.loop(rows, step=1) as i:
-            i.step = tall
-            lines = b.least(tall, rows - i.index)
-            b.do(
-                self.pack,
-                left.at(i.index * left_row),
-                left_term,
-                left_row,
-                lines,
-                tall,
-                terms,
-                packed.at(i.index * terms),
-            )
-        step, own_row, own_term = (
+        packed = work.at(b.select(packs, wide * fields.get("block_terms"), 0))
+        with b.when(packs_left):
+            self.pack_rows(b, fields, left, rows, terms, packed)
+        step, own_row, left_term = (
             b.select(packs_left, x, y) for x, y in ((terms, left_row), (one, left_row), (tall, left_term))
         )
         left = b.select(packs_left, packed, left)
-        right_step, own_right = b.select(packs_right, terms, one), b.select(packs_right, wide, right_term)
-        right = b.select(packs_right, work, right)
         into = into.at(row * into_row)
         from_addend = addend.differs(None)
         addend = b.select(from_addend, addend.at(row * addend_row), addend)
         with b.loop(column + columns, column) as j:
             j.step = wide
-            own = b.least(wide, column + columns - j.index)
-            vectors = multiples(own, b.constant(I64, self.lanes))
-            last = own - (vectors - 1) * self.lanes
-            with b.loop(rows) as i:
+            lines = b.least(wide, column + columns - j.index)
+            vectors = multiples(lines, b.constant(I64, self.lanes))
+            last = lines - (vectors - 1) * self.lanes
+            source = right.at(j.index * right_column)
+            with b.when(is_turned):
+                b.do(self.pack, source, right_term, right_column, lines, wide, terms, work)
+
+            def arguments(i: Value, source: Value, right_term: Value) -> list[Value]:
+                start = b.select(from_addend, addend.at(i * addend_row).at(j.index), addend)
+                factors = left.at(i * step), own_row, left_term, source, right_term
+                return [*factors, into.at(i * into_row).at(j.index), into_row, start, addend_row, terms, last]
+
+            with b.when(first.differs(0)):
+                own = arguments(b.constant(I64, 0), source, right_term)
+                call_tile(b, self.first_tiles, vectors, tall, [*own, work, wide])
+            panel = b.select(is_shared, panels.at(j.index * terms), work)
+            source, own_term = b.select(is_packed, panel, source), b.select(is_packed, wide, right_term)
+            with b.loop(rows, first) as i:
                 i.step = tall
-                start = b.select(from_addend, addend.at(i.index * addend_row).at(j.index), addend)
-                self.call_tile(
-                    b,
-                    vectors,
-                    b.least(tall, rows - i.index),
-                    left.at(i.index * step),
-                    own_row,
-                    own_term,
-                    right.at(j.index * right_step),
-                    own_right,
-                    into.at(i.index * into_row).at(j.index),
-                    into_row,
-                    start,
-                    addend_row,
-                    terms,
-                    last,
-                )
+                rest = b.least(tall, rows - i.index)
+                call_tile(b, self.tiles, vectors, rest, arguments(i.index, source, own_term))
+
+    def pack_rows(self, b: Builder, fields: Value, left: Value, rows: Value, terms: Value, packed: Value) -> None:
+        """Write what packs rows of the left factor, as many as a tile has side by side."""
+        left_row, left_term, tall = (fields.get(x) for x in ("left_row", "left_term", "tile_rows"))
+        with b.loop(rows, step=1) as i:
+            i.step = tall
+            lines, source = b.least(tall, rows - i.index), left.at(i.index * left_row)
+            b.do(self.pack, source, left_term, left_row, lines, tall, terms, packed.at(i.index * terms))
 
     @cached
     def matrices(self) -> NativeFunction:
@@ -251,17 +285,8 @@ class ProductFunctions(TiledFunctions):
             work: Value,
             team: Value,
         ) -> None:
-            names = (
-                "rows",
-                "columns",
-                "terms",
-                "panel_columns",
-                "block_terms",
-                "block_rows",
-                "block_columns",
-                "tile_columns",
-            )
-            rows, columns, terms, width, depth, tall, wide, tile = (fields.get(x) for x in names)
+            names = "columns", "terms", "panel_columns", "block_terms", "block_rows", "block_columns", "tile_columns"
+            columns, terms, width, depth, tall, wide, tile = (fields.get(x) for x in names)
             block, team_if = b.stack(BLOCK), b.select(fields.get("blocks").equals(1), b.constant(team.type, None), team)
             block.set("fields", fields)
             block.set("work", work)
@@ -281,9 +306,10 @@ class ProductFunctions(TiledFunctions):
                     start = b.select(addend.differs(None), addend.at(j.index), addend)
                     block.set("addend", b.select(is_first, start, into.at(j.index)).as_address())
                     block.set("addend_row", b.select(is_first, addend_row, fields.get("into_row")))
-                    with b.when(fields.get("packs_right").differs(0)):
+                    with b.when(fields.get("packs_right").equals(SHARED_PANELS)):
                         b.do(share, team_if, self.panels_job, argument, multiples(own, tile))
-                    b.do(share, team_if, self.blocks_job, argument, multiples(rows, tall) * multiples(own, wide))
+                    blocks = multiples(fields.get("rows"), tall) * multiples(own, wide)
+                    b.do(share, team_if, self.blocks_job, argument, blocks)
 
         return self.function("matrices", kinds, body)
 
@@ -368,6 +394,29 @@ class ProductFunctions(TiledFunctions):
             b.do(share, own, self.parts_job, table.as_address(), parts)
 
         return NativeFunction(name, KERNEL, body)
+
+
+def call_tile(
+    b: Builder,
+    tiles: Mapping[tuple[int, int], NativeFunction],
+    vectors: Value,
+    rows: Value,
+    arguments: Sequence[Value],
+) -> None:
+    """Call the tile of some numbers of vectors and rows, which are found in a few comparisons."""
+    size = vectors * (SQUARE * 2) + rows
+
+    def choose(keys: Sequence[tuple[int, int]]) -> None:
+        if len(keys) == 1:
+            b.do(tiles[keys[0]], *arguments)
+            return
+        half = len(keys) // 2
+        with b.when(size < keys[half][0] * SQUARE * 2 + keys[half][1]) as otherwise:
+            choose(keys[:half])
+        with otherwise:
+            choose(keys[half:])
+
+    choose(list(tiles))
 
 
 def rows_of(b: Builder, first: Value, step: Value, count: int) -> list[Value]:

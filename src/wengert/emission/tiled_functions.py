@@ -30,9 +30,11 @@ class TiledFunctions:
         self.lanes = target.vector_bytes * 8 // self.scalar.bits
         self.vector, self.address = vector_of(self.scalar, self.lanes), Pointer(self.scalar)
 
-    def function(self, name: str, kinds: tuple[Type, ...], body: Callable[..., None]) -> NativeFunction:
+    def function(
+        self, name: str, kinds: tuple[Type, ...], body: Callable[..., None], parameters: tuple[str, ...] = ()
+    ) -> NativeFunction:
         """Return a function of this dtype."""
-        return NativeFunction(f"{self.prefix}{name}.{self.dtype}", Signature(VOID, kinds), body)
+        return NativeFunction(f"{self.prefix}{name}.{self.dtype}", Signature(VOID, kinds), body, parameters)
 
     def add_product(self, b: Builder, x: Value, y: Value, total: Value) -> Value:
         """Return the sum of a product and a total."""
@@ -63,7 +65,9 @@ class TiledFunctions:
             with b.when(across.equals(1)):
                 whole = lines - lines % self.lanes
                 with b.loop(length) as q, b.loop(whole, step=self.lanes) as r:
-                    x = source.at(q.index * along).at(r.index).to(self.vector).load()
+                    place = source.at(q.index * along).at(r.index)
+                    place.at(width).bring(written=False)  # the lines that are packed next
+                    x = place.to(self.vector).load()
                     target.at(q.index * width).at(r.index).to(self.vector).store(x)
                 one_by_one(0, length, whole)
                 b.give()
