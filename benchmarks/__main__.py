@@ -60,7 +60,7 @@ COMPARED: dict[str, Sequence[str]] = {
     "programs": ("jax-jit",),
     "solvers": ("optimistix", "scipy"),
     "loops": ("jax-jit", "c", "wengert-where", "wengert-eager"),
-    "implicit": ("wengert-parts", "wengert-forward", "wengert-written", "qpth", "proxqp"),
+    "implicit": ("wengert-parts", "wengert-forward", "wengert-written", "qpth", "proxsuite", "diffcp"),
     "sparse": ("asdex", "scipy"),
     "power-flow": ("pypower",),
     "kinetics": ("jax-jit",),

@@ -7,8 +7,6 @@ without the rule. Every library has one thread, and processor time is measured.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import quadratic_programs
 from benchmarks.measure import Case, Program, timed
 
 __all__ = ["cases"]
@@ -25,8 +24,6 @@ UNKNOWN_NUMBERS = 1_000_000
 """Of systems that are solved without a matrix."""
 ROUNDS = 1_000
 """Of a loop with a rule."""
-BATCH = 128
-"""Quadratic programs at once."""
 
 
 def weights(size: int) -> np.ndarray[Any, Any]:
@@ -36,21 +33,38 @@ def weights(size: int) -> np.ndarray[Any, Any]:
     return found
 
 
-def gradient_of_root(library: str, size: int) -> Callable[[], Any] | None:
-    """Return what computes the gradient at a root that is known: as one function, or part by part."""
+def equations_of(kind: str, matrix: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the decorator of solvers of a root, a fixed point or a minimum, and what is zero there."""
     import wengert as wg
     from wengert import implicit
-
-    matrix, x = weights(size), np.linspace(-1.0, 1.0, size)
-    a = x + np.tanh(matrix @ x)
 
     def residual(x: Any, a: Any) -> Any:
         return x + np.tanh(matrix @ x) - a
 
+    def step(x: Any, a: Any) -> Any:
+        return a - np.tanh(matrix @ x)
+
+    def cost(x: Any, a: Any) -> Any:
+        return np.sum(np.log(np.cosh(matrix @ x))) + np.sum((x - a) ** 2) / 2
+
+    if kind == "fixed point":
+        return implicit.custom_fixed_point(step), lambda x, a: step(x, a) - x
+    slope = residual if kind == "root" else wg.grad(cost)
+    return implicit.custom_root(slope), slope
+
+
+def gradient_beyond(library: str, kind: str, size: int) -> Callable[[], Any] | None:
+    """Return what computes the gradient at a solution that is known: as one function, or part by part."""
+    import wengert as wg
+
+    matrix, x = weights(size), np.linspace(-1.0, 1.0, size)
+    a = x + (matrix.T @ np.tanh(matrix @ x) if kind == "minimum" else np.tanh(matrix @ x))
+    attach, residual = equations_of(kind, matrix)
+
     if library == "wengert":
 
         def total(a: Any, x: Any) -> Any:
-            return np.sum(np.sin(implicit.custom_root(residual)(lambda _: x)(a)))
+            return np.sum(np.sin(attach(lambda _: x)(a)))
 
         gradient: Any = wg.jit(wg.grad(total), native=True)
         return lambda: gradient(a, x)
@@ -133,117 +147,17 @@ def loop_with_rule(library: str) -> Callable[[], Any] | None:
     return lambda: gradient(np.linspace(0.1, 1.0, 10))
 
 
-def program_of(size: int) -> list[np.ndarray[Any, Any]]:
-    """Return P, q, G and h of a quadratic program."""
-    random = np.random.default_rng(1)
-    root, g = random.normal(size=(2, size, size))
-    return [root @ root.T / size + np.eye(size), random.normal(size=size) * 3, g, random.uniform(0.1, 1.0, size)]
-
-
-def quadratic(library: str, size: int) -> Callable[[], Any] | None:
-    """Return what solves a quadratic program and differentiates its solution, or solves it alone."""
-    import wengert as wg
-    from wengert import implicit
-
-    p, q, g, h = program_of(size)
-
-    def total(q: Any) -> Any:
-        return np.sum(np.sin(implicit.qp(p, q, G=g, h=h).x))
-
-    if library == "wengert":
-        gradient: Any = wg.jit(wg.grad(total), native=True)
-        return lambda: gradient(q)
-    if library == "wengert-forward":
-        solution: Any = wg.jit(total, native=True)
-        return lambda: solution(q)
-    if library == "qpth" and importlib.util.find_spec("qpth") is not None:
-        return of_qpth(p, q, g, h)
-    if library == "proxqp" and importlib.util.find_spec("proxsuite") is not None:
-        return of_proxqp(p, q, g, h)
-    return None
-
-
-def batch_of_programs(library: str, size: int) -> Callable[[], Any] | None:
-    """Return what differentiates the solutions of many quadratic programs."""
-    import wengert as wg
-    from wengert import implicit
-
-    p, q, g, h = program_of(size)
-    many = q + 0.1 * np.random.default_rng(3).normal(size=(BATCH, size))
-    if library == "wengert":
-        gradient: Any = wg.jit(wg.vmap(wg.grad(lambda q: np.sum(np.sin(implicit.qp(p, q, G=g, h=h).x)))), native=True)
-        return lambda: gradient(many)
-    return None
-
-
-def sparse_program(library: str, size: int) -> Program | None:
-    """Return what solves a program of an obstacle below a chain, or solves it and then pulls a cotangent back."""
-    from scipy import sparse
-
-    import wengert as wg
-    from wengert import implicit
-
-    ends = [np.full(size, 2.01), -np.ones(size - 1), -np.ones(size - 1)]
-    p, g = sparse.diags_array(ends, offsets=[0, 1, -1], format="csr"), -sparse.eye_array(size, format="csr")
-    q, h = np.sin(np.arange(size) / size * 20), np.full(size, 0.1)
-
-    def run() -> dict[str, float]:
-        found, pullback = wg.vjp(lambda p, q: implicit.qp(p, q, G=g, h=h).x, p, q)
-        start = time.process_time()
-        pullback(found)
-        return {"": time.process_time() - start}
-
-    if library == "wengert-forward":
-        return timed(lambda: implicit.qp(p, q, G=g, h=h), time.process_time)
-    return run if library == "wengert" else None
-
-
-def of_proxqp(p: Any, q: Any, g: Any, h: Any) -> Callable[[], Any]:
-    """Return the same by ProxQP."""
-    proxqp: Any = importlib.import_module("proxsuite").proxqp
-    n = len(q)
-    program = proxqp.dense.QP(n, 0, n)
-    program.settings.eps_abs, program.settings.eps_rel = 1e-9, 0.0
-    program.settings.initial_guess = proxqp.InitialGuess.NO_INITIAL_GUESS
-    program.init(p, q, np.zeros((0, n)), np.zeros(0), g, np.full(n, -1e30), h)
-    slopes = np.zeros(2 * n)
-
-    def run() -> Any:
-        program.solve()
-        slopes[:n] = np.cos(program.results.x)
-        proxqp.dense.compute_backward(program, slopes, 1e-9, 1e-9, 1e-9)
-
-    return run
-
-
-def of_qpth(*arrays: Any) -> Callable[[], Any]:
-    """Return the same by qpth (PyTorch)."""
-    qpth, torch = (importlib.import_module(name) for name in ("qpth.qp", "torch"))
-    p, q, g, h = map(torch.tensor, arrays)
-    none = torch.empty(0, dtype=p.dtype)
-
-    def run() -> Any:
-        moving = q.clone().requires_grad_()
-        torch.sin(qpth.QPFunction(verbose=-1)(p, moving, g, h, none, none)).sum().backward()
-        return moving.grad
-
-    return run
-
-
 def cases(_threads: int) -> Iterator[Case]:
     """Yield the cases."""
-    for size in SIZES:
-        yield case_of(f"gradient beyond a root of {size} equations", partial(gradient_of_root, size=size))
+    for kind in ("root", "fixed point", "minimum"):
+        for size in SIZES:
+            name = f"gradient beyond a {kind} of {size} numbers"
+            yield case_of(name, partial(gradient_beyond, kind=kind, size=size))
     for method in ("cg", "gmres"):
         name = f"adjoint of {method}, {UNKNOWN_NUMBERS} unknown numbers"
         yield Case(name, 1, partial(adjoint, method=method))
     yield case_of(f"loop of {ROUNDS} rounds with a rule, and its gradient", loop_with_rule)
-    for size in (10, 100, 1_000):
-        yield case_of(f"quadratic program of {size} numbers, with gradient", partial(quadratic, size=size))
-    for size in (10, 100):
-        name = f"gradients of {BATCH} quadratic programs of {size} numbers"
-        yield case_of(name, partial(batch_of_programs, size=size))
-    yield Case("pullback of a sparse program of 10000 numbers", 1, partial(sparse_program, size=10_000))
+    yield from quadratic_programs.cases()
 
 
 def case_of(name: str, maker: Callable[[str], Callable[[], Any] | None]) -> Case:

@@ -477,6 +477,14 @@ def test_graphs_factorise_once_and_leave_what_is_nearly_singular_to_python(size:
     np.testing.assert_allclose(again(left @ right.T, b), linear(left @ right.T, b), rtol=1e-10, atol=1e-12)
     with pytest.raises(NumericalError, match=r"singular at the solution \(condition \S+\): they leave the direction"):
         again(singular, b)
+    several = np.stack([regular, regular.T])
+    for found, expected in zip(
+        wg.jit(wg.vmap(third, (0, None)))(several, b), zip(*[third(m, b) for m in several], strict=True), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    many = wg.jit(wg.vmap(linear, (0, None)), native=True)
+    with pytest.raises(NumericalError, match=r"singular at the solution \(condition \S+\): they leave the direction"):
+        many(np.stack([left @ right.T, singular]), b)
 
 
 def steps_of_newton(matrix: Any, b: Any) -> Any:

@@ -22,6 +22,7 @@ from tests.cases import together
 from wengert import optim, tree
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, FileFormatError, GraphError, ShapeError, TracedTruthError, UsageError
+from wengert.optim import equations
 from wengert.scipy.optimize._vector_problem import EAGER_GRADIENTS
 
 
@@ -954,6 +955,23 @@ def test_exceptions_of_functions_come_through_while_solvers_are_traced() -> None
     with pytest.raises(ValueError, match="no more"):
         optim.root(once, np.ones(2), method="newton")
     assert len(calls) == 2
+
+
+def test_lanes_are_iterated_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equations, "LEAST_LANES", 2)
+    monkeypatch.setattr(equations, "NUMBERS", 4)
+    start, a, k = np.ones(2), np.linspace(1.0, 2.0, 10).reshape(5, 2), np.array([0.05, 0.1, 0.15])
+
+    def moved(a: Any, k: Any) -> Any:
+        root = optim.root(lambda x: np.sin(x) * a + x**3 - k * x[::-1] - 1.0, start, method="newton", tol=1e-12).x
+        return wg.tree.leaves((root, np.sum(root**2)))
+
+    both = wg.jit(wg.vmap(lambda a: wg.vmap(lambda k: (moved(a, k), wg.jacobian(moved)(a, k)))(k)))(a)
+    for i, j in np.ndindex(5, 3):
+        found = [x[i, j] for x in wg.tree.leaves(both)]
+        wanted = wg.tree.leaves((moved(a[i], k[j]), wg.jacobian(moved)(a[i], k[j])))
+        for x, y in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-9)
 
 
 WEIGHTS = np.array([[0.3, -0.2], [0.1, 0.2]])

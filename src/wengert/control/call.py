@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,7 @@ def stage_call(
     leaves: Sequence[Any],
     structure: Any,
     staged: Sequence[bool],
+    params: Params = MappingProxyType({}),
 ) -> Any:
     """Trace a call to one equation, and return its results in their containers.
 
@@ -152,6 +154,7 @@ def stage_call(
         leaves: those of its arguments.
         structure: their containers.
         staged: which of the leaves have no elements yet.
+        params: further parameters of the operation.
     """
     name, inputs = function_name(fun), select_flagged(leaves, staged)
     flat = FlatFunction(primitive.name, run, structure)
@@ -171,7 +174,7 @@ def stage_call(
     with enter_call(name, (fun, structure, list(map(aval_of, inputs)), fixed)):
         graph, captured = trace_subgraph(inner, inputs, f"{primitive.name}({name})")
     require_unshared(name, inputs, captured, used, written)
-    results = apply(primitive, *inputs, *captured, graph=graph, name=name)
+    results = apply(primitive, *inputs, *captured, graph=graph, name=name, **params)
     count = len(results) - len(written)
     for i, value in zip(written, results[count:], strict=True):
         rebind(inputs[i], value)

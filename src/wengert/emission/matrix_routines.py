@@ -210,6 +210,15 @@ class RowProblem(Problem):
         """Return how many columns whole vectors have."""
         return (count + self.functions.lanes - 1) & -self.functions.lanes
 
+    def side_by_side(self, *counts: Value) -> list[Matrix]:
+        """Return such matrices, with zeros in the last vectors: leftovers there may be numbers that are slow."""
+        b, lanes, found = self.b, self.functions.lanes, super().side_by_side(*counts)
+        for matrix, count in zip(found, counts, strict=True):
+            with b.when(count > 0), b.loop(self.size) as rows:
+                place = matrix.at(rows.index, self.columns_of(count) - lanes).to(self.functions.vector)
+                place.store(b.numbers(self.scalar, [0.0] * lanes))
+        return found
+
     def copy(self, target: Matrix, source: Matrix, columns: Value) -> None:
         """Copy so many columns; by vectors, if lines of the target lie side by side."""
         b, turned = self.b, target.column.differs(1)

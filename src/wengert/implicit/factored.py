@@ -53,6 +53,10 @@ def solution_of(columns: Any, right: Any, excess: Any, transposed: bool, options
     )[:, 0]
 
 
+SMALL = 32
+"""Up to how many equations systems with a matrix in each lane are solved anew: many at once by vectors across lanes."""
+
+
 # Factors
 
 
@@ -111,9 +115,16 @@ substituted: Primitive = constant(
 # Solutions
 
 
-def evaluate_factored(columns: Any, _packed: Any, b: Any, _pivots: Any, _solved: Any, _gate: Any, **params: Any) -> Any:
-    """Evaluate `factored_solution`: factors are known by the array that the matrix is."""
-    return evaluate_solution(columns, b, **params)
+def evaluate_factored(columns: Any, _packed: Any, b: Any, _pivots: Any, solved: Any, gate: Any, **params: Any) -> Any:
+    """Evaluate `factored_solution`: what the gate leaves is solved by factors of the array that the matrix is."""
+
+    def one(columns: Any, b: Any, solved: Any, gate: Any) -> Any:
+        is_open = gate.size and gate[0] >= 0
+        return np.array(solved) if is_open else evaluate_solution(columns, b, **params)
+
+    if columns.ndim == b.ndim == 2:  # the array itself, by which its factors are known
+        return one(columns, b, solved, gate)
+    return over_stacks(one, (2, 2, 2, 1), columns, b, solved, gate)
 
 
 def solve_again(given: Sequence[Any], right: Any, transposed: bool, options: Params) -> Any:
@@ -138,9 +149,11 @@ def jvp_factored(tangents: Sequence[Any], out: Any, *given: Any, transposed: boo
 def batch_factored(
     _primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Params
 ) -> Any:
-    """Solve for all lanes: matrices of their own are small ones, many at once, which have no factors for others."""
+    """Solve for all lanes; those that have small matrices of their own many at once, without factors."""
     columns, packed, b, pivots, solved, gate = operands
     if any(batched[i] for i in (0, 1, 3)) or len(columns.shape) > 2 or len(b.shape) > 3:
+        if columns.shape[-1] > SMALL:
+            return apply(factored_solution, *aligned(operands, batched, (2, 2, 2, 1, 2, 1)), **params)
         return apply(linear_solution, *aligned((columns, b), (batched[0], batched[2]), (2, 2)), **params)
     if not batched[2]:
         b = np.broadcast_to(b, (size, *b.shape))

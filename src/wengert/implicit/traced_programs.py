@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.control.lanes_in_turn import run_lanes_in_turn
+from wengert.control.lanes_in_blocks import run_lanes_in_blocks
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import constant
 from wengert.core.primitives.primitive import RoutineCall
@@ -50,7 +50,7 @@ def iterate_in_turn(program: Program, barrier: float) -> tuple[Point, Any]:
         *parts, converged = iterate(Program(*data), barrier)
         return *(part for part, length in zip(parts, lengths, strict=True) if length), converged
 
-    *parts, converged = run_lanes_in_turn(parts_there, *program)
+    *parts, converged = run_lanes_in_blocks(parts_there, 1, *program)
     rest = iter(parts)
     return Point(*(next(rest) if length else np.zeros(0) for length in lengths)), converged
 
