@@ -10,7 +10,7 @@ import pytest
 import wengert as wg
 from tests.cases import together
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
-from wengert.implicit import complementarity, qp
+from wengert.implicit import bounded_equations, complementarity, qp
 
 RNG = np.random.default_rng(0)
 ROOT, Q = RNG.normal(size=(6, 6)), RNG.normal(size=6)
@@ -56,6 +56,18 @@ def test_equations_that_are_not_linear_have_third_derivatives_where_bounds_hold(
     a, third = 0.3, lambda f: wg.grad(wg.grad(wg.grad(f)))
     assert third(solve)(a) == pytest.approx(third(lambda a: np.cbrt(a - a * a))(a), rel=1e-9)
     assert "NumPy" not in str(wg.jit(wg.grad(solve)).lower(a).kernels)
+
+
+def test_functions_of_the_same_code_are_traced_once() -> None:
+    def solve(a: Any) -> Any:
+        return complementarity(lambda x, scale, power: scale * x**power - a, 0.0, np.inf, (2.0, 3), start=np.ones(2))
+
+    found = [solve(np.array([a, -1.0])) for a in (2.0, 16.0)]
+    np.testing.assert_allclose(found, [[1.0, 0.0], [2.0, 0.0]], atol=1e-12)
+    before = len(bounded_equations.SOLUTIONS.known)
+    np.testing.assert_allclose(wg.jacobian(solve)(np.array([54.0, -1.0])), np.diag([1 / 54.0, 0.0]), atol=1e-12)
+    solve(np.array([250.0, 2.0]))
+    assert len(bounded_equations.SOLUTIONS.known) == before + 1  # Tensors are another kind of argument
 
 
 def test_what_is_no_solution_is_told() -> None:

@@ -14,6 +14,7 @@ import wengert as wg
 from tests.cases import together
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.primitives.sparse import direct_solves, eigenpairs
+from wengert.scipy import sparse
 from wengert.scipy.sparse import linalg
 
 RNG = np.random.default_rng(0)
@@ -180,13 +181,45 @@ def test_operators() -> None:
     values = lambda d: np.sum(linalg.eigsh(linalg.LinearOperator((SIZE, SIZE), lambda x: d * x), 2, which="SA")[0])
     repeated = np.maximum(np.arange(SIZE), 1.0)
     for run in (wg.grad(values), wg.jit(wg.grad(values)), lambda d: wg.jvp(values, (d,), (d,))):
-        with pytest.raises(
-            NumericalError, match=r"^eigsh: a repeated eigenvalue of a LinearOperator; eigenvalues that "
-        ):
+        with pytest.raises(NumericalError, match=r"^eigsh: a repeated eigenvalue; eigenvalues that "):
             run(repeated)
     turning = lambda d: np.sum(linalg.eigsh(by_products(d), 1, which="SA")[1] ** 2 * C[:, :1])
     with pytest.raises(NumericalError, match=r"^eigsh: a linear system that minres left with a residual of "):
         wg.grad(turning)(np.diag(repeated))
+
+
+@together("is_complex", [False, True])
+def test_eigenvalues_of_square_matrices_are_those_in_full_to_second_order(is_complex: bool) -> None:
+    square = HALF + np.diag(np.arange(SIZE)) + (1j * PHASES if is_complex else 0.0)
+    whole = scipy.sparse.csr_array(square)
+    places = np.argmin(np.abs(np.linalg.eigvals(square) - np.array(linalg.eigs(whole, COUNT)[0])[:, None]), axis=1)
+    of = lambda w, v: np.sum(w.real**3 + np.abs(w) ** 2) + np.sum(np.abs(v * C) ** 2 * w.imag + np.abs(v) ** 4)
+    by_sparse = lambda a: of(*linalg.eigs(a, COUNT))
+
+    def in_full(a: Any) -> Any:
+        w, v = np.linalg.eig(a)
+        return of(w[places], v[:, places])
+
+    wanted = wg.grad(in_full)(square) * (square != 0)
+    for run in (wg.grad(by_sparse), wg.jit(wg.grad(by_sparse))):
+        np.testing.assert_allclose(run(whole).toarray(), wanted, rtol=1e-8, atol=1e-9)
+    ways = [
+        lambda s: by_sparse(sparse.csr_array(whole) * (s + s * s)),
+        lambda s: of(
+            *linalg.eigs(linalg.LinearOperator(whole.shape, lambda x: whole @ x * (s + s * s), square.dtype), 3)
+        ),
+    ]
+    scales = np.array([0.9, 1.1])
+    expected = [wg.grad(wg.grad(lambda s: in_full(square * (s + s * s))))(s) for s in scales]
+    for way in ways:
+        np.testing.assert_allclose(wg.vmap(wg.grad(wg.grad(way)))(scales), expected, rtol=1e-8)
+    repeated = scipy.sparse.csr_array(np.diag([5.0, 5.0, 3.0, 2.0, 1.0]))
+    with pytest.raises(NumericalError, match="eigs: a repeated eigenvalue; eigenvalues that differ"):
+        wg.grad(lambda a: np.sum(linalg.eigs(a, 2)[0].real))(repeated)
+    with pytest.raises(UsageError, match="eigs: k=4 of 4; a whole number from 1 to 3 is needed"):
+        linalg.eigs(repeated, 4)
+    with pytest.raises(UsageError, match="eigs: sigma of a LinearOperator; a sparse array"):
+        linalg.eigs(by_products(whole), 1, sigma=1.0)
 
 
 def test_refusals_of_eigenvalues() -> None:

@@ -213,7 +213,7 @@ CALLS: dict[str, dict[str, Sample]] = {
         **dict.fromkeys(("bicgstab", "cg", "gmres", "minres"), of(SPARSE, V, rtol=1e-12)),
         **dict.fromkeys(("lsmr", "lsqr"), of(SPARSE, V, atol=1e-14, btol=1e-14)),
         "expm_multiply": of(SPARSE, V),
-        "eigsh": of(positive(4), 1, return_eigenvectors=False),
+        **dict.fromkeys(("eigs", "eigsh"), of(positive(4), 1, return_eigenvectors=False)),
         "svds": of(positive(4), 1, return_singular_vectors=False),
     },
     "wengert.scipy.spatial.distance": {
@@ -278,7 +278,9 @@ SOLVING: dict[str, Callable[..., Any]] = {
     ),
     "splu": lambda function, matrix, b: function(matrix).solve(b),
     **dict.fromkeys(("lsmr", "lsqr"), lambda function, *args, **kwargs: function(*args, **kwargs)[0]),
-    **dict.fromkeys(("eigsh", "svds"), lambda function, x, *args, **kwargs: function(diags_array(x), *args, **kwargs)),
+    **dict.fromkeys(
+        ("eigs", "eigsh", "svds"), lambda function, x, *args, **kwargs: function(diags_array(x), *args, **kwargs)
+    ),
 }
 """Functions that return more than the solution, or what solves, and what gives that."""
 WRITING = ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask")

@@ -129,7 +129,7 @@ def equal_ones(g: Any) -> Any:
 
 def settled_ones(g: Any) -> Any:
     """Look whether eigenvalues are apart."""
-    return g + apply(apart, g, np.array([1.0, 1.5, 2.0]))
+    return g + apply(apart, g, np.array([1.0, 1.5, 2.0]), name="eigsh")
 
 
 SPREAD = np.array([1.0, 2.5, 4.5, 7.0, 11.0])

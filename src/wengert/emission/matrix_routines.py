@@ -216,7 +216,7 @@ class RowProblem(Problem):
         for matrix, count in zip(found, counts, strict=True):
             with b.when(count > 0), b.loop(self.size) as rows:
                 place = matrix.at(rows.index, self.columns_of(count) - lanes).to(self.functions.vector)
-                place.store(b.numbers(self.scalar, [0.0] * lanes))
+                place.store(b.constant(self.functions.vector, 0.0))
         return found
 
     def copy(self, target: Matrix, source: Matrix, columns: Value) -> None:

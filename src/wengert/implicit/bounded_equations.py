@@ -23,11 +23,15 @@ from wengert.implicit.roots import options_of
 from wengert.implicit.solver_call import solve_without_derivatives
 from wengert.implicit.systems import TOLERANCE
 from wengert.support.hints import hint_parameters
+from wengert.transforms.jit import jit
+from wengert.transforms.outer_values import FunctionCache, OuterValues
 
 FIRST, LAST, PART = 1.0, 1e-8, 0.1
 """How much is smoothed at first and in the end, relative to the equations, and what part of it each time."""
 STEPS = Limits(1e-9, 200)
 """When Newton's method ends at one smoothing."""
+SOLUTIONS: FunctionCache[Callable[..., Any]] = FunctionCache(most=32)
+"""What was traced of functions: to trace one takes 400 times as long as to solve a small problem."""
 
 
 @hint_parameters("complementarity")
@@ -80,10 +84,40 @@ def complementarity(
     name = "complementarity"
     require_callable(name, f)
     options = options_of(name, "dense", tol, singular)
-    args = args if isinstance(args, tuple) else (args,)
     begin, low, high = common_arrays(name, {"start": 0.0 if start is None else start, "lower": lower, "upper": upper})
     require_ordered(name, low, high)
-    begin, shape = np.minimum(np.maximum(begin, low), high), shape_of(low)
+    values = f, args if isinstance(args, tuple) else (args,)
+
+    def solve(solution: Callable[..., Any], leaves: Any) -> tuple[Any, Any]:
+        found: tuple[Any, Any] = solution(leaves, begin, low, high)
+        return found
+
+    x, weak = SOLUTIONS.run(values, (tol, singular), lambda outer: traced_solution(name, outer, options), solve)
+    if is_concrete(x):
+        report(name, np.asarray(raw(x)), np.asarray(raw(weak)))
+    return x
+
+
+def traced_solution(name: str, outer: OuterValues, options: dict[str, Any]) -> Callable[..., Any]:
+    """Return the jitted function from what f and its arguments hold, a start and bounds to the solution."""
+    kept = outer.emptied()
+    f, args = kept.values
+
+    def solution(leaves: Any, begin: Any, low: Any, high: Any) -> Any:
+        (own, given), made = kept.replaced((f, args), leaves)
+        begin = np.minimum(np.maximum(begin, low), high)
+        found = solution_between(name, own, begin, low, high, given, options)
+        made.require_unwritten(name)
+        return found
+
+    return jit(solution)
+
+
+def solution_between(
+    name: str, f: Callable[..., Any], begin: Any, low: Any, high: Any, args: Any, options: dict[str, Any]
+) -> tuple[Any, Any]:
+    """Return x with the derivatives of the equations that hold, and where an unknown is at a bound and f is zero."""
+    shape = shape_of(low)
 
     def values(x: Any, args: Any) -> Any:
         found = f(x, *args)
@@ -107,13 +141,11 @@ def complementarity(
         return np.where(at_low, low, np.where(at_high, high, x)), at_low & ~weak, at_high & ~weak, weak
 
     x, at_low, at_high, weak = solve_without_derivatives(find, (begin, low, high, args), {}, None)
-    if is_concrete(x):
-        report(name, np.asarray(raw(x)), np.asarray(raw(weak)))
 
     def residual(x: Any, low: Any, high: Any, at_low: Any, at_high: Any, args: Any) -> Any:
         return np.where(at_low, x - low, np.where(at_high, x - high, values(x, args)))
 
-    return implicit_solution(residual, x, (low, high, at_low, at_high, args), name=name, **options)
+    return implicit_solution(residual, x, (low, high, at_low, at_high, args), name=name, **options), weak
 
 
 def common_arrays(name: str, given: dict[str, Any]) -> list[Any]:

@@ -100,7 +100,8 @@ def solution_of(
         return method.iteration(lambda x: values(x, *args), start, limits)
 
     def iterate_in_blocks(start: Any, *args: Any) -> Solution:
-        return run_lanes_in_blocks(iterate, max(LEAST_LANES, NUMBERS // size), start, *args)
+        found: Solution = run_lanes_in_blocks(iterate, max(LEAST_LANES, NUMBERS // size), start, *args)
+        return found
 
     def residual(x: Any, *args: Any) -> Any:
         value = values(x, *args)

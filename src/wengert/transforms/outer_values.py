@@ -36,6 +36,7 @@ from wengert.core.memory.memory_layout import axes_in_memory
 from wengert.core.values.aval import is_differentiable
 from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.tensor import Tensor
+from wengert.errors import WengertError
 from wengert.support.attributes import attribute, class_attribute, own_attributes
 from wengert.support.function_contents import UNBOUND, captured_by, content_of, names_of
 from wengert.support.function_protocol import LikeFunction
@@ -49,6 +50,7 @@ from wengert.transforms.outer_replacement import (
 )
 
 V = TypeVar("V")
+R = TypeVar("R")
 NUMBERS = frozenset((float, complex))
 BLOCK = 1 << 15
 """Words that are compared at once, so that what says where they differ stays in the cache."""
@@ -411,6 +413,31 @@ class FunctionCache(Generic[V]):
 
     def __init__(self, most: int) -> None:
         self.known: Recent[Hashable, V] = Recent(most)
+        self.fixed: Recent[Hashable, bool] = Recent(most)  # keys of functions that look at the floats they hold
+
+    def run(
+        self,
+        values: Sequence[Any],
+        options: Hashable,
+        make: Callable[[OuterValues], V],
+        run: Callable[[V, Sequence[Any]], R],
+    ) -> R:
+        """Return what `run` makes of the program for functions and arguments, and of the floats that these hold.
+
+        Of functions that look at these they are constants.
+        """
+        outer = OuterValues(values)
+        if (outer.key, options) not in self.fixed:
+            try:
+                return run(self.find(outer, options, lambda: make(outer)), outer.leaves)
+            except (WengertError, TypeError) as error:
+                is_own = not isinstance(error, WengertError) and "Tensor" not in str(error)  # of the user's function
+                if is_own or not outer.leaves:
+                    raise
+        fixed = OuterValues(values, lifted=False)
+        found = run(self.find(fixed, options, lambda: make(fixed)), fixed.leaves)
+        self.fixed[outer.lasting_key, options] = True
+        return found
 
     def find(self, outer: OuterValues, options: Hashable, make: Callable[[], V]) -> V:
         """Return what was made for functions and options, made now if there is nothing."""

@@ -128,6 +128,8 @@ def factorise(name: str, pattern: StoragePattern, options: Any, data: np.ndarray
         where = f", whose column {empty[0]} is empty" if len(empty) else ""
         given = f"a singular matrix of shape {pattern.shape}{where}"
         action = "Add what its equations leave open, or use wengert.scipy.sparse.linalg.lsqr"
+        if regular:  # of equations whose solution is differentiated
+            action = "Add an equation for what they leave open: a repeated eigenvalue, or constraints that depend"
         if shift is not None:
             given, action = f"a matrix with the eigenvalue sigma={shift:g}", "Choose another sigma"
         raise NumericalError(name, given, "one with an inverse is needed", action) from error

@@ -335,15 +335,17 @@ def differ_in_cluster(g: Any, w: Any) -> Any:
 equal = refusal("equal_in_clusters", differ_in_cluster, lambda: unequal_error("reverse mode"), "(n),(n)->(n)")
 
 
-def repeated_error() -> NumericalError:
-    """Return the error about repeated eigenvalues of a matrix that is known by its products."""
-    needed = "eigenvalues that differ are needed to differentiate"
-    return NumericalError("eigsh", "a repeated eigenvalue of a LinearOperator", needed, "Make it a sparse array")
+def repeated_error(name: str) -> NumericalError:
+    """Return the error about repeated eigenvalues, each differentiated by the equations of its own."""
+    needed, action = "eigenvalues that differ are needed to differentiate", "Make a LinearOperator a sparse array"
+    if name == "eigs":
+        action = "Use functions of the whole matrix, such as expm or det"
+    return NumericalError(name, "a repeated eigenvalue", needed, action)
 
 
-def require_apart(w: Any) -> Any:
-    """Return zeros like sorted eigenvalues that are apart, where numbers that differ are not those of one value."""
-    return apply(apart, np.arange(aval_of(w).shape[0], dtype=aval_of(w).dtype), w)
+def require_apart(w: Any, name: str) -> Any:
+    """Return zeros like eigenvalues that are apart; those that are one are beside each other."""
+    return apply(apart, np.arange(aval_of(w).shape[0], dtype=aval_of(w).dtype), w, name=name)
 
 
 apart = refusal("apart", differ_in_cluster, repeated_error, "(n),(n)->(n)")

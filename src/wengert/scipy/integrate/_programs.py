@@ -10,9 +10,8 @@ import numpy as np
 from wengert.control.argument_aliasing import own_copies
 from wengert.control.scan import scan
 from wengert.control.while_loop import while_loop
-from wengert.core.values.bounded_cache import Recent
 from wengert.creation import asarray
-from wengert.errors import DtypeError, ShapeError, WengertError
+from wengert.errors import DtypeError, ShapeError
 from wengert.scipy.integrate._algebraic import (
     Algebraic,
     checked_index,
@@ -331,29 +330,11 @@ def convert_functions(functions: Sequence[Any]) -> list[Any]:
 
 
 PROGRAMS: FunctionCache[Program] = FunctionCache(MOST_PROGRAMS)
-FIXED: Recent[Hashable, bool] = Recent(MOST_PROGRAMS)
-"""The keys of functions that look at the floats they hold, which are constants of their programs."""
 
 
 def run_program(values: Sequence[Any], options: Options, run: Callable[[Program, Sequence[Any]], Any]) -> Any:
     """Return what `run` makes of the program for a function and its arguments, and of the floats that these hold."""
-    outer = OuterValues(values)
-    if (outer.key, options) not in FIXED:
-        try:
-            return run(program_for(outer, options), outer.leaves)
-        except (WengertError, TypeError) as error:
-            is_own = not isinstance(error, WengertError) and "Tensor" not in str(error)  # of the user's function
-            if is_own or not outer.leaves:
-                raise
-    fixed = OuterValues(values, lifted=False)
-    found = run(program_for(fixed, options), fixed.leaves)
-    FIXED[outer.lasting_key, options] = True
-    return found
-
-
-def program_for(outer: OuterValues, options: Options) -> Program:
-    """Return the program for functions and arguments, made anew if there is none."""
-    return PROGRAMS.find(outer, options, lambda: Program(outer, options))
+    return PROGRAMS.run(values, options, lambda outer: Program(outer, options), run)
 
 
 def row_count(size: int) -> int:

@@ -66,7 +66,9 @@ def eigsh(
 
     Derivatives are by the elements of (A + A^H) / 2. Those of values alone take no more than products; those of vectors
     a system for each, by MINRES, with the factor of A - sigma if there is sigma. As of `numpy.linalg.eigh`, vectors of
-    one repeated eigenvalue have derivatives in functions that do not depend on how they were chosen.
+    one repeated eigenvalue have derivatives in functions that do not depend on how they were chosen. Values of one that
+    was found in part, which does not show, have those along the vectors that were found: choose k so that a gap is
+    behind.
 
     Args:
         A: a sparse array, equal to its adjoint; or a `LinearOperator` of real numbers, equal to its transpose, whose

@@ -132,15 +132,17 @@ def real_error(name: str, dtype: Any) -> DtypeError:
     return DtypeError(name, f"numbers of dtype {dtype}", needed, "Write it in real and imaginary parts")
 
 
-def product_of(name: str, matvec: Callable[[Any], Any], shape: tuple[int, ...]) -> Callable[[Any], Any]:
-    """Return the product with a matrix, whose shape is looked at."""
+def product_of(
+    name: str, matvec: Callable[[Any], Any], shape: tuple[int, ...], is_real: bool = True
+) -> Callable[[Any], Any]:
+    """Return the product with a matrix, whose shape is looked at, and whether it is real if it has to be."""
 
     def product(x: Any) -> Any:
         found = matvec(x)
         if shape_of(found) != shape[:1]:
             given = f"a matvec from shape {shape[1:]} to {shape_of(found)}"
             raise ShapeError(name, given, f"shape {shape[:1]} is needed", "Give LinearOperator the shape that it has")
-        if aval_of(found).dtype.kind == "c":
+        if is_real and aval_of(found).dtype.kind == "c":
             raise real_error(name, aval_of(found).dtype)
         return found
 
@@ -202,21 +204,20 @@ def eigenpairs_of_operator(a: LinearOperator, v0: Any, options: dict[str, Any]) 
     return as_tensor(found[0]), as_tensor(found[1]).T
 
 
-@custom_rule
-def settled(w: Any, v: Any) -> tuple[Any, Any]:
-    """Return eigenvalues and vectors, which have no derivatives where a value is repeated."""
-    return w, v
+def settling(name: str) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """Return the function that gives eigenvalues and vectors again, which have no derivatives where one is repeated."""
+    settled = custom_rule(lambda w, v: (w, v))
+
+    def checked(w: Any) -> Any:
+        """Return zero; of complex eigenvalues those that are one get beside each other."""
+        order = np.argsort(w.real + SKEW * w.imag)
+        return np.sum(require_apart(w[order], name))
+
+    settled.defvjp(lambda w, v: ((w, v), w), lambda w, cts: (cts[0] + checked(w), cts[1]))
+    settled.defjvp(lambda primals, tangents: (tuple(primals), (tangents[0] + checked(primals[0]), tangents[1])))
+    return settled
 
 
-def settled_back(w: Any, cts: Sequence[Any]) -> tuple[Any, Any]:
-    """Return cotangents, if values are apart."""
-    return cts[0] + require_apart(w), cts[1]
-
-
-def settled_forward(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """Return tangents, if values are apart."""
-    return tuple(primals), (tangents[0] + require_apart(primals[0]), tangents[1])
-
-
-settled.defvjp(lambda w, v: ((w, v), w), settled_back)
-settled.defjvp(settled_forward)
+SKEW = 0.7310585786
+"""A direction in the plane along which eigenvalues that differ do, but by chance."""
+settled = settling("eigsh")

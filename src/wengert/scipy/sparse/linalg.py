@@ -33,6 +33,7 @@ from wengert.scipy.sparse._eigenvalues import eigsh, svds
 from wengert.scipy.sparse._exponentials import expm_multiply
 from wengert.scipy.sparse._operands import chosen, right_side, sparse_operand
 from wengert.scipy.sparse._operators import LinearOperator, fit_operator, solve_operator
+from wengert.scipy.sparse._square_eigenvalues import eigs
 from wengert.support.hints import names_on_demand
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "SparseFactors",
     "bicgstab",
     "cg",
+    "eigs",
     "eigsh",
     "expm_multiply",
     "factorized",
