@@ -282,9 +282,9 @@ def test_factors_need_a_solver_of_the_transpose() -> None:
         wg.grad(loss)(B, None)
 
 
-@together("method", ["cg", "minres", "gmres", "lsmr"])
-def test_methods_without_a_matrix_agree_with_factors(method: str) -> None:
-    stiffness = np.diag(np.arange(2.0, 8.0)) + 0.3
+@together("method", ["cg", "minres", "gmres", "lsmr", "sparse"])
+def test_methods_without_a_matrix_and_sparse_factors_agree_with_dense_ones(method: str) -> None:
+    stiffness = np.diag(np.arange(2.0, 8.0)) + (np.eye(6, k=5) if method == "sparse" else 0.3)
 
     def of(linear_solver: str) -> Any:
         @custom_root(lambda x, a: x**3 + stiffness @ x - a * a, linear_solver=linear_solver)
@@ -389,6 +389,11 @@ def test_failures_in_the_middle_leave_nothing_behind() -> None:
         (lambda: custom_root(np.sin, linear_solver="qmr"), UsageError, "'minres'"),
         (lambda: custom_root(np.sin, singular="ignore"), UsageError, "'raise' or 'minimum_norm'"),
         (lambda: custom_root(np.sin, tol=0), UsageError, "a positive number"),
+        (
+            lambda: custom_root(np.sin, linear_solver="sparse", singular="minimum_norm"),
+            UsageError,
+            "'raise' is needed with sparse factors",
+        ),
         (lambda: wg.grad(custom_root(lambda x, a: x)(lambda a: 3))(2.0), DtypeError, "a solution of dtype int64"),
         (lambda: wg.grad(custom_root(lambda x, a: (x, a))(lambda a: 3.0))(2.0), ShapeError, "as many equations"),
         (

@@ -8,17 +8,22 @@ from typing import Any
 import numpy as np
 
 from wengert.control.side_effects import Reach
-from wengert.control.subgraphs import trace_within
+from wengert.control.subgraphs import trace_closed, trace_within
 from wengert.core.containers.tree_leaves import flatten, unflatten
-from wengert.core.graph.graph import Graph
+from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.implicit.solution import implicit_solution as solution_operation
 from wengert.implicit.systems import FIXED, TOLERANCE, weight_of_giving_up
 from wengert.implicit.vectors import residual_vector, vector_of
+from wengert.primitives.sparse.storage_pattern import StoragePattern
+from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
 from wengert.transforms.reverse import stop_gradient
 from wengert.transforms.tracing import trace_converting
 
+SPARSE = "sparse"
+SPARSE_JACOBIANS: Recent[Graph, tuple[Graph, StoragePattern]] = Recent(64)
 DENSE = 2000
 """Unknown numbers up to which Jacobians are made by default: they take 32 MB then, and their factors as much."""
 
@@ -53,8 +58,9 @@ def implicit_solution(
             `wengert.implicit.systems.excess_of`.
         singular: "raise", or "minimum_norm" for the smallest of all derivatives where the Jacobian is singular; of
             functions that do not have this parameter, and `tol`, `FIXED`.
-        linear_solver: what solves systems with the Jacobian: "dense", one of `METHODS`, an `OwnSolver`, or "auto":
-            dense factors of up to `DENSE` unknown numbers, else "minres" or "gmres".
+        linear_solver: what solves systems with the Jacobian: "dense", "sparse", the pattern of its stored elements, one
+            of `METHODS`, an `OwnSolver`, or "auto": dense factors of up to `DENSE` unknown numbers, else "minres" or
+            "gmres".
         symmetric: whether the Jacobian is symmetric, as that of a gradient is.
         success: whether the solver said that it has converged, if it did: what one that gave up has left may still be
             a solution, since solvers give up where rounding stops them, but has to be a better one.
@@ -103,9 +109,12 @@ def implicit_solution(
 
     operands += heavier
     graph, captured = trace_closing(name, residual, flat, [start, *operands])
+    slope = None if jacobian is None else trace_closing(name, jacobian, columns, [start, *operands])[0]
+    if linear_solver == SPARSE:
+        slope, linear_solver = sparse_jacobian_graph(graph, name)
     params = {
         "residual": graph,
-        "jacobian": None if jacobian is None else trace_closing(name, jacobian, columns, [start, *operands])[0],
+        "jacobian": slope,
         "lanes": (),
         "name": name,
         "tol": float(tol),
@@ -113,6 +122,23 @@ def implicit_solution(
         "linear": resolve_solver(linear_solver, vector.size, symmetric),
     }
     return vector.pack(apply(solution_operation, start, *operands, *captured, **params))
+
+
+def sparse_jacobian_graph(residual: Graph, name: str) -> tuple[Graph, StoragePattern]:
+    """Return the graph of the elements of a Jacobian that may be other than zero, and where these are."""
+    found = SPARSE_JACOBIANS.get(residual)
+    if found is None:
+        derivative, patterns = sparse_jacobian(lambda *values: evaluate(residual, values)[0]), list[StoragePattern]()
+
+        def elements(*values: Any) -> list[Any]:
+            matrix = derivative(*values)
+            patterns.append(matrix._pattern)
+            return [matrix.data]
+
+        graph = trace_closed(elements, residual.inputs, name)
+        found = SPARSE_JACOBIANS[residual] = graph, patterns[-1]
+    SPARSE_JACOBIANS.touch(residual)
+    return found
 
 
 def resolve_solver(linear_solver: Any, size: int, symmetric: bool) -> Any:

@@ -12,7 +12,7 @@ from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_choice, shown
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.errors import ShapeError, UsageError
-from wengert.implicit.attaching import implicit_solution
+from wengert.implicit.attaching import SPARSE, implicit_solution
 from wengert.implicit.matrix_free import METHODS
 from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives
 from wengert.implicit.systems import MINIMUM_NORM, TOLERANCE
@@ -21,7 +21,7 @@ from wengert.support.function_protocol import LikeFunction
 from wengert.support.hints import hint_parameters
 
 Function = Callable[..., Any]
-SOLVERS = ("auto", "dense", *METHODS)
+SOLVERS = ("auto", "dense", SPARSE, *METHODS)
 
 
 class ImplicitFunction(LikeFunction):
@@ -65,6 +65,9 @@ def options_of(name: str, linear_solver: str, tol: float, singular: str) -> dict
     """Return the options of a decorator, or raise a UsageError."""
     require_choice(name, "linear_solver", linear_solver, SOLVERS)
     require_choice(name, "singular", singular, ("raise", MINIMUM_NORM))
+    if linear_solver == SPARSE and singular != "raise":
+        needed = "'raise' is needed with sparse factors, of which there is no smallest solution"
+        raise UsageError(name, f"singular={singular!r}", needed, "Pass linear_solver='dense'")
     if isinstance(tol, bool) or not isinstance(tol, int | float) or not tol > 0:
         raise UsageError(name, f"tol={shown(tol)}", "a positive number is needed", "Leave it out")
     return {"linear_solver": linear_solver, "tol": float(tol), "singular": singular}
@@ -93,9 +96,10 @@ def custom_root(
         residual: `residual(x, *args)` gives as many real numbers as x has, in any containers; zero at the solution. It
             gets what the solver gets, after x, and may be differentiated twice and more, so it is written in NumPy.
         argnums: where x stands among the arguments of the residual.
-        linear_solver: what solves systems with the Jacobian of the residual by x: "dense" factors, or without a matrix
-            "cg" (symmetric positive definite), "minres" (symmetric), "gmres", "lsmr". "auto" is "dense" for up to
-            2,000 unknown numbers, then "gmres".
+        linear_solver: what solves systems with the Jacobian of the residual by x: "dense" factors; "sparse" ones, of
+            the elements that may not be zero, as `wengert.sparse.jacobian` finds them; or without a matrix "cg"
+            (symmetric positive definite), "minres" (symmetric), "gmres", "lsmr". "auto" is "dense" for up to 2,000
+            unknown numbers, then "gmres".
         like: from the arguments to arrays of the shapes and dtypes of the solution, for solvers that cannot be traced
             under `jit`. Without it they are called once more there, with made-up numbers, to see what comes.
         tol: by which part of their terms the equations may be missed. The solution is looked at when a derivative is
