@@ -19,6 +19,7 @@ from wengert.primitives.sparse.eigenpairs import require_apart, start_of
 from wengert.primitives.sparse.iterative_solves import LEAST_SQUARES, SYMMETRIC
 from wengert.scipy.sparse._operands import right_side
 from wengert.transforms.custom_rule import custom_rule
+from wengert.transforms.jit import jit
 from wengert.transforms.reverse import pull_back
 
 
@@ -106,7 +107,7 @@ def fit_operator(name: str, a: LinearOperator, b: Any, damp: float, options: dic
         return pull_back(name, product, (np.zeros(shape[1], dtype),))[1](y)[0]
 
     def solve(b: Any) -> tuple[Any, ...]:
-        operator = linalg.LinearOperator(shape, matvec=product, rmatvec=back_from, dtype=dtype)
+        operator = linalg.LinearOperator(shape, matvec=product, rmatvec=jit(back_from), dtype=dtype)
         found = getattr(linalg, name)(operator, b, damp=damp, **given)
         return tuple([np.asarray(x, wanted.dtype) for x, wanted in zip(found, like(b), strict=True)])
 
