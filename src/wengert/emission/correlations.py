@@ -422,13 +422,6 @@ class OverKernels(CorrelationFunctions):
 
         return self.function(f"tile{rows}x{width}", kinds, body)
 
-    def sum_lanes(self, b: Builder, x: Value) -> Value:
-        """Return the sum of the numbers of a vector, half by half."""
-        half = self.lanes // 2
-        while half:
-            x, half = b.shuffled(x, range(half)) + b.shuffled(x, range(half, 2 * half)), half // 2
-        return b.extract(x, 0)
-
     def prepare(self, b: Builder, fields: Value, addresses: Value) -> None:
         """Write the table of terms, rows of copies and of kernels, and that of places behind it."""
         table, place = self.table(fields), b.stack(I64)

@@ -247,7 +247,7 @@ def product_with_line(p: FrontProblem, rows: Value, line: Value, count: Value) -
     with b.loop(count, carry=[b.constant(vector, 0.0)], step=p.lanes) as cells:
         one, other = (p.vector(x.at(cells.index)).load() for x in (rows, line))
         cells.next(p.functions.add_product(b, one, other, cells.values[0]))
-    return b.intrinsic("vector.reduce.fadd", p.scalar, p.number(-0.0), cells.results[0], of=(vector,))
+    return p.functions.sum_lanes(b, cells.results[0])
 
 
 def less_products(p: FrontProblem, rows: Value, i: Value, start: Value, stop: Value, line: Value, step: Value) -> Value:

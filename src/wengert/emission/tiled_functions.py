@@ -40,6 +40,13 @@ class TiledFunctions:
         """Return the sum of a product and a total."""
         return b.intrinsic("fma", self.vector, x, y, total) if self.target.fuses else x * y + total
 
+    def sum_lanes(self, b: Builder, x: Value) -> Value:
+        """Return the sum of the numbers of a vector, half by half."""
+        half = self.lanes // 2
+        while half:
+            x, half = b.shuffled(x, range(half)) + b.shuffled(x, range(half, 2 * half)), half // 2
+        return b.extract(x, 0)
+
     # ---------------------------------------------------------------- packing
 
     @cached
