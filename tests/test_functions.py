@@ -60,6 +60,19 @@ def test_special_values_are_numpys(name, dtype):
             assert not wrong.any(), [(*(x[wrong] for x in arguments), found[wrong], expected[wrong])]
 
 
+def test_powers_of_single_numbers_are_those_of_vectors_or_nearer():
+    random = np.random.default_rng(5)
+    x = np.r_[np.exp(random.uniform(-700, 700, 300)), 1 + random.normal(size=300) * 1e-6, np.full(100, 0.37)]
+    y = np.r_[random.uniform(-1, 1, 300), random.normal(size=300) * 1e8, np.full(100, -0.2)]
+    by_tables = Features(numbers=True)
+    assert errors("power", [x, y], value("power", x, y, features=by_tables)).max() <= 0.51
+    sizes = [0.0, 1.0, 0.5, 3.0, 5e-324, 1e-310, 1e300, np.inf, np.nan]
+    x, y = (a.ravel() for a in np.meshgrid(*[[*sizes, *(-a for a in sizes)]] * 2))
+    with np.errstate(all="ignore"):
+        found, known = (value("power", x, y, features=features) for features in (by_tables, Features()))
+    np.testing.assert_array_max_ulp(found, known, 1)
+
+
 @together("name, dtype", ALL)
 def test_processors_with_fma_give_the_same_bits(name, dtype):
     rng = np.random.default_rng(3)

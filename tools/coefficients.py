@@ -516,6 +516,35 @@ def parts(value: Number, bits: tuple[int, ...]) -> list[Number]:
     return found
 
 
+def tables_of_powers() -> list[tuple[str, str, list[float]]]:
+    """Return the tables by which powers are computed number by number (see `kernel/functions/powers.py`).
+
+    An inverse has so few digits that its product with a number of its interval, less 1, is exact in double precision.
+    """
+    inverses: list[float] = []
+    for i in range(POWER_PARTS):
+        low = [POWER_LEAST + k / (2 * POWER_PARTS) for k in (i, i + 1)]
+        first, last = low if low[0] < 1 else [2 * x - 1 for x in low]
+        parts = POWER_PARTS if last <= 1 else 2 * POWER_PARTS
+        inverses.append(1.0 if 1 in (first, last) else round(parts * 2 / (first + last)) / parts)
+        assert all(abs(x * inverses[-1] - 1) <= 1 / POWER_PARTS for x in (first, last))
+    with mpmath.workprec(200):
+        logarithms = [-mpmath.log(x) for x in inverses]
+        high = [float(mpmath.nint(x * 2**42) / 2**42) for x in logarithms]
+        powers = [mpmath.power(2, mpf(j) / POWER_PARTS) for j in range(POWER_PARTS)]
+        return [
+            ("inverses", "1 / x for parts of the numbers from 11/16 to 11/8", inverses),
+            ("logarithms", "log(x) for these, to 42 bits after the point", high),
+            ("logarithms_rest", "what they lack", [float(x - y) for x, y in zip(logarithms, high, strict=True)]),
+            ("roots", "2**(j / 128)", list(map(float, powers))),
+            ("roots_rest", "what they lack, as a part of them", [float(x / float(x) - 1) for x in powers]),
+        ]
+
+
+POWER_PARTS, POWER_LEAST = 128, 11 / 16
+"""How many entries tables of powers have, and the least number that they are for."""
+
+
 def two_over_pi() -> list[int]:
     """Return 48 bits of 2 / pi from each 24th on, after two times 24 zeros; an index of six bits and 8 are the last."""
     with mpmath.workprec(2000):
@@ -559,6 +588,8 @@ def module() -> str:
         lines += ["}"]
     lines += ["", "TABLES = {", '    "two_over_pi": (  # 48 bits from each 24th on, from two zeros on']
     lines += items([str(chunk) for chunk in two_over_pi()])
+    for table, says, entries in tables_of_powers():
+        lines += ["    ),", f'    "{table}": (  # {says}', *items([repr(x) for x in entries])]
     return "\n".join([*lines, "    ),", "}"]) + "\n"
 
 

@@ -84,14 +84,14 @@ def function_of_body(name: str) -> tuple[str, int]:
 @functools.cache
 def template_of(form: Specialisation) -> Template:
     """Return a function's instructions, with all results of its body: sine and cosine of one argument are one."""
-    expression = expression_of_results(form.name, form.dtype, features(form.target))
+    expression = expression_of_results(form.name, form.dtype, features(form))
     kinds = [form.kind] * expression.arity
     return template(kinds, lambda b, *arguments: expanded(b, form, expression, arguments))
 
 
-def features(target: Target) -> Features:
-    """Return what functions need to know of a processor."""
-    return Features(fma=target.fuses, scaling=target.scales)
+def features(form: Specialisation) -> Features:
+    """Return what functions need to know of a processor, and of what they are written out for."""
+    return Features(fma=form.target.fuses, scaling=form.target.scales, numbers=not form.width)
 
 
 def expanded(b: Builder, form: Specialisation, expression: Expression, arguments: Sequence[Value]) -> list[Value]:
@@ -183,7 +183,7 @@ def rare_function(form: Specialisation, expression: Expression) -> NativeFunctio
 def rare_of(form: Specialisation) -> NativeFunction:
     """Return the function of one of a function's conditions."""
     name, number = form.name.split(RARE)
-    expression = expression_of_results(name, form.dtype, features(form.target))
+    expression = expression_of_results(name, form.dtype, features(form))
     return rare_function(form, expression.rare[int(number)].expression)
 
 
@@ -195,7 +195,7 @@ def declared(form: Specialisation) -> NativeFunction:
 
 def called_outside(form: Specialisation) -> list[str]:
     """Return the names of the functions that are not in a program which has another."""
-    expression = expression_of_results(form.name, form.dtype, features(form.target))
+    expression = expression_of_results(form.name, form.dtype, features(form))
     return [form.rare(number).text for number in range(len(expression.rare))]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Sequence
@@ -158,7 +159,9 @@ def require_one_number(name: str, parameter: str, value: Any, real: bool = True)
 def require_finite(name: str, what: str, value: Any) -> None:
     """Raise a UsageError about NaN or infinity among numbers that are known."""
     known = elements(value)
-    if known is not None and not np.all(np.isfinite(known)):
+    if type(known) is float and math.isfinite(known):  # in a hundredth of the time of what follows
+        return
+    if known is not None and not np.isfinite(known).all():
         raise UsageError(name, f"NaN or infinity among {what}", "finite numbers are needed", "Leave them out")
 
 

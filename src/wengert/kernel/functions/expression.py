@@ -42,10 +42,12 @@ class Features:
     Attributes:
         fma: it has fused multiply-add; where not, products are rounded.
         scaling: it has `exponent`, `fraction` and `scale`, as AVX-512; where not, bits are worked on.
+        numbers: it computes number by number, each of which waits for those before: tables are as fast as arithmetic.
     """
 
     fma: bool = True
     scaling: bool = True
+    numbers: bool = False
 
 
 @dataclass(frozen=True)

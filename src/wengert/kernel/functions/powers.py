@@ -45,11 +45,65 @@ def power(b: ExpressionBuilder, x: Term, y: Term) -> Term:
         size = power_of_single(b, x, y)
         b.rarely(~((x > 0) & (x < math.inf) & (abs(y) < math.inf)), special_power, x, y, size)
         return size
+    if b.features.numbers and b.features.fma:
+        return power_by_tables(b, x, y)
     high, low = log_in_parts(b, abs(x))
     exponent, lost = b.product(y, high)
     p, n, bits = exponential_of_sum(b, exponent, b.fma(y, low, lost))
     b.rarely(~((x > 0) & (x < math.inf) & (abs(exponent) < ORDINARY)), power_of_any, x, y, high, low)
     return b.scale(p, n) if b.features.scaling else p * b.power_of_two(bits, DOUBLE)
+
+
+def power_by_tables(b: ExpressionBuilder, x: Term, y: Term) -> Term:
+    """Return x**y by tables of logarithms and of powers of two, whose operations wait for half as many others.
+
+    As in P. T. P. Tang, Table-driven implementation of the logarithm function, ACM Transactions on Mathematical
+    Software 16, 1990: log(x) = k log(2) - log(c) + log(1 + r), r = c m - 1 being exact.
+    """
+    high, low = log_by_tables(b, x)
+    exponent, lost = b.product(y, high)
+    lost = b.fma(y, low, lost)
+    n, bits = b.nearest(exponent, PARTS / math.log(2))
+    whole, whole_low = [float.fromhex(part) / PARTS for part in LN2["float64"]]
+    r = b.fma(n, -whole_low, b.fma(n, -whole, exponent)) + lost
+    place = bits & (PARTS - 1)
+    root = b.bits(b.entry("roots", place, DOUBLE))
+    scale = b.number(root + ((bits - place) << (x.format.digits - DIGITS)), DOUBLE)
+    rest = b.fma(r * r, b.chain(r, [1 / 2, 1 / 6, 1 / 24, 1 / 120]), b.entry("roots_rest", place, DOUBLE) + r)
+    b.rarely(~((x >= x.format.smallest) & (x < math.inf) & (abs(exponent) < ORDINARY)), power_of_all, x, y)
+    return b.fma(scale, rest, scale)
+
+
+PARTS, DIGITS = 128, 7
+"""How many entries tables have, and the digits of their places."""
+LEAST = 11 / 16
+"""The smallest number whose inverse they have; the largest is just below twice it."""
+
+
+def log_by_tables(b: ExpressionBuilder, x: Term) -> tuple[Term, Term]:
+    """Return the logarithm of a positive number, which is not subnormal, in two parts, to some 65 bits."""
+    form = x.format
+    offset = b.bits(x) - b.bits(b.constant(LEAST, DOUBLE))
+    k = offset >> form.digits
+    place = (offset >> (form.digits - DIGITS)) & (PARTS - 1)
+    m = b.number(b.bits(x) - (k << form.digits), DOUBLE)
+    r = b.fma(m, b.entry("inverses", place, DOUBLE), -1.0)
+    k = b.convert(k, DOUBLE)
+    whole, whole_low = [float.fromhex(part) for part in LN2["float64 short"]]
+    first = b.fma(k, whole, b.entry("logarithms", place, DOUBLE))
+    first_low = b.fma(k, whole_low, b.entry("logarithms_rest", place, DOUBLE))
+    second, second_low = b.sum(first, r)
+    half = r * -0.5
+    square = r * half
+    third, third_low = b.sum(second, square)
+    signs = [(-1) ** (i + 1) / i for i in range(3, 11)]
+    rest = b.fma(r * (r * r), b.polynomial(r, signs), b.fma(r, half, -square))
+    return b.sum(third, rest + (first_low + (second_low + third_low)))
+
+
+def power_of_all(b: ExpressionBuilder, x: Term, y: Term) -> Term:
+    """Return x**y of any numbers."""
+    return power_of_any(b, x, y, *log_in_parts(b, abs(x)))
 
 
 def power_of_any(b: ExpressionBuilder, x: Term, y: Term, high: Term, low: Term) -> Term:

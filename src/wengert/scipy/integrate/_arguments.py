@@ -52,6 +52,9 @@ def as_time(what: str, value: Any) -> Any:
 
 def as_state(y0: Any) -> Any:
     """Return the initial state in double precision."""
+    if type(y0) is np.ndarray and y0.ndim == 1 and y0.dtype == float:
+        require_finite(NAME, "y0", y0)
+        return y0
     found = asarray(y0)
     require_number(NAME, "y0", found)
     if found.ndim != 1:
@@ -95,7 +98,8 @@ def tolerances(rtol: Any, atol: Any, size: int) -> tuple[Any, Any]:
             raise ShapeError(NAME, given, "a number, or one for each is needed", "Reshape it")
         found.append(number)
     known = elements(found[0])
-    if known is not None and np.any(known < LEAST_RTOL):
+    is_usual = type(known) is float and known >= LEAST_RTOL  # told in a hundredth of the time
+    if known is not None and not is_usual and np.any(known < LEAST_RTOL):
         text = f"At least one element of `rtol` is too small. Setting `rtol = np.maximum(rtol, {LEAST_RTOL})`."
         warnings.warn(text, stacklevel=user_stacklevel())
         found[0] = np.maximum(found[0], LEAST_RTOL)

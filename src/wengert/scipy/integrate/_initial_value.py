@@ -173,7 +173,7 @@ def solve_ivp(
     pattern = pattern_of(jac_sparsity, lband, uband, method, state.shape[0])
     jacobian = jacobian_of(jac, method, state, pattern)
     masses, algebraic = masses_of(mass, method, state, start)
-    values = fun, arguments(args), (masses, algebraic), functions, resets, jacobian
+    values = fun, arguments(args), masses, algebraic, functions, resets, jacobian
     dense = bool(dense_output) or bool(functions and times is not None)
     chosen = first_step is not None or size is not None
     is_solved, places = start == "solved", mass_places(masses)

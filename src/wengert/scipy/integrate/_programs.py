@@ -255,7 +255,7 @@ class Program:
 
         def equation(leaves: Sequence[Any], state: Any, run: Callable[[Equation], Any]) -> Any:
             taken = stop_gradient(leaves) if options.is_continuous else leaves
-            (own, args, (mass, algebraic), events, resets, jac), made = kept.replaced((function, *others), taken)
+            (own, args, mass, algebraic, events, resets, jac), made = kept.replaced((function, *others), taken)
             if function is not kept.values[0]:  # it has been converted, as control flow asked for that
                 events, resets, (jac,) = map(convert_functions, (events, resets, (jac,)))
             slope = RightHandSide(own, args, state, options.columns)
