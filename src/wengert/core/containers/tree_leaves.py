@@ -77,6 +77,10 @@ class Nested(Record):
         return f"PyTreeSpec({self.text()})"
 
 
+PLAIN = frozenset([float, int, bool, complex, str, np.ndarray, np.float64])
+"""Classes that are no containers, whatever is registered: they need not be asked about."""
+
+
 def take_apart(
     tree: Any,
     is_container: Callable[[type], bool],
@@ -88,7 +92,8 @@ def take_apart(
     `depth` is how many tuples and lists may lie in each other.
     """
     if is_leaf is None:
-        containers = {kind for kind in set(map(type, tree)) if kind is NoneType or is_container(kind)}
+        others = set(map(type, tree)) - PLAIN
+        containers = {kind for kind in others if kind is NoneType or is_container(kind)}
         if not containers:
             return list(tree), Nested(type(tree), (None,) * len(tree))
         if not containers <= SEQUENCES:
