@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from wengert.support import config
 
 START = np.array([0.3, -0.8])
+
+
+@pytest.fixture(autouse=True)
+def _native(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "NATIVE", True)
+    monkeypatch.setattr(config, "AT_ONCE", True)
 
 
 def spiral(y: Any) -> Any:
