@@ -14,7 +14,7 @@ from wengert.implicit.frontal import front_factors, front_solution
 from wengert.implicit.fronts import Fronts
 from wengert.implicit.interior_point import factor_if_positive
 from wengert.implicit.newton_iteration import regular_solution
-from wengert.implicit.programs import Program
+from wengert.implicit.programs import QuadraticProgram
 from wengert.implicit.systems import certified, linear_solution
 from wengert.implicit.traced_programs import examined
 
@@ -56,7 +56,7 @@ def regular(count: int) -> Any:
 
 def examined_solution(solution: Any, *data: Any) -> Any:
     """Return a solution of a program as it is."""
-    return apply(examined, solution, np.arange(3, dtype=np.int32), *data, again=Program)
+    return apply(examined, solution, np.arange(3, dtype=np.int32), *data, again=QuadraticProgram)
 
 
 def positive_factor(matrix: Any) -> Any:

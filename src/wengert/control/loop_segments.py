@@ -318,7 +318,7 @@ class SegmentedLoop(NamedTuple):
         return np.concatenate([second, first] if self.spec.reverse else [first, second])
 
 
-class Segments(NamedTuple):
+class SegmentReversal(NamedTuple):
     """Reverse a loop in segments of some sizes."""
 
     loop: SegmentedLoop

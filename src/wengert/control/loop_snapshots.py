@@ -20,7 +20,7 @@ import numpy as np
 
 from wengert.control.loop_segments import (
     SegmentedLoop,
-    Segments,
+    SegmentReversal,
     bytes_kept,
     bytes_of,
     row_of,
@@ -78,7 +78,7 @@ def steps_ahead(table: Any, length: Any, count: Any) -> Any:
     return np.maximum(before, length - table[count - 1, passes])
 
 
-class Snapshots(NamedTuple):
+class SnapshotReversal(NamedTuple):
     """Reverse a loop of known length with few snapshots.
 
     Attributes:
@@ -245,7 +245,9 @@ def put_row(rows: Any, row: Any, place: Any) -> Any:
     return apply(assign, rows, row, *arrays, path=(), index=index, add=False)
 
 
-def reversal_of(loop: SegmentedLoop, residuals: Sequence[Aval], while_loop: Primitive) -> Segments | Snapshots:
+def reversal_of(
+    loop: SegmentedLoop, residuals: Sequence[Aval], while_loop: Primitive
+) -> SegmentReversal | SnapshotReversal:
     """Return how a loop is reversed under the byte budget of this context.
 
     With segments, if they fit and take no more passes than snapshots would.
@@ -253,20 +255,20 @@ def reversal_of(loop: SegmentedLoop, residuals: Sequence[Aval], while_loop: Prim
     (budget, is_share), length = byte_budget(), loop.spec.length
     ends = loop.cond is not None and len(loop.body.inputs) == len(loop.cond.inputs) and not loop.left
     if budget == math.inf or not (length or ends):
-        return Segments(loop, ())
+        return SegmentReversal(loop, ())
     states = loop.by_role(loop.body.inputs).carried
     state, kept = bytes_of([x.aval for x in states]), bytes_of(residuals)
     if kept == math.inf:  # of loops inside that end when a condition says so
         kept = budget / 2
     if not length:
-        return Segments(loop, sizes_for_any_length(state, kept, budget, is_share))
+        return SegmentReversal(loop, sizes_for_any_length(state, kept, budget, is_share))
     sizes = sizes_for(length, state, kept, budget)
     least = bytes_kept(length, sizes, state, kept)
     beside = max(kept - 2 * state, 0)  # of one step, while no others are taken, which work with two states
     count = min(int((budget - beside) // max(state, 1)), length)
     passes = fewest_passes(length, count) if count > 0 else length
     if passes < len(sizes) or (least > budget and count > 0 and not is_share):
-        return Snapshots(loop, count, while_loop)
+        return SnapshotReversal(loop, count, while_loop)
     if least > budget and not is_share:
         raise too_little(budget, length, state, state + beside)
-    return Segments(loop, sizes)
+    return SegmentReversal(loop, sizes)

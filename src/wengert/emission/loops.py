@@ -1,36 +1,248 @@
-"""Loops of programs: those that hand few numbers from one iteration to the next keep them in registers.
+"""Loops of programs, by a table of the addresses of what an iteration reads and writes, or by registers.
 
-What an iteration reads in each round, and what it is handed, are values of the code, so that nothing waits for what was
-stored just before; only rows that are left behind, and results at the end, are written to memory.
+Where few numbers are handed from one iteration to the next, they and what is read in each round are values of the code,
+so that nothing waits for what was stored just before; only rows that are left behind, and results at the end, are
+written to memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from wengert.emission.arena import lies_outside
-from wengert.emission.driver import FIRST_ROWS, Driver, DriverFrame, Kernels, Repeating, bytes_of, copy_bytes
+from wengert.emission.arena import Room, lies_outside
+from wengert.emission.driver import Driver, DriverFrame, Kernels, bytes_of, copy_bytes
+from wengert.emission.parallel_split import lanes_of
 from wengert.emission.programs import typed
 from wengert.emission.registers import Places, Registers, number_of, write_number
-from wengert.kernel.kernel import Loop
+from wengert.kernel.durations import cycles_of
+from wengert.kernel.kernel import Carried, Loop, Row
 from wengert.native.growing_rows import GROWING
-from wengert.native.structs import I64, POINTER
+from wengert.native.row_pool import TAKE_ROOM
+from wengert.native.structs import I8, I64, POINTER, Array
 from wengert.native.values import Value
+from wengert.support.machine import MACHINE
 
+FIRST_ROWS = 32
+"""How many of them there is room for at first, where a condition ends a loop: a power of two."""
 MOST_CARRIED = 64
 """Numbers that a loop hands from one iteration to the next in registers."""
 
 
-def repeating(driver: Driver, loop: Loop) -> Repeating:
+def loop_writer(driver: Driver, loop: Loop) -> Callable[[DriverFrame], None]:
     """Return what writes a loop: with what it carries in registers, where these are few numbers."""
     part, used = driver.module.part(loop.body), driver.module.uses[driver.module.number(loop.body)]
-    if used > 1 or not isinstance(part, Kernels) or part.emission.numbers is None:
-        return Repeating(driver, loop)
-    carried = [loop.body.named[x.into] for x in loop.carried]
-    is_small = sum([buffer.size for buffer in carried]) <= MOST_CARRIED
-    if not is_small or not part.emission.are_held([buffer.name for buffer in carried]):
-        return Repeating(driver, loop)
-    return RepeatingNumbers(driver, loop, part)
+    if used <= 1 and isinstance(part, Kernels) and part.emission.numbers is not None:
+        carried = [loop.body.named[x.into] for x in loop.carried]
+        is_small = sum([buffer.size for buffer in carried]) <= MOST_CARRIED
+        if is_small and part.emission.are_held([buffer.name for buffer in carried]):
+            return RepeatingNumbers(driver, loop, part).write
+    return Repeating(driver, loop).write
+
+
+class Repeating:
+    """Write a loop.
+
+    Attributes:
+        slots: the places in its table of what the body reads and writes, then of values that are known.
+        own: the places in the arena of what is the loop's own: copies of what is carried at first, results of the body.
+        lent: what is carried in the memory of its result instead.
+        often: after how many iterations it looks up: a power of two.
+        swaps: which carried values change places with what they are overwritten by: one for each output of the body.
+        left: rows that the loop leaves behind and that grow.
+    """
+
+    def __init__(self, driver: Driver, loop: Loop) -> None:
+        self.driver, self.loop, module = driver, loop, driver.module
+        self.block = module.block(driver.block)
+        module.part(loop.body, self.block)
+        self.buffers = loop.body.named
+        self.slots = {name: n for n, name in enumerate((*loop.body.inputs, *loop.body.outputs))}
+        taken = {row.row for row in loop.rows}
+        self.own = {x: self.room(x) for x in loop.body.outputs if x not in taken}
+        self.swaps: dict[str, str] = {}
+        for x in loop.carried:
+            if x.out and x.out != x.into and x.out not in taken:
+                taken.add(x.out)
+                self.swaps[x.into] = x.out
+        self.lent = self.in_results()
+        self.own |= {x: self.room(x) for x in self.swaps if x not in {v.into for v in self.lent}}
+        self.left = [x for x in loop.rows if driver.buffers[x.buffer].grows and x.row in loop.body.outputs]
+        module.has_pool |= bool(self.left)
+        each = cycles_of(loop.body, lanes_of(module.target)) + MACHINE.iteration
+        self.often = 1 << (max(int(MACHINE.moment / each), 1).bit_length() - 1)
+
+    def in_results(self) -> list[Carried]:
+        """Return the large values that may be carried in the memory of the result, which nothing else is in."""
+        uses = Counter([*self.loop.reads, *self.loop.writes])
+        alone = [x for x in self.loop.carried if uses[x.result] == 1 + (x.result == x.start)]
+        return [x for x in alone if x.into in self.swaps and bytes_of(self.buffers[x.into]) >= MACHINE.gap]
+
+    def room(self, name: str) -> Room:
+        """Return a place for a buffer of the body."""
+        size = bytes_of(self.buffers[name])
+        return Room(self.driver.module.room(size)) if size < MACHINE.gap else self.block.room(size + MACHINE.gap)
+
+    def write(self, frame: DriverFrame) -> None:
+        """Write what runs the loop."""
+        b, loop = frame.b, self.loop
+        table = b.stack(Array(POINTER, len(self.slots)))
+        for constant in loop.constants:
+            self.slot(table, constant.row).store(frame.at(constant.buffer).as_address())
+        for name, place in self.own.items():
+            self.slot(table, name).store(self.driver.module.at(frame.memory, place).as_address())
+        self.begin(frame, table)
+        times = self.times(frame)
+        self.make_room(frame, times)
+        for row in loop.rows:
+            self.slot(table, row.row).store(self.beginning(frame, row, times)[0].as_address())
+        self.run(frame, table, times)
+        self.finish(frame, table)
+
+    def begin(self, frame: DriverFrame, table: Value) -> None:
+        """Write what puts what is carried at first where the first iteration reads it."""
+        for x in self.loop.carried:
+            start, _ = frame.at(x.start), x.known and frame.at(x.known)  # both where all that follows has them
+            first, size = self.slot(table, x.into), bytes_of(self.buffers[x.into])
+            is_there = x.out == x.into or x in self.lent
+            if is_there:
+                first.store(frame.at(x.result).as_address())
+            if is_there and x.result == x.start:
+                continue
+            if is_there or x.into in self.swaps:
+                copy_bytes(frame.b, first.load().to(I8), start, size)
+            else:
+                first.store(start.as_address())
+
+    def finish(self, frame: DriverFrame, table: Value) -> None:
+        """Write what puts what is carried at the end into the results."""
+        for x in self.loop.carried:
+            if x.out == x.into:
+                continue
+            last, result, size = self.slot(table, x.into).load(), frame.at(x.result), bytes_of(self.buffers[x.into])
+            if x in self.lent:
+                with frame.b.when(last.differs(result.as_address())):
+                    copy_bytes(frame.b, result, last, size)
+            else:
+                copy_bytes(frame.b, result, last, size)
+
+    def times(self, frame: DriverFrame) -> Value:
+        """Return how many iterations there are at most."""
+        found = frame.b.constant(I64, self.loop.rounds)
+        if self.loop.count:
+            found = frame.at(self.loop.count).to(I64).load()
+            frame.fail_if(frame.b.constant(I64, self.loop.rounds) < found)
+        return found
+
+    def make_room(self, frame: DriverFrame, times: Value) -> None:
+        """Write that there is room for the rows that the loop leaves behind and that grow."""
+        b, goes = frame.b, bool(self.loop.going)
+        for row in self.left:
+            count = b.constant(I64, FIRST_ROWS) if goes else b.select(times < 0, b.constant(I64, 0), times)
+            self.take_room(frame, row, count, b.constant(I64, 0))
+            frame.at(row.buffer).to(GROWING).set("count", 0 if goes else count)
+
+    def beginning(self, frame: DriverFrame, row: Row, times: Value) -> tuple[Value, Value | int]:
+        """Return where the row of the first iteration lies, and how many bytes it is to the next."""
+        first, step = self.first_row(frame, row)
+        return (first.at((times - 1) * step), step * -1) if self.loop.reverse else (first, step)
+
+    def first_row(self, frame: DriverFrame, row: Row) -> tuple[Value, Value | int]:
+        """Return where the first row lies, and how many bytes it is to the next."""
+        place = frame.at(row.buffer)
+        if not self.driver.buffers[row.buffer].grows:
+            return place.to(I8), bytes_of(self.buffers[row.row])
+        rows = place.to(GROWING)
+        return rows.get("first").to(I8), bytes_of(self.buffers[row.row]) if row in self.left else rows.get("step")
+
+    def take_room(self, frame: DriverFrame, row: Row, count: Value, before: Value) -> None:
+        """Write that rows get more room, of which there are some."""
+        take, rows = self.driver.module.declared(TAKE_ROOM), frame.at(row.buffer).to(GROWING)
+        step = bytes_of(self.buffers[row.row])
+        frame.fail_if(frame.b.call(take, frame.pool, rows, count, step, before))
+
+    def run(self, frame: DriverFrame, table: Value, times: Value) -> None:
+        """Write what runs the iterations, if there are any."""
+        condition = self.condition(frame, times)
+        if condition is None:
+            if self.loop.rounds:
+                self.repeat(frame, table, times)
+            return
+        with frame.b.when(condition):
+            self.repeat(frame, table, times)
+
+    def condition(self, frame: DriverFrame, times: Value) -> Value | None:
+        """Return whether there is an iteration; None where that is known."""
+        found = None if not self.loop.count else frame.b.constant(I64, 0) < times
+        if self.loop.starts:
+            starts = frame.at(self.loop.starts).to(I8).load().differs(0)
+            found = starts if found is None else found & starts
+        return found
+
+    def slot(self, table: Value, name: str) -> Value:
+        """Return the place in a table of what the body reads or writes."""
+        return table.at(self.slots[name])
+
+    def repeat(self, frame: DriverFrame, table: Value, most: Value) -> None:
+        """Write the iterations, of which there is one at least."""
+        b, loop = frame.b, self.loop
+        growing = self.left if loop.going else []
+        others = [row for row in loop.rows if row not in growing]
+        steady = [(row, self.slot(table, row.row).load().to(I8), self.first_row(frame, row)[1]) for row in others]
+        room = b.stack(I64)
+        if growing:
+            room.store(FIRST_ROWS)
+
+        def each(index: Value, end: Callable[[], None]) -> None:
+            self.driver.module.run(frame, loop.body, table)
+            going = self.slot(table, loop.going).load().to(I8).load() if loop.going else None
+            self.hand_on(frame, table)
+            done = index + 1
+            for row, first, step in (*steady, *[(row, *self.first_row(frame, row)) for row in growing]):
+                place = first.at(done * step * (-1 if loop.reverse else 1))
+                self.slot(table, row.row).store(place.as_address())
+            if going is not None:
+                with b.when(going.equals(0)):
+                    for row in growing:
+                        frame.at(row.buffer).to(GROWING).set("count", done)
+                    end()
+            if growing:
+                with b.when(done.equals(room.load())):
+                    self.grow(frame, growing, room, done)
+                    for row in growing:
+                        first, step = self.first_row(frame, row)
+                        self.slot(table, row.row).store(first.at(done * step).as_address())
+            self.look_up(frame, done)
+
+        with b.section() as end:
+            with b.loop(most, certain=True) as steps:
+                each(steps.index, end)
+            if loop.going:
+                frame.fail()
+
+    def grow(self, frame: DriverFrame, growing: Sequence[Row], room: Value, done: Value) -> None:
+        """Write that rows get twice the room."""
+        room.store(done + done)
+        for row in growing:
+            self.take_room(frame, row, done + done, done)
+
+    def look_up(self, frame: DriverFrame, done: Value) -> None:
+        """Write that the loop looks up after some iterations."""
+        if self.often < self.loop.rounds:
+            with frame.b.when((done & (self.often - 1)).equals(0)):
+                frame.look_up()
+
+    def hand_on(self, frame: DriverFrame, table: Value) -> None:
+        """Write what lets the next iteration read what this one wrote, first where nothing changes places."""
+        for x in self.loop.carried:
+            if x.into not in self.swaps and x.out != x.into:
+                out = self.slot(table, x.out).load() if x.out else frame.at(x.known).as_address()
+                self.slot(table, x.into).store(out)
+        pairs = [(self.slot(table, into), self.slot(table, out)) for into, out in self.swaps.items()]
+        for into, out in pairs:
+            before = into.load()
+            into.store(out.load())
+            out.store(before)
 
 
 class RepeatingNumbers(Repeating):

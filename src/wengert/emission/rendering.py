@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wengert.emission.driver import Assembly, contents_of, routine_of
-from wengert.emission.loops import repeating
+from wengert.emission.loops import loop_writer
 from wengert.emission.parallel_split import lanes_of
 from wengert.emission.programs import Emission, Emitted, without_code
 from wengert.kernel.durations import cycles_of
@@ -24,6 +24,6 @@ def emitted(program: Program, target: Target) -> Emitted:
         size, outside = start + routine.work, (routine.name, *[SHARE] * routine.is_shared)
         if routine.arguments == program.arguments:
             return Emitted("", without_code(program, size, ((0, contents, False),), taken, outside))
-    module = Assembly(target, repeating)
+    module = Assembly(target, loop_writer)
     text = written(module.entry(program))
     return Emitted(text, without_code(program, module.size, tuple(module.constants), taken, sorted(module.outside)))

@@ -14,7 +14,7 @@ from wengert.core.primitives.declare import constant
 from wengert.core.primitives.primitive import RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.implicit.program_checks import failure
-from wengert.implicit.programs import Program, is_sparse
+from wengert.implicit.programs import QuadraticProgram, is_sparse
 from wengert.implicit.sparse_programs import solver_of_system
 from wengert.primitives.linear_algebra.lu import lu_factor, lu_solution
 from wengert.primitives.linear_algebra.matrices import over_stacks
@@ -68,7 +68,7 @@ class Residuals(NamedTuple):
     products: Any
 
 
-def solve_by_interior_point(program: Program, barrier: float = 0.0) -> Point:
+def solve_by_interior_point(program: QuadraticProgram, barrier: float = 0.0) -> Point:
     """Return the point that minimises a program of ndarrays, or of its central path, where each product s z is given.
 
     Raises:
@@ -86,7 +86,7 @@ def solve_by_interior_point(program: Program, barrier: float = 0.0) -> Point:
 @functools.lru_cache(maxsize=16)
 def compiled(barrier: float, positive: bool) -> Callable[..., Any]:
     """Return the iteration as one compiled program of the data."""
-    return jit(lambda *data: iterate(Program(*data), barrier, positive))
+    return jit(lambda *data: iterate(QuadraticProgram(*data), barrier, positive))
 
 
 def repeat(go_on: Callable[[Any], Any], advance: Callable[[Any], Any], state: Any) -> Any:
@@ -98,10 +98,10 @@ def repeat(go_on: Callable[[Any], Any], advance: Callable[[Any], Any], state: An
 
 def iterate_sparse(barrier: float, *data: Any) -> tuple[Any, ...]:
     """Return what `iterate` does of a program with sparse matrices, step by step."""
-    return iterate(Program(*data), barrier)
+    return iterate(QuadraticProgram(*data), barrier)
 
 
-def iterate(program: Program, barrier: float, positive: bool = True) -> tuple[Any, ...]:
+def iterate(program: QuadraticProgram, barrier: float, positive: bool = True) -> tuple[Any, ...]:
     """Return the parts of the last point, and whether it is the solution; p is symmetric.
 
     Matrices of programs without equations have Cholesky's factors if they are `positive` beyond rounding.
@@ -142,7 +142,7 @@ def iterate(program: Program, barrier: float, positive: bool = True) -> tuple[An
     return (*found, is_solved(residuals_at(Point(*found), program)))
 
 
-def starting_point(program: Program, positive: bool = True) -> Point:
+def starting_point(program: QuadraticProgram, positive: bool = True) -> Point:
     """Return where to begin: the minimum with all constraints weighed, room and multipliers far from zero."""
     q, b, g, h = program.q, program.b, program.g, program.h
     found = solver_of(program, np.ones(h.shape), positive)(np.concatenate([h @ g - q, b]) if len(b) else h @ g - q)
@@ -158,7 +158,7 @@ def split_between(found: Any, count: int) -> tuple[Any, Any]:
     return found[:count], found[count:]
 
 
-def solver_of(program: Program, weights: Any, positive: bool) -> Callable[[Any], Any]:
+def solver_of(program: QuadraticProgram, weights: Any, positive: bool) -> Callable[[Any], Any]:
     """Return what solves the conditions of optimality without inequalities, which the objective weighs instead."""
     p, _, a, _, g, _ = program
     if is_sparse(p):
@@ -178,7 +178,7 @@ def solver_of(program: Program, weights: Any, positive: bool) -> Callable[[Any],
     return lambda right: lu_solution(packed, right[:, None], pivots, 0)[:, 0]
 
 
-def residuals_at(point: Point, program: Program) -> Residuals:
+def residuals_at(point: Point, program: QuadraticProgram) -> Residuals:
     """Return by how much a point misses the conditions of optimality."""
     x, y, s, z = point
     p, q, a, b, g, h = program
@@ -188,7 +188,7 @@ def residuals_at(point: Point, program: Program) -> Residuals:
     return Residuals(slope + y @ a, a @ x - b, g @ x + s - h, s * z)
 
 
-def next_point(point: Point, program: Program, missed: Residuals, barrier: float, positive: bool) -> Point:
+def next_point(point: Point, program: QuadraticProgram, missed: Residuals, barrier: float, positive: bool) -> Point:
     """Return the point after a step of prediction, and the correction that it suggests."""
     solve = solver_of(program, point.z / point.s, positive)
     count = program.q.shape[0]

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from wengert.errors import NumericalError
-from wengert.implicit.programs import NEAR, Polished, Program, is_sparse, join_rows
+from wengert.implicit.programs import NEAR, Polished, QuadraticProgram, is_sparse, join_rows
 
 ROUNDING = 1e-10
 """The part of the largest element of P by which an eigenvalue may be negative."""
 
 
-def require_convex(program: Program) -> None:
+def require_convex(program: QuadraticProgram) -> None:
     """Raise a NumericalError where P has a negative eigenvalue along which the equations let x go."""
     p, a = program.p, program.a
     margin = ROUNDING * float(np.max(np.abs(p), initial=0.0)) * len(p)
@@ -46,7 +46,7 @@ def null_space(matrix: Any) -> Any:
     return rows[np.sum(sizes > ROUNDING * np.max(sizes, initial=0.0)) :].T
 
 
-def require_optimal(found: Polished, program: Program) -> None:
+def require_optimal(found: Polished, program: QuadraticProgram) -> None:
     """Raise a NumericalError where a point misses the conditions of optimality."""
     missed = missed_by(found, program)
     if found.is_optimal and missed <= NEAR:
@@ -55,7 +55,7 @@ def require_optimal(found: Polished, program: Program) -> None:
     raise failure(program, f"a point that is not optimal{far}")
 
 
-def missed_by(found: Polished, program: Program) -> float:
+def missed_by(found: Polished, program: QuadraticProgram) -> float:
     """Return the largest residual of the conditions of optimality, as part of their terms."""
     (p, q, a, b, g, _), x = program, found.x
     y, z = found.equality, found.inequality
@@ -67,7 +67,7 @@ def missed_by(found: Polished, program: Program) -> float:
     return float(np.max(parts)) if np.all(np.isfinite(parts)) else np.inf
 
 
-def failure(program: Program, otherwise: str) -> NumericalError:
+def failure(program: QuadraticProgram, otherwise: str) -> NumericalError:
     """Return the error about a program without a solution, or of which none was found, which linear programs tell."""
     from scipy.optimize import linprog
 

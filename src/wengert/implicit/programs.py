@@ -26,7 +26,7 @@ def join_rows(parts: Sequence[Any]) -> Any:
     return sparse.vstack(parts) if any(map(is_sparse, parts)) else np.concatenate(parts)
 
 
-class Program(NamedTuple):
+class QuadraticProgram(NamedTuple):
     """Hold a program of arrays: minimise x^T p x / 2 + q^T x where a x = b and g x <= h.
 
     The matrices may be sparse, all of them; p is symmetric.
@@ -58,17 +58,17 @@ class Polished(NamedTuple):
     is_optimal: bool
 
 
-def sizes_of(x: Any, program: Program) -> Any:
+def sizes_of(x: Any, program: QuadraticProgram) -> Any:
     """Return the sizes of the terms of each inequality."""
     return 1.0 + np.abs(program.h) + abs(program.g) @ np.abs(x)
 
 
-def is_near(x: Any, program: Program) -> Any:
+def is_near(x: Any, program: QuadraticProgram) -> Any:
     """Tell which inequalities x meets with equality, or nearly."""
     return program.h - program.g @ x <= NEAR * sizes_of(x, program)
 
 
-def polish(x: Any, program: Program) -> Polished:
+def polish(x: Any, program: QuadraticProgram) -> Polished:
     """Return the solution near x by the conditions of optimality, of which that decides which inequalities count."""
     sizes, near = sizes_of(x, program), is_near(x, program)
     for _ in range(MOST_ROUNDS):
@@ -88,7 +88,7 @@ def polish(x: Any, program: Program) -> Polished:
     return Polished(exact, equality, inequality, active, room, is_close and bool(np.all(room >= -NEAR)))
 
 
-def multipliers_at(x: Any, program: Program, near: Any) -> Any:
+def multipliers_at(x: Any, program: QuadraticProgram, near: Any) -> Any:
     """Return the multipliers of the equations and of inequalities that x meets with equality, these not negative."""
     slopes = np.concatenate([program.a, program.g[near]]).T
     lowest = np.zeros(slopes.shape[1])
@@ -109,7 +109,7 @@ def multipliers_within(columns: Any, slope: Any, bounds: tuple[Any, Any], **opti
     return lsq_linear(columns, slope, bounds, **(options or {"tol": 1e-14})).x
 
 
-def solve_active(x: Any, active: Any, program: Program) -> tuple[Any, Any, Any]:
+def solve_active(x: Any, active: Any, program: QuadraticProgram) -> tuple[Any, Any, Any]:
     """Return the solution of the conditions of optimality with the active inequalities as equations, near x."""
     p, q, a, b, g, h = program
     rows, sides = np.concatenate([a, g[active]]), np.concatenate([b, h[active]])

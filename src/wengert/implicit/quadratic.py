@@ -20,7 +20,7 @@ from wengert.errors import NumericalError, ShapeError, UsageError
 from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.interior_point import solve_by_interior_point
 from wengert.implicit.program_checks import require_convex, require_optimal
-from wengert.implicit.programs import NEAR, Program, is_near, is_sparse, polish
+from wengert.implicit.programs import NEAR, QuadraticProgram, is_near, is_sparse, polish
 from wengert.implicit.roots import options_of
 from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives
 from wengert.implicit.sparse_programs import (
@@ -126,14 +126,14 @@ def qp(
         raise UsageError("qp", f"singular={singular!r}", needed, "Pass arrays in full")
     place = position_of(*caller())
 
-    def find(program: Program) -> tuple[Any, ...]:
+    def find(program: QuadraticProgram) -> tuple[Any, ...]:
         with ONE_THREAD if solve is None and len(program.q) <= ALONE[1] else contextlib.nullcontext():
             return relaxed(program, barrier) if barrier else polished(solve, program, place)
 
     def find_any(*data: Any) -> tuple[Any, ...]:
         if native and any(type(x) is Tensor for x in data):
-            return solve_traced(Program(*data), find, barrier)
-        return find(Program(*(x.astype(float) for x in data)))
+            return solve_traced(QuadraticProgram(*data), find, barrier)
+        return find(QuadraticProgram(*(x.astype(float) for x in data)))
 
     like = (None,) if native else (like_solution, NOTES)
     *found, active = solve_without_derivatives(find_any, data, {}, *like)
@@ -199,7 +199,7 @@ def slope_and_equations(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any) -> t
     return (slope + found[1] @ a, a @ x - b) if len(b) else (slope,)
 
 
-def relaxed(program: Program, barrier: float) -> tuple[Any, ...]:
+def relaxed(program: QuadraticProgram, barrier: float) -> tuple[Any, ...]:
     """Return the point of the central path, and that nothing is active."""
     require_convex_sparse(program) if is_sparse(program.p) else require_convex(program)
     x, y, _, z = solve_by_interior_point(program, barrier)
@@ -217,7 +217,7 @@ def checked_barrier(relax: float, solver: Any) -> float:
     return float(relax)
 
 
-def polished(solve: Callable[..., Any] | None, program: Program, place: Position) -> tuple[Any, ...]:
+def polished(solve: Callable[..., Any] | None, program: QuadraticProgram, place: Position) -> tuple[Any, ...]:
     """Return x and the multipliers, and which inequalities are active, of a program that a solver solves, or we do."""
     stored = is_sparse(program.p)
     require_convex_sparse(program) if stored else require_convex(program)

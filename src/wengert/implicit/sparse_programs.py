@@ -15,7 +15,7 @@ import numpy as np
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import GraphError, NumericalError
 from wengert.implicit.program_checks import ROUNDING
-from wengert.implicit.programs import CLOSE, MOST_ROUNDS, NEAR, Polished, Program, sizes_of
+from wengert.implicit.programs import CLOSE, MOST_ROUNDS, NEAR, Polished, QuadraticProgram, sizes_of
 from wengert.primitives.sparse.direct_solves import REGULAR, SYMMETRIC, factor_of
 from wengert.primitives.sparse.sparse_tensor import SparseTensor, sparse_tensor
 from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
@@ -108,7 +108,7 @@ def relaxed_elements(found: Any, p: Any, _q: Any, a: Any, _b: Any, g: Any, h: An
 # Of numbers
 
 
-def solver_of_system(program: Program, weights: Any, regular: float) -> Callable[[Any], Any]:
+def solver_of_system(program: QuadraticProgram, weights: Any, regular: float) -> Callable[[Any], Any]:
     """Return what solves the conditions without inequalities, which the objective weighs instead."""
     from scipy import sparse
     from scipy.sparse.linalg import splu
@@ -132,7 +132,7 @@ def solver_of_system(program: Program, weights: Any, regular: float) -> Callable
     return solve
 
 
-def polish_sparse(x: Any, active: Any, program: Program) -> Polished:
+def polish_sparse(x: Any, active: Any, program: QuadraticProgram) -> Polished:
     """Return the solution near x by the conditions of optimality; what is active follows from it, and it from that."""
     n, m = len(program.q), len(program.b)
     sizes = sizes_of(x, program)
@@ -149,7 +149,7 @@ def polish_sparse(x: Any, active: Any, program: Program) -> Polished:
     return Polished(exact, equality, inequality, active, room, is_optimal)
 
 
-def solve_active(active: Any, program: Program) -> Any:
+def solve_active(active: Any, program: QuadraticProgram) -> Any:
     """Return x and the multipliers by the factor that derivatives use."""
     p, q, a, b, g, h = program
     patterns = [pattern_of(matrix) for matrix in (p, a, g)]
@@ -167,7 +167,7 @@ def solve_active(active: Any, program: Program) -> Any:
     return found
 
 
-def require_convex_sparse(program: Program) -> None:
+def require_convex_sparse(program: QuadraticProgram) -> None:
     """Raise a NumericalError where P has a negative eigenvalue along which the equations let x go.
 
     P + w A^T A is positive definite for large w exactly where P is along these (G. Debreu, Definite and semidefinite

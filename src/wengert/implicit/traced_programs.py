@@ -14,13 +14,13 @@ from wengert.core.primitives.primitive import RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.implicit.factored import factors, substituted
 from wengert.implicit.interior_point import Point, factor_if_positive, iterate
-from wengert.implicit.programs import NEAR, Program
+from wengert.implicit.programs import NEAR, QuadraticProgram
 from wengert.primitives.linear_algebra.matrices import over_stacks
 
-Again = Callable[[Program], tuple[Any, ...]]
+Again = Callable[[QuadraticProgram], tuple[Any, ...]]
 
 
-def solve_traced(program: Program, again: Again, barrier: float) -> tuple[Any, ...]:
+def solve_traced(program: QuadraticProgram, again: Again, barrier: float) -> tuple[Any, ...]:
     """Return x, the multipliers, and what is active, of a program that may be traced or in lanes.
 
     Where the iteration has not converged, P is no positive definite matrix, or it is not clear what is active, Python
@@ -42,12 +42,12 @@ def solve_traced(program: Program, again: Again, barrier: float) -> tuple[Any, .
     return x, y, z, active > 0.5
 
 
-def iterate_in_turn(program: Program, barrier: float) -> tuple[Point, Any]:
+def iterate_in_turn(program: QuadraticProgram, barrier: float) -> tuple[Point, Any]:
     """Return the last point, and whether it is the solution; the lanes of a batch run in turn, each to its own end."""
     lengths = [len(program.q), len(program.b), len(program.h), len(program.h)]
 
     def parts_there(*data: Any) -> tuple[Any, ...]:
-        *parts, converged = iterate(Program(*data), barrier)
+        *parts, converged = iterate(QuadraticProgram(*data), barrier)
         return *(part for part, length in zip(parts, lengths, strict=True) if length), converged
 
     *parts, converged = run_lanes_in_blocks(parts_there, 1, *program)
@@ -55,7 +55,7 @@ def iterate_in_turn(program: Program, barrier: float) -> tuple[Point, Any]:
     return Point(*(next(rest) if length else np.zeros(0) for length in lengths)), converged
 
 
-def is_decided(point: Point, active: Any, program: Program) -> Any:
+def is_decided(point: Point, active: Any, program: QuadraticProgram) -> Any:
     """Tell whether all inequalities are far from the limit, or have multipliers far from zero."""
     if not point.z.shape[0]:
         return True
@@ -65,7 +65,7 @@ def is_decided(point: Point, active: Any, program: Program) -> Any:
     return np.all((clear > 2.0 * NEAR) & (other <= NEAR * np.where(active, sizes, largest)))
 
 
-def is_convex(program: Program) -> Any:
+def is_convex(program: QuadraticProgram) -> Any:
     """Tell whether P is positive definite, but for rounding; that it need be so only where A lets x go is Python's."""
     p = program.p
     if not p.shape[0]:
@@ -75,7 +75,7 @@ def is_convex(program: Program) -> Any:
     return np.isfinite(apply(factor_if_positive, shifted)[0, 0])
 
 
-def polished_parts(program: Program, parts: tuple[Any, ...], active: Any, certain: Any) -> tuple[Any, ...]:
+def polished_parts(program: QuadraticProgram, parts: tuple[Any, ...], active: Any, certain: Any) -> tuple[Any, ...]:
     """Return a solution by the conditions of optimality with the active inequalities as equations.
 
     The matrix is that of derivatives, so that its factors are.
@@ -126,7 +126,7 @@ def evaluate_examined(solution: Any, gate: Any, *data: Any, again: Again) -> Any
     def one(solution: Any, gate: Any, *data: Any) -> Any:
         if gate.size and gate[0] >= 0:
             return np.array(solution)
-        return np.concatenate([np.asarray(part, float) for part in again(Program(*data))])[:, None]
+        return np.concatenate([np.asarray(part, float) for part in again(QuadraticProgram(*data))])[:, None]
 
     return over_stacks(one, (2, 1, 2, 1, 2, 1, 2, 1), solution, gate, *data)
 

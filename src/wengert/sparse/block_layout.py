@@ -13,7 +13,7 @@ from wengert.sparse.patterns.pattern import Pattern
 Array = np.ndarray[Any, Any]
 
 
-class Block(NamedTuple):
+class MatrixBlock(NamedTuple):
     """Hold where the elements of a matrix begin and end among all, and a matrix with that pattern and no elements."""
 
     start: int
@@ -53,7 +53,7 @@ class BlockLayout:
             numbers = tril(numbers, format="csr")
         is_whole = len(rows) == len(columns) == 1
         self.shape = len(rows), len(columns)
-        self.blocks: list[Block] = []
+        self.blocks: list[MatrixBlock] = []
         orders = []
         start = 0
         for top, bottom in spans(rows):
@@ -64,7 +64,7 @@ class BlockLayout:
                 orders.append(part.data - 1)
                 block = type(part)((np.empty(part.nnz), part.indices, part.indptr), part.shape)
                 block.has_canonical_format = True
-                self.blocks.append(Block(start, start + part.nnz, block))
+                self.blocks.append(MatrixBlock(start, start + part.nnz, block))
                 start += part.nnz
         order = np.concatenate(orders) if orders else np.zeros(0, np.int64)
         is_same = is_whole and format == "csr" and not lower

@@ -16,7 +16,7 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.primitives.sparse.storage_pattern import pattern_of
-from wengert.sparse.block_layout import Block
+from wengert.sparse.block_layout import MatrixBlock
 from wengert.sparse.derivative_arguments import ARRAYS, DerivativeCall, describe_inputs, kind_of_leaf
 from wengert.sparse.derivative_program import DerivativeProgram, make_program
 from wengert.sparse.plans.plan import Plan
@@ -188,7 +188,7 @@ def kind_of_arrays(args: tuple[Any, ...]) -> Any:
     return tuple(found)
 
 
-def matrix_of(block: Block, data: Any) -> Any:
+def matrix_of(block: MatrixBlock, data: Any) -> Any:
     """Return a matrix with its elements, which are Tensors where they are differentiated, batched or traced."""
     if not isinstance(data, Tensor):
         return block.fill(data)

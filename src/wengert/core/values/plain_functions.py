@@ -26,7 +26,7 @@ unregister(globals())  # what would warn goes the general way, and warns there
 Function = Callable[..., Any]
 
 
-class Entry(NamedTuple):
+class DirectCall(NamedTuple):
     """Hold how a function is computed of plain Tensors; see `enter_by_numpy`."""
 
     least: int
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
     inside: bool
 
 
-BY_NUMPY: dict[Any, Entry] = {}
+BY_NUMPY: dict[Any, DirectCall] = {}
 """The functions that NumPy computes itself."""
 GIVEN_UP = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, Warning)
 """What NumPy raises; the general way raises what says more."""
@@ -60,7 +60,7 @@ def enter_by_numpy(
             each recorded operation.
     """
     for function in functions:
-        BY_NUMPY[function] = Entry(least, most, composed, inside)
+        BY_NUMPY[function] = DirectCall(least, most, composed, inside)
         DIRECT[function] = by_numpy(function, not_implemented)
 
 

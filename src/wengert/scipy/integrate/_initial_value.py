@@ -30,7 +30,7 @@ from wengert.scipy.integrate._events import require_crossing, settings_of
 from wengert.scipy.integrate._methods.adaptive_steps import Control, Walk
 from wengert.scipy.integrate._methods.matrix_choice import require_elements
 from wengert.scipy.integrate._methods.methods_by_name import METHODS
-from wengert.scipy.integrate._programs import NAME, Options, Program, run_program, walk_of
+from wengert.scipy.integrate._programs import NAME, IntegrationProgram, Options, run_program, walk_of
 from wengert.scipy.integrate._results import result_at_times, result_of_steps
 from wengert.scipy.integrate._sensitivities import at_times_by_sensitivities
 from wengert.scipy.integrate._unseen_derivatives import beside, warn_if_unseen
@@ -267,7 +267,7 @@ class Integration(NamedTuple):
         `has_to_be_traced` asks for these, too, which takes as long as all else.
         """
 
-        def run(program: Program, leaves: Sequence[Any]) -> Any:
+        def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
             if not has_to_be_traced and any(map(is_staged, flatten((leaves, self.ends, self.state, self.control))[0])):
                 return None
             return collect_steps(program, tuple(leaves), *self.ends, self.state, self.control)
@@ -280,7 +280,7 @@ class Integration(NamedTuple):
     def states_at(self, times: Any, by_sensitivities: bool) -> tuple[Any, Any]:
         """Return where it ends, and the states at output times."""
 
-        def run(program: Program, leaves: Sequence[Any]) -> Any:
+        def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
             inputs = (tuple(leaves), *self.ends, times, self.state)
             if by_sensitivities:
                 return at_times_by_sensitivities(program, inputs, self.control)
@@ -306,7 +306,7 @@ class Integration(NamedTuple):
         """Return how many steps a solution beside this one takes, with its arguments beside; None if it fails."""
         t0, t1 = map(stop_gradient, self.ends)
 
-        def run(program: Program, leaves: Sequence[Any]) -> Any:
+        def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
             inputs = tuple(map(beside, leaves)), t0, t1, np.zeros(0), beside(self.state)
             return program.at_times(*inputs, stop_gradient(self.control))
 
@@ -314,7 +314,7 @@ class Integration(NamedTuple):
         return None if raw(walk.failure) else int(raw(walk.attempts))
 
 
-def collect_steps(program: Program, leaves: Any, t0: Any, t1: Any, state: Any, control: Control) -> Any:
+def collect_steps(program: IntegrationProgram, leaves: Any, t0: Any, t1: Any, state: Any, control: Control) -> Any:
     """Return what `Integration.all_steps` does."""
     start, (last, rows, count) = program.from_start(leaves, t0, t1, state, control)
     walk = walk_of(last)

@@ -129,7 +129,7 @@ def jacobian_matrix(given: Any, size: int, bands: int | None) -> Any:
     return found if found.dtype.kind in "c" or found.dtype == float else found.astype(float)
 
 
-class Equation(NamedTuple):
+class Integrator(NamedTuple):
     """Hold what an integration calls.
 
     Attributes:
@@ -239,7 +239,7 @@ def walk_of(state: State) -> Walk:
     return state.walk if isinstance(state, Watched) else state
 
 
-class Program:
+class IntegrationProgram:
     """Be an integration for functions of the same code, with whatever floats they and their arguments hold."""
 
     def __init__(self, outer: OuterValues, options: Options) -> None:
@@ -253,7 +253,7 @@ class Program:
             own, args = kept.replaced((function, *others), leaves)[0][:2]
             return RightHandSide(own, args, like, options.columns)
 
-        def equation(leaves: Sequence[Any], state: Any, run: Callable[[Equation], Any]) -> Any:
+        def equation(leaves: Sequence[Any], state: Any, run: Callable[[Integrator], Any]) -> Any:
             taken = stop_gradient(leaves) if options.is_continuous else leaves
             (own, args, mass, algebraic, events, resets, jac), made = kept.replaced((function, *others), taken)
             if function is not kept.values[0]:  # it has been converted, as control flow asked for that
@@ -272,12 +272,12 @@ class Program:
             if options.is_continuous:
                 like = np.zeros(slope.size)
                 flow = Flow(lambda leaves: slope_of(leaves, like), method)
-            found = run(Equation(slope, rate, method, watched, options, algebraic, matrices, flow, tuple(leaves)))
+            found = run(Integrator(slope, rate, method, watched, options, algebraic, matrices, flow, tuple(leaves)))
             made.require_unwritten(NAME)
             return found
 
         def from_start(leaves: Any, t0: Any, t1: Any, y0: Any, control: Control) -> Any:
-            def run(own: Equation) -> Any:
+            def run(own: Integrator) -> Any:
                 steps = rows_of_steps(own, own.begin(t0, t1, y0, control), t1, control)
                 return own.initial_state(t0, y0)[0] if options.is_solved else (), steps
 
@@ -287,7 +287,7 @@ class Program:
             return equation(leaves, walk_of(state).y, lambda own: rows_of_steps(own, state, t1, control))
 
         def at_times(leaves: Any, t0: Any, t1: Any, times: Any, y0: Any, control: Control) -> Any:
-            def run(own: Equation) -> Any:
+            def run(own: Integrator) -> Any:
                 return states_at(own, own.begin(t0, t1, y0, control), t1, times, control)
 
             return equation(leaves, y0, run)
@@ -329,12 +329,14 @@ def convert_functions(functions: Sequence[Any]) -> list[Any]:
     return [callee(function) if callable(function) else function for function in functions]
 
 
-PROGRAMS: FunctionCache[Program] = FunctionCache(MOST_PROGRAMS)
+PROGRAMS: FunctionCache[IntegrationProgram] = FunctionCache(MOST_PROGRAMS)
 
 
-def run_program(values: Sequence[Any], options: Options, run: Callable[[Program, Sequence[Any]], Any]) -> Any:
+def run_program(
+    values: Sequence[Any], options: Options, run: Callable[[IntegrationProgram, Sequence[Any]], Any]
+) -> Any:
     """Return what `run` makes of the program for a function and its arguments, and of the floats that these hold."""
-    return PROGRAMS.run(values, options, lambda outer: Program(outer, options), run)
+    return PROGRAMS.run(values, options, lambda outer: IntegrationProgram(outer, options), run)
 
 
 def row_count(size: int) -> int:
@@ -342,7 +344,7 @@ def row_count(size: int) -> int:
     return max(LEAST_ROWS, min(MOST_ROWS, MOST_NUMBERS // max(size, 1)))
 
 
-def rows_of_steps(equation: Equation, state: State, t1: Any, control: Control) -> Any:
+def rows_of_steps(equation: Integrator, state: State, t1: Any, control: Control) -> Any:
     """Take steps until the end, or as many as there are rows.
 
     Returns:
@@ -367,7 +369,7 @@ def rows_of_steps(equation: Equation, state: State, t1: Any, control: Control) -
     return equation.end(state), rows, count
 
 
-def states_at(equation: Equation, state: State, t1: Any, times: Any, control: Control) -> Any:
+def states_at(equation: Integrator, state: State, t1: Any, times: Any, control: Control) -> Any:
     """Return where the integration is at t1, and of each time, t1 the last: state, whether it was reached, attempts."""
     walk, method = walk_of(state), equation.method
     direction = np.sign(t1 - walk.t)

@@ -15,14 +15,14 @@ import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.values.tensor import Tensor
-from wengert.scipy.integrate._programs import Program
+from wengert.scipy.integrate._programs import IntegrationProgram
 from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.forward import jvp
 from wengert.transforms.jacobian import jacfwd
 from wengert.transforms.jit import jit
 
 
-def at_times_by_sensitivities(program: Program, inputs: tuple[Any, ...], control: Any) -> Any:
+def at_times_by_sensitivities(program: IntegrationProgram, inputs: tuple[Any, ...], control: Any) -> Any:
     """Return what a program gives at output times, with derivatives of the states there by sensitivities.
 
     Args:

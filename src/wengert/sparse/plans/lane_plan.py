@@ -25,7 +25,7 @@ from wengert.sparse.patterns.column_maps import Maps
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.sparse.plans.gather_cut import GatherCut
 from wengert.sparse.plans.lane_numbers import NotByLanes
-from wengert.sparse.plans.lane_program import Entry, LaneProgram, hessian_entries, jacobian_entries
+from wengert.sparse.plans.lane_program import LaneDerivative, LaneProgram, hessian_entries, jacobian_entries
 from wengert.sparse.plans.lane_tiles import LaneTiles, TileFunction
 from wengert.sparse.plans.map_plan import Contribution, Placement
 from wengert.sparse.plans.plan_times import COLOURED, PLACE, RECOVERY, work_of
@@ -121,7 +121,7 @@ class LanePlan:
             found.append((x.astype(dtype), columns - (ends[leaf] - x.shape[0])))
         return found
 
-    def hessian_columns(self, entries: Sequence[Entry]) -> list[Column]:
+    def hessian_columns(self, entries: Sequence[LaneDerivative]) -> list[Column]:
         """Return where second derivatives go, which are those of one half of a block and its diagonal each."""
         found = []
         for entry in entries:
@@ -132,7 +132,7 @@ class LanePlan:
                 found.append(Column(entry.values[same], rows[same], columns[same], "same"))
         return found
 
-    def jacobian_columns(self, entries: Sequence[Entry], tails: Sequence[Maps]) -> list[Column]:
+    def jacobian_columns(self, entries: Sequence[LaneDerivative], tails: Sequence[Maps]) -> list[Column]:
         """Return where derivatives go: where maps put the results that are differentiated."""
         found: list[Column] = []
         start = 0

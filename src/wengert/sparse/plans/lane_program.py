@@ -125,7 +125,7 @@ class LaneProgram:
         return found
 
 
-class Entry(NamedTuple):
+class LaneDerivative(NamedTuple):
     """Hold a number of each lane that a derivative has.
 
     Attributes:
@@ -138,7 +138,7 @@ class Entry(NamedTuple):
     values: Any
 
 
-def jacobian_entries(graph: Graph, count: int, args: Sequence[Any]) -> list[Entry]:
+def jacobian_entries(graph: Graph, count: int, args: Sequence[Any]) -> list[LaneDerivative]:
     """Return the derivatives of each output of a graph of numbers by each of its first inputs, where it depends on it.
 
     Args:
@@ -155,11 +155,11 @@ def jacobian_entries(graph: Graph, count: int, args: Sequence[Any]) -> list[Entr
             run = partial_function(part, args, used)
             pull = pull_back("sparse.jacobian", run, [args[k] for k in used])[1]
             cts = pull([np.ones(shape_of(out), aval_of(out).dtype)])
-            found += [Entry(row, k, ct) for k, ct in zip(used, cts, strict=True) if not is_zero(ct)]
+            found += [LaneDerivative(row, k, ct) for k, ct in zip(used, cts, strict=True) if not is_zero(ct)]
     return found
 
 
-def pushed_entries(graph: Graph, count: int, args: Sequence[Any], lower: bool = False) -> list[Entry]:
+def pushed_entries(graph: Graph, count: int, args: Sequence[Any], lower: bool = False) -> list[LaneDerivative]:
     """Return the same from the columns; of a symmetric matrix those in the lower half alone."""
     found = []
     for column in range(count):
@@ -170,11 +170,11 @@ def pushed_entries(graph: Graph, count: int, args: Sequence[Any], lower: bool = 
             seed = np.ones(shape_of(x), aval_of(x).dtype)
             tangents = push_forward("sparse.jacobian", partial_function(part, args, [column]), [x], [seed])[1]
             rows = [row for row, flag in enumerate(wanted) if flag]
-            found += [Entry(row, column, t) for row, t in zip(rows, tangents, strict=True) if not is_zero(t)]
+            found += [LaneDerivative(row, column, t) for row, t in zip(rows, tangents, strict=True) if not is_zero(t)]
     return found
 
 
-def hessian_entries(graph: Graph, count: int, args: Sequence[Any]) -> list[Entry]:
+def hessian_entries(graph: Graph, count: int, args: Sequence[Any]) -> list[LaneDerivative]:
     """Return the second derivatives of the sum of the outputs of a graph of numbers, in the lower half."""
     run = as_function(graph)
 

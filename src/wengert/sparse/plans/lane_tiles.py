@@ -23,7 +23,7 @@ from wengert.core.values.tensor import is_staged, raw
 from wengert.passes.dead_code import eliminate_dead
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.sparse.plans.lane_numbers import NotByLanes
-from wengert.sparse.plans.lane_program import Entry, hessian_entries
+from wengert.sparse.plans.lane_program import LaneDerivative, hessian_entries
 from wengert.sparse.plans.map_plan import mirrored, number_elements
 from wengert.sparse.plans.plan_times import work_of
 from wengert.transforms.tracing import as_function, trace
@@ -70,7 +70,7 @@ class TileFunction:
         """Return what is read beside the numbers that are gathered, from inputs that are still."""
         return [*as_function(self.before)(*still), *self.fixed.values()]
 
-    def entries(self, tile: int) -> tuple[Graph, list[Entry]]:
+    def entries(self, tile: int) -> tuple[Graph, list[LaneDerivative]]:
         """Return the graph of second derivatives of a tile of some lanes, and where these stand; constants as they are.
 
         The inputs of the graph are the numbers, and then what is read besides.
@@ -82,7 +82,7 @@ class TileFunction:
             np.ones(tile if flag else shape_of(x), aval_of(x).dtype) for x, flag in zip(arrays, flags, strict=True)
         ]
         numbers: Graph = trace(lambda args: [self.run(args)])(given)
-        found: list[Entry] = []
+        found: list[LaneDerivative] = []
 
         def second(args: Sequence[Any]) -> list[Any]:
             found[:] = hessian_entries(numbers, self.count, args)
@@ -162,7 +162,7 @@ class LaneTiles:
         return len(self.places) * work_of(self.graph, ()).still
 
     def tile_places(
-        self, elements: Array, entries: Sequence[Entry], columns: Sequence[Array]
+        self, elements: Array, entries: Sequence[LaneDerivative], columns: Sequence[Array]
     ) -> tuple[list[int], Array]:
         """Return which numbers are added twice, and where those of each tile are added: the place after all is waste.
 

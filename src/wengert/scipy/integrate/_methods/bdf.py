@@ -67,7 +67,7 @@ def polynomials() -> list[list[float]]:
 EXTENSION = polynomials()
 
 
-class Memory(NamedTuple):
+class BdfMemory(NamedTuple):
     """Hold what a step knows from those before; of it, differences alone are differentiated.
 
     Attributes:
@@ -115,7 +115,7 @@ class Trial(NamedTuple):
     size: Any
 
 
-class Iteration(NamedTuple):
+class CorrectorIteration(NamedTuple):
     """Hold where Newton's method is: how far the state is from the predicted one, and how fast it converges."""
 
     change: Any
@@ -142,7 +142,7 @@ class BackwardDifferences(ImplicitMethod):
         y = at_held_time(rate, walk.t, walk.y)
         differences = first_differences(rate, stop_gradient(walk.t), y, size * direction)
         counts = self.first_counts(chosen)
-        memory = Memory(jacobian, True, False, factors, False, differences, size, 1, 0, counts)
+        memory = BdfMemory(jacobian, True, False, factors, False, differences, size, 1, 0, counts)
         return walk._replace(t=stop_gradient(walk.t), y=y, memory=memory)
 
     def restart(self, slope: Slope, walk: Walk, direction: Any, where: Any) -> Walk:
@@ -208,7 +208,7 @@ class BackwardDifferences(ImplicitMethod):
         failure = np.where(done, 0, failure)
         return Walk(t, y, walk.f, size, np.logical_not(good), attempts, failure, after, largest), step
 
-    def prepared(self, slope: Slope, memory: Memory, trial: Trial) -> Memory:
+    def prepared(self, slope: Slope, memory: BdfMemory, trial: Trial) -> BdfMemory:
         """Return what is known with a Jacobian and factors that can be used."""
         jacobian, counts = memory.jacobian, memory.counts
         end, differences, h = stop_gradient((trial.end, trial.differences, trial.h))
@@ -305,7 +305,9 @@ def of_other_size(differences: Any, order: Any, ratio: Any) -> Any:
     return np.concatenate([matrix.T @ differences[: HIGHEST + 1], differences[HIGHEST + 1 :]])
 
 
-def iterate(method: ImplicitMethod, slope: Slope, memory: Memory, trial: Trial, control: Control) -> Iteration:
+def iterate(
+    method: ImplicitMethod, slope: Slope, memory: BdfMemory, trial: Trial, control: Control
+) -> CorrectorIteration:
     """Find how far the state at the end of a step is from the predicted one, by Newton's method."""
     tolerance, order = newton_tolerance(control.rtol), memory.order
     t, differences, h = stop_gradient((trial.end, trial.differences, trial.h))
@@ -313,7 +315,7 @@ def iterate(method: ImplicitMethod, slope: Slope, memory: Memory, trial: Trial, 
     scale = control.atol + control.rtol * np.abs(predicted)
     c = h / of_order(ALPHA, order)
 
-    def improve(now: Iteration) -> Iteration:
+    def improve(now: CorrectorIteration) -> CorrectorIteration:
         f = stop_gradient(slope(t, predicted + now.change))
         more = method.matrices.substitute(memory.factors, c * f - method.by_mass(psi + now.change))
         norm = root_mean_square(more / scale)
@@ -322,10 +324,10 @@ def iterate(method: ImplicitMethod, slope: Slope, memory: Memory, trial: Trial, 
         converged = converged & np.logical_not(failed)
         rounds = now.rounds + 1
         over = failed | converged | (rounds >= MOST_ITERATIONS)
-        return Iteration(np.where(failed, now.change, now.change + more), norm, rounds, converged, over)
+        return CorrectorIteration(np.where(failed, now.change, now.change + more), norm, rounds, converged, over)
 
-    start = as_arrays(Iteration(np.zeros_like(predicted), 0.0, 0, False, False))
-    found: Iteration = while_loop(lambda now: np.logical_not(now.over), improve, start)
+    start = as_arrays(CorrectorIteration(np.zeros_like(predicted), 0.0, 0, False, False))
+    found: CorrectorIteration = while_loop(lambda now: np.logical_not(now.over), improve, start)
     return found
 
 

@@ -50,7 +50,7 @@ NOT_CONVERGED = 20.0
 """The norm of the error of a step whose stages are not found, after which the next is half as long."""
 
 
-class Memory(NamedTuple):
+class KvaernoMemory(NamedTuple):
     """Hold what was computed so far."""
 
     counts: Counts
@@ -67,7 +67,7 @@ class Kvaerno(ImplicitMethod):
 
     def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool) -> Walk:
         """Return where an integration begins; nothing but the slope goes on from step to step."""
-        walk = walk._replace(memory=Memory(Counts(1 if chosen else 2, 0, 0)))
+        walk = walk._replace(memory=KvaernoMemory(Counts(1 if chosen else 2, 0, 0)))
         return walk if self.mass is None else walk._replace(f=self.rate(slope)(walk.t, walk.y))
 
     def restart(self, slope: Slope, walk: Walk, direction: Any, where: Any) -> Walk:
@@ -81,7 +81,7 @@ class Kvaerno(ImplicitMethod):
         before, tried = walk.memory.counts, after.attempts - walk.attempts
         matrices = 0 if self.is_constant else tried
         counts = Counts(before.slopes + tried * attempt.rounds, before.jacobians + matrices, before.factors + tried)
-        return after._replace(memory=Memory(counts)), step
+        return after._replace(memory=KvaernoMemory(counts)), step
 
     def extend(self, slope: Slope, t: Any, y: Any, end: Any, h: Any, slopes: Sequence[Any]) -> list[Any]:
         """Return the coefficients of the continuous extension of a step, those of `basis`."""

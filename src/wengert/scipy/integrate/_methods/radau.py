@@ -75,7 +75,7 @@ MOST_ITERATIONS = 6
 LARGEST_FACTOR, SMALLEST_FACTOR = 10.0, 0.2
 
 
-class Memory(NamedTuple):
+class RadauMemory(NamedTuple):
     """Hold what a step knows from those before; nothing of it is differentiated.
 
     Attributes:
@@ -107,7 +107,7 @@ class Memory(NamedTuple):
     counts: Counts
 
 
-class Iteration(NamedTuple):
+class StageIteration(NamedTuple):
     """Hold where Newton's method is: stages, these by eigenvectors, and how fast it converges."""
 
     stages: Any
@@ -136,7 +136,7 @@ class Radau(ImplicitMethod):
         factors, pair = self.matrices.factors(one), self.matrices.factors(one.astype(complex))
         nothing = (np.zeros((3, n)), 0.0, 0.0, 0.0, 0.0)
         counts = self.first_counts(chosen)
-        return walk._replace(memory=Memory(jacobian, True, False, factors, pair, False, *nothing, False, counts))
+        return walk._replace(memory=RadauMemory(jacobian, True, False, factors, pair, False, *nothing, False, counts))
 
     def restart(self, slope: Slope, walk: Walk, direction: Any, where: Any) -> Walk:
         """Return where an integration goes on, with what the first step after a change of the state knows."""
@@ -212,7 +212,7 @@ class Radau(ImplicitMethod):
         largest = np.where(good, np.maximum(walk.largest_error, norm), walk.largest_error)
         return Walk(t, y, f, size, np.logical_not(good), attempts, failure, after, largest), step
 
-    def prepared(self, slope: Slope, memory: Memory, t: Any, y: Any, h: Any) -> Memory:
+    def prepared(self, slope: Slope, memory: RadauMemory, t: Any, y: Any, h: Any) -> RadauMemory:
         """Return what is known with a Jacobian and factors that can be used."""
         jacobian, counts = memory.jacobian, memory.counts
         if not self.is_constant:
@@ -246,7 +246,7 @@ class Radau(ImplicitMethod):
         return [place * h * f for place in PLACES]
 
 
-def begun(memory: Memory, rejected: Any, size: Any, least: Any, control: Control) -> Memory:
+def begun(memory: RadauMemory, rejected: Any, size: Any, least: Any, control: Control) -> RadauMemory:
     """Return what is known at the beginning of an attempt: sizes that are bounded say nothing about the next."""
     bounded = np.logical_not(rejected) & ((size > control.max_step) | (size < least))
     return memory._replace(
@@ -263,8 +263,8 @@ def factors_for(method: ImplicitMethod, h: Any, jacobian: Any) -> tuple[Any, ...
 
 
 def iterate(
-    method: ImplicitMethod, slope: Slope, memory: Memory, t: Any, y: Any, h: Any, scale: Any, rtol: Any
-) -> Iteration:
+    method: ImplicitMethod, slope: Slope, memory: RadauMemory, t: Any, y: Any, h: Any, scale: Any, rtol: Any
+) -> StageIteration:
     """Find the stages of a step by Newton's method, from those that the last one extends to."""
     tolerance = newton_tolerance(rtol)
     places = np.array(PLACES)[:, None]
@@ -274,7 +274,7 @@ def iterate(
     guess = np.where(memory.length == 0, 0.0, guess)
     real, pair = EIGENVALUE / h, PAIR / h
 
-    def improve(now: Iteration) -> Iteration:
+    def improve(now: StageIteration) -> StageIteration:
         slopes = np.stack([slope(t + h * place, y + now.stages[i]) for i, place in enumerate(PLACES)])
         right = FROM_STAGES @ slopes
         first = method.matrices.substitute(memory.real, right[0] - real * method.by_mass(now.parts[0]))
@@ -288,24 +288,24 @@ def iterate(
         converged = converged & np.logical_not(failed)
         rounds = now.rounds + 1
         over = failed | converged | (rounds >= MOST_ITERATIONS)
-        return Iteration(TO_STAGES @ parts, parts, norm, rate, rounds, converged, over)
+        return StageIteration(TO_STAGES @ parts, parts, norm, rate, rounds, converged, over)
 
-    start = as_arrays(Iteration(guess, FROM_STAGES @ guess, 0.0, 0.0, 0, False, False))
-    found: Iteration = while_loop(lambda now: np.logical_not(now.over), improve, start)
+    start = as_arrays(StageIteration(guess, FROM_STAGES @ guess, 0.0, 0.0, 0, False, False))
+    found: StageIteration = while_loop(lambda now: np.logical_not(now.over), improve, start)
     return found
 
 
 def judged(
     method: ImplicitMethod,
     slope: Slope,
-    memory: Memory,
-    found: Iteration,
+    memory: RadauMemory,
+    found: StageIteration,
     t: Any,
     y: Any,
     f: Any,
     h: Any,
     control: Control,
-) -> tuple[Memory, Any, Any]:
+) -> tuple[RadauMemory, Any, Any]:
     """Return what is known after an attempt, the norm of its error, and the factor for the size of the next."""
     by_stages = method.by_mass(combination(ERROR, list(found.stages))) / h
     error = method.matrices.substitute(memory.real, f + by_stages)
