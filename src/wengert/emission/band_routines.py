@@ -20,11 +20,10 @@ from wengert.native.lapack import are_offered
 from wengert.native.structs import I32, I64
 from wengert.native.tables import KERNEL
 from wengert.native.values import Value
+from wengert.support.machine import MACHINE
 
 BANDED = "banded"
 """What the names of these kernels begin with: "banded.band_factors.float64"."""
-MANY = 24
-"""Bands below the diagonal from which on LAPACK is called, which works on blocks of columns."""
 
 
 class BandProblem(LapackProblem):
@@ -93,7 +92,7 @@ def factorise(p: BandProblem) -> None:
         with b.loop(width) as places:
             target = p.packed.first.at(columns.index * p.depth + p.below + places.index)
             p.put(target, p.parts_of(bands.at(columns.index, places.index)))
-    with b.when(p.below < MANY) as otherwise:
+    with b.when(p.below < MACHINE.lapack_bands) as otherwise:
         eliminate(p)
     with otherwise:
         place = p.pivots.first
@@ -137,7 +136,7 @@ def solve(p: BandProblem) -> None:
     """Solve A X = B or A^T X = B by the factors of A."""
     b, right, x = p.b, p.matrices[1], p.matrices[3]
     transposed = p.fields.get("backward").differs(0)
-    with b.when(p.below < MANY) as otherwise:
+    with b.when(p.below < MACHINE.lapack_bands) as otherwise:
         fill(p, x, right, p.columns, p.count)
         with b.loop(p.columns) as each:
             side = Matrix(x.at(p.zero, each.index), x.row, p.one)

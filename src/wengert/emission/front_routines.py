@@ -19,13 +19,14 @@ from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.structs import F64, I8, I32, I64
 from wengert.native.values import Stored, Value
+from wengert.support.machine import MACHINE
 
 FRONTS = "fronts"
 """What the names of these kernels begin with: "fronts.front_factors.float64"."""
 LARGEST = 1e9
 """What a row may be subtracted times at most; beyond, pivots are nothing beside other elements of their columns."""
-WHOLE = 8
-"""Elements that rows are made longer to a multiple of."""
+WHOLE = MACHINE.line // 8
+"""Elements that rows are made longer to a multiple of, as in `wengert.implicit.fronts`."""
 SPARE = 64
 """Elements of room for the ends of vectors."""
 
@@ -123,7 +124,8 @@ def factorise(p: FrontProblem) -> None:
         front = p.described(fronts.index)
         full = Matrix(p.room.at(front.place), p.longer(front.size), p.one)
         assemble(p, front, full)
-        eliminate(p, front, full, bad)
+        width, columns = front.width, full.row
+        b.do(p.functions.decompose, full.first, columns, width, front.size, columns, p.exchanges, bad)
         keep_factors(p, front, full, bad)
         keep_rest(p, front, full)
     with b.when(bad.load().differs(0)), b.loop(p.fields.get("length")) as cells:
@@ -150,12 +152,6 @@ def assemble(p: FrontProblem, front: Described, full: Matrix) -> None:
                 place = target.at(p.number_at(rows.at(cells.index)))
                 place.store(place.load() + source.at(cells.index).load())
         children.next(rows.at(rest))
-
-
-def eliminate(p: FrontProblem, front: Described, full: Matrix, bad: Value) -> None:
-    """Eliminate the own columns of a front."""
-    arguments = (full.first, full.row, front.width, front.size, full.row, p.exchanges, bad)
-    p.b.do(p.functions.decompose, *arguments)
 
 
 def keep_factors(p: FrontProblem, front: Described, full: Matrix, bad: Value) -> None:
@@ -196,19 +192,14 @@ def solve(p: FrontProblem) -> None:
     """Solve A X = B or A^T X = B by the factors of A."""
     b, right, x = p.b, p.matrices[1], p.matrices[3]
     transposed = p.fields.get("backward").differs(0)
-    fill_rows(p, x, right)
+    p.size = p.fields.get("length")
+    p.copy(x, right, p.columns)
     with b.loop(p.columns) as each:
         side = Matrix(x.at(p.zero, each.index), x.row, p.one)
         with b.when(transposed) as plain:
             substitute_transposed(p, side)
         with plain:
             substitute(p, side)
-
-
-def fill_rows(p: FrontProblem, target: Matrix, source: Matrix) -> None:
-    """Copy right-hand sides."""
-    with p.b.loop(p.fields.get("length")) as rows, p.b.loop(p.columns) as cells:
-        target.at(rows.index, cells.index).store(source.at(rows.index, cells.index).load())
 
 
 @contextmanager

@@ -126,8 +126,8 @@ def implicit_solution(
 
 def sparse_jacobian_graph(residual: Graph, name: str) -> tuple[Graph, StoragePattern]:
     """Return the graph of the elements of a Jacobian that may be other than zero, and where these are."""
-    found = SPARSE_JACOBIANS.get(residual)
-    if found is None:
+
+    def trace() -> tuple[Graph, StoragePattern]:
         derivative, patterns = sparse_jacobian(lambda *values: evaluate(residual, values)[0]), list[StoragePattern]()
 
         def elements(*values: Any) -> list[Any]:
@@ -135,10 +135,9 @@ def sparse_jacobian_graph(residual: Graph, name: str) -> tuple[Graph, StoragePat
             patterns.append(matrix._pattern)
             return [matrix.data]
 
-        graph = trace_closed(elements, residual.inputs, name)
-        found = SPARSE_JACOBIANS[residual] = graph, patterns[-1]
-    SPARSE_JACOBIANS.touch(residual)
-    return found
+        return trace_closed(elements, residual.inputs, name), patterns[-1]
+
+    return SPARSE_JACOBIANS.find(residual, trace)
 
 
 def resolve_solver(linear_solver: Any, size: int, symmetric: bool) -> Any:

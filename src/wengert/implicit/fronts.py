@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.support.cached import cached
+from wengert.support.machine import MACHINE
 
 Array = np.ndarray[Any, Any]
-WHOLE = 8
-"""Elements that rows of fronts are made longer to a multiple of: those of the longest vector."""
+WHOLE = MACHINE.line // 8
+"""Elements that rows of fronts are made longer to a multiple of: those of the longest vector, a line."""
 CALL, ADDED, SUBTRACTED = 600.0, 1.0, 0.15
 """About how many cycles a front takes, an element of it, and an element of a row that is subtracted."""
 
@@ -162,20 +163,13 @@ def fronts_of(size: int, rows: Array, columns: Array) -> tuple[Array, list[Front
 
 def order_of_minimum_degree(size: int, rows: Array, columns: Array) -> Array:
     """Return SuperLU's order of minimum degree, for a pattern made symmetric."""
-    from scipy.sparse import coo_array
+    from scipy.sparse import coo_array, eye_array
     from scipy.sparse.linalg import splu
 
     pattern = coo_array((np.full(len(rows), -1.0 / (2 * size)), (rows, columns)), (size, size)).tocsc()
-    regular = (pattern + pattern.T + 2.0 * diagonal_of(size)).tocsc()
+    regular = (pattern + pattern.T + 2.0 * eye_array(size)).tocsc()
     found = splu(regular, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     return np.argsort(found.perm_c).astype(np.intp)
-
-
-def diagonal_of(size: int) -> Any:
-    """Return a sparse identity."""
-    from scipy.sparse import eye_array
-
-    return eye_array(size, format="csc")
 
 
 def symmetric_lines(size: int, rows: Array, columns: Array, order: Array) -> tuple[Array, Array]:

@@ -81,14 +81,12 @@ FUNCTIONS: Recent[Graph, GraphFunction] = Recent(MOST_PRODUCTS)
 
 def product_graph(residual: Graph, transposed: bool, name: str) -> Graph:
     """Return the graph from (y, right, x, *operands) to op(J) y - right, where J is the Jacobian of a residual by x."""
-    key = residual, transposed
-    found = PRODUCTS.get(key)
-    if found is None:
+
+    def trace() -> Graph:
         x = residual.inputs[0]
-        examples = [x, x, *residual.inputs]
-        found = PRODUCTS[key] = trace_closed(product_with_jacobian(residual, transposed, name), examples, name)
-    PRODUCTS.touch(key)
-    return found
+        return trace_closed(product_with_jacobian(residual, transposed, name), [x, x, *residual.inputs], name)
+
+    return PRODUCTS.find((residual, transposed), trace)
 
 
 def product_with_jacobian(residual: Graph, transposed: bool, name: str) -> Callable[..., list[Any]]:
@@ -129,11 +127,7 @@ def difference_at(graph: Graph, values: Values) -> Any:
 
 def function_of(graph: Graph) -> GraphFunction:
     """Return a graph as a function of arrays, which is compiled after some calls."""
-    found = FUNCTIONS.get(graph)
-    if found is None:
-        found = FUNCTIONS[graph] = GraphFunction(graph)
-    FUNCTIONS.touch(graph)
-    return found
+    return FUNCTIONS.find(graph, lambda: GraphFunction(graph))
 
 
 def is_symmetric(linear: Any) -> bool:

@@ -53,6 +53,7 @@ class Machine(FieldRecord):
     packed_once: tuple[int, ...] = (256, 96)  # rows beyond which it is done ahead of all blocks; rows of these then (t)
     block: tuple[int, ...] = (256, 192, 1536)  # terms, rows and columns of a product that are computed at once (t)
     turned_block: int = 512  # terms of the right factor that are packed at once if they are turned (t)
+    lapack_bands: int = 24  # bands below a diagonal from which on LAPACK is called, which works on blocks (t)
     iteration: int = 64  # cycles of an iteration of a loop around those of its program (t)
     usual_rounds: int = 128  # iterations of a loop of which nobody knows how many there are (t)
     copied_words: int = 64  # bytes up to which they are copied one word after the other (t)

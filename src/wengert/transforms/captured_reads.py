@@ -19,7 +19,7 @@ import numpy as np
 
 from wengert.control.mutable_state import AttributesHolder, ClassHolder, MappingHolder, SequenceHolder, SetHolder
 from wengert.control.variable_places import Holder
-from wengert.core.graph.identity import MOST_BYTES
+from wengert.core.graph.identity import MOST_BYTES, elements_for_key
 from wengert.core.memory.buffers import may_change
 from wengert.support.attributes import own_attributes
 from wengert.support.function_contents import UNBOUND, content_of
@@ -55,12 +55,10 @@ class CapturedReads:
         self.looks: list[tuple[Callable[[Any], Collection[Any]], Any, Collection[Any]]] = []
         self.arrays: list[tuple[Array, int, Any, Any, bytes | None]] = []
 
-    def are_same(self, key: Sequence[Any], compare: Callable[[Array, Any], bool]) -> bool:
+    def are_same(self, key: Sequence[Any]) -> bool:
         """Tell whether the same objects stand everywhere, and arrays have the elements that they had.
 
-        Args:
-            key: has at the place of each array what its elements were.
-            compare: tells whether an array is as it says there.
+        The key has at the place of each array what its elements were.
         """
         if not self.is_whole:
             return False
@@ -86,7 +84,7 @@ class CapturedReads:
                 return False
         for array, place, shape, dtype, elements in self.arrays:
             if elements is None:
-                if not compare(array, key[place]):
+                if elements_for_key(array) != key[place]:
                     return False
             elif array.tobytes() != elements or array.shape != shape or array.dtype is not dtype:
                 return False

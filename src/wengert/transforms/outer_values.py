@@ -30,9 +30,7 @@ from wengert.control.code_owners import is_library
 from wengert.control.mutable_state import AttributesHolder, holder_of, is_users
 from wengert.control.reachable_state import LEADING, is_users_module, keys_of, modules_named, special_methods
 from wengert.core.containers.tree_leaves import flatten, nesting_error
-from wengert.core.graph.identity import MOST_BYTES, Object, identity
-from wengert.core.memory.buffers import may_change
-from wengert.core.memory.memory_layout import axes_in_memory
+from wengert.core.graph.identity import Elements, Object, elements_for_key
 from wengert.core.values.aval import is_differentiable
 from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.tensor import Tensor
@@ -52,62 +50,11 @@ from wengert.transforms.outer_replacement import (
 V = TypeVar("V")
 R = TypeVar("R")
 NUMBERS = frozenset((float, complex))
-BLOCK = 1 << 15
-"""Words that are compared at once, so that what says where they differ stays in the cache."""
 STATIC = frozenset((int, bool, str, bytes, type(None)))
 DEEPEST = 30
 """Objects of packages inside of each other that are looked at."""
 DESCRIPTORS = MemberDescriptorType, GetSetDescriptorType
 CONSTANTS = BuiltinFunctionType, *DESCRIPTORS, np.ufunc, np.dtype, range, slice, type(Ellipsis), type(UNBOUND)
-
-
-class Elements:
-    """Stand for an array of many elements that may change, in keys: equal to another one of the same bits.
-
-    To compare them takes an eighth of the time of a digest. What a key that is kept has must be a copy.
-    """
-
-    __slots__ = ("array",)
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self.array = array
-
-    def __hash__(self) -> int:
-        return hash((self.array.shape, self.array.dtype.str))
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not Elements:
-            return False
-        a, b = self.array, other.array
-        if a.shape != b.shape or a.dtype != b.dtype:
-            return False
-        if a.nbytes <= 8 * BLOCK and a.flags.c_contiguous and b.flags.c_contiguous:
-            return a.tobytes() == b.tobytes()  # 1 us in place of 5
-        if axes_in_memory(a) != axes_in_memory(b):
-            return False
-        x, y = words_of(a), words_of(b)
-        return all(np.array_equal(x[i : i + BLOCK], y[i : i + BLOCK]) for i in range(0, len(x), BLOCK))
-
-    def copy(self) -> Elements:
-        """Return the same of a copy of the array."""
-        return Elements(self.array.copy(order="K"))
-
-
-def elements_for_key(content: Any) -> Hashable:
-    """Return what stands for a number or an array in keys."""
-    is_large = type(content) is np.ndarray and content.nbytes > MOST_BYTES and content.dtype.kind in "biufc"
-    return Elements(content) if is_large and may_change(content) else identity(content)
-
-
-def is_array_of(array: np.ndarray[Any, Any], part: Hashable) -> bool:
-    """Tell whether an array is what a part of a key says."""
-    return elements_for_key(array) == part
-
-
-def words_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the elements of an array, in the order of its axes in memory, as integers of the same bits."""
-    flat = np.ascontiguousarray(array.transpose(axes_in_memory(array))).reshape(-1)
-    return flat.view(np.uint64 if flat.nbytes % 8 == 0 else np.uint8)
 
 
 ARRAYS: Final = (np.ndarray, np.memmap)
@@ -187,7 +134,7 @@ class OuterValues:
         Args:
             key: the `lasting_key` of that time, which has the elements of arrays.
         """
-        return self.reads.are_same(key, is_array_of)
+        return self.reads.are_same(key)
 
     @property
     def lasting_key(self) -> Hashable:

@@ -28,6 +28,8 @@ MOST_BYTES = 1 << 12
 """Bytes of an array up to which its elements stand in its identity."""
 DIGESTS: WeakIdentityMap[np.ndarray[Any, Any], bytes] = WeakIdentityMap()
 """The digests of larger arrays that nobody can change."""
+BLOCK = 1 << 15
+"""Words that are compared at once, so that what says where they differ stays in the cache."""
 
 
 class Composite:
@@ -119,6 +121,50 @@ def identity(value: Any) -> Hashable:
         fields = [identity(attribute(value, name)) for name in kind.__dataclass_fields__]
         return Object(kind), tuple(fields), identity(attribute(value, "__dict__"))
     return Object(value)
+
+
+class Elements:
+    """Stand for an array of many elements that may change, in keys: equal to another one of the same bits.
+
+    To compare them takes an eighth of the time of a digest. What a key that is kept has must be a copy.
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+
+    def __hash__(self) -> int:
+        return hash((self.array.shape, self.array.dtype.str))
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Elements:
+            return False
+        a, b = self.array, other.array
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return False
+        if a.nbytes <= 8 * BLOCK and a.flags.c_contiguous and b.flags.c_contiguous:
+            return a.tobytes() == b.tobytes()  # 1 us in place of 5
+        if axes_in_memory(a) != axes_in_memory(b):
+            return False
+        x, y = words_of(a), words_of(b)
+        return all(np.array_equal(x[i : i + BLOCK], y[i : i + BLOCK]) for i in range(0, len(x), BLOCK))
+
+    def copy(self) -> Elements:
+        """Return the same of a copy of the array."""
+        return Elements(self.array.copy(order="K"))
+
+
+def elements_for_key(content: Any) -> Hashable:
+    """Return what stands for a number or an array in keys."""
+    is_large = type(content) is np.ndarray and content.nbytes > MOST_BYTES and content.dtype.kind in "biufc"
+    return Elements(content) if is_large and may_change(content) else identity(content)
+
+
+def words_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the elements of an array, in the order of its axes in memory, as integers of the same bits."""
+    flat = np.ascontiguousarray(array.transpose(axes_in_memory(array))).reshape(-1)
+    return flat.view(np.uint64 if flat.nbytes % 8 == 0 else np.uint8)
 
 
 def content(array: Any) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import TypeVar
 
 K = TypeVar("K")
@@ -51,6 +52,15 @@ class Recent(OrderedDict[K, V]):
         """Say that something was used, which goes later then; there is no need to if few are known."""
         with contextlib.suppress(KeyError):  # another thread was faster
             self.move_to_end(key)
+
+    def find(self, key: K, make: Callable[[], V]) -> V:
+        """Return what is known by a key, made now if there is nothing."""
+        found = self.get(key)
+        if found is None:
+            found = self[key] = make()
+        else:
+            self.touch(key)
+        return found
 
     def __setitem__(self, key: K, value: V) -> None:
         super().__setitem__(key, value)

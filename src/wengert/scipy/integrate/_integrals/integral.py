@@ -141,11 +141,7 @@ def warn_if_inexact(rows: Any, limit: int) -> None:
 
 def kept_graph(key: Any, function: Callable[..., Values], examples: Sequence[Any]) -> Graph:
     """Return the graph of a function, made once for a key."""
-    found = GRAPHS.get(key)
-    if found is None:
-        found = GRAPHS[key] = trace_closed(function, examples, NAME)
-    GRAPHS.touch(key)
-    return found
+    return GRAPHS.find(key, lambda: trace_closed(function, examples, NAME))
 
 
 def like(variable: Any, size: int | None = None) -> Variable:

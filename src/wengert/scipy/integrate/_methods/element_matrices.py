@@ -20,14 +20,13 @@ from wengert.scipy.integrate._methods.jacobian_matrices import Matrices, Slope
 from wengert.sparse.coloring.coloring_methods import color
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.sparse.plans.lanes import lane_elements
+from wengert.support.machine import MACHINE
 
 Array = np.ndarray[Any, Any]
 NAME = "solve_ivp"
 MOST_KEPT = 1 << 15
 """Elements of factors up to which reverse mode keeps those of all steps: of 3,600 states in the plane, gradients by
 Rodas5P take 0.77 of the time where these are made again, of 200 states on a line 1.17."""
-MANY = 24
-"""Those from which on LAPACK factorises bands."""
 CYCLES_OF_ROW, CYCLES_OF_BANDS = 40.0, (1.0, 0.4)
 """About how many cycles a row of bands takes, and an element that is subtracted, with few and with many of them."""
 
@@ -51,7 +50,7 @@ class ElementMatrices(Matrices):
         self.solve_many = self.solve
 
     @property
-    def are_kept(self) -> bool:  # type: ignore[override]  # those of full matrices always are
+    def are_kept(self) -> bool:
         """Whether reverse mode keeps the factors of all steps, rather than to make them again."""
         return self.factor_length <= MOST_KEPT
 
@@ -155,7 +154,7 @@ class BandedMatrices(ElementMatrices):
     @property
     def cost(self) -> float:
         """About how many cycles a factorisation takes."""
-        cycles = CYCLES_OF_BANDS[self.below >= MANY]
+        cycles = CYCLES_OF_BANDS[self.below >= MACHINE.lapack_bands]
         return self.size * (CYCLES_OF_ROW + cycles * self.below * (self.below + self.above))
 
     def of_blocks(self, count: int, rows: Array, columns: Array) -> BandedMatrices:

@@ -47,14 +47,16 @@ class Matrices(ABC):
         solve: gives, of factors, the matrix and a right-hand side, the solution with derivatives by the last two.
         solve_transposed: the same with the transpose.
         solve_many: what `solve` is of what `prepare` gives.
-        are_kept: whether reverse mode keeps the factors of all steps, rather than to make them again.
     """
-
-    are_kept = True
 
     solve: Solver
     solve_transposed: Solver
     solve_many: Solver
+
+    @property
+    def are_kept(self) -> bool:
+        """Whether reverse mode keeps the factors of all steps, rather than to make them again."""
+        return True
 
     @abstractmethod
     def jacobian(self, slope: Slope, t: Any, y: Any) -> Any:
