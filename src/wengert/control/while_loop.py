@@ -24,7 +24,7 @@ from wengert.control.traced_bodies import (
 )
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, require_number
-from wengert.core.graph.graph import Graph
+from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.loop_spec import LoopSpec
 from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import strides_of
@@ -134,18 +134,28 @@ def leave_rows(cond_fun: Function, body_fun: Function, init_val: Any, most: int 
             given = "rows=True without max_rounds in a function that is being traced, or in lanes of `vmap`"
             needed = "the most rows there can be are needed, since shapes are known before anything is computed"
             raise UsageError("while_loop", given, needed, "Pass max_rounds; the count comes with the rows")
-        start = init_val, empty_rows(step, leaves, structure, most), 0
-        last, rows, count = repeat_while("while_loop", bounded(cond_fun, most), RowWriter(step, len(leaves)), start)
-        return last, unflatten(step.left, rows), count
+        return leave_rows_of_graph(cond_fun, step, leaves, structure, most)
     carried, left = found
     length = len(left) if most is None else most
     if left:
         rows = [padded(np.stack(column), length) for column in zip(*left, strict=True)]
     else:
-        rows = empty_rows(step, leaves, structure, length)
+        rows = empty_rows(graph_of_step(step, leaves, structure)[1], len(leaves), length)
     tensors = any(type(x) is Tensor for x in leaves)
     result = finish_loop(structure, carried, leaves), unflatten(step.left, [as_given(x, tensors) for x in rows])
     return result if most is None else (*result, len(left))
+
+
+def leave_rows_of_graph(
+    cond_fun: Function, step: PairFunction, leaves: Sequence[Any], structure: Any, most: int
+) -> tuple[Any, Any, Any]:
+    """Carry all rows, by the graph that told what they are, so that the function is traced once."""
+    examples, graph, constants = graph_of_step(step, leaves, structure)
+    first = unflatten(structure, [conform(x, example.aval) for x, example in zip(leaves, examples, strict=True)])
+    body = RowWriter(lambda *xs: evaluate(graph, [*constants, *xs]), structure, len(leaves))
+    start = first, empty_rows(graph, len(leaves), most), 0
+    last, rows, count = repeat_while("while_loop", bounded(cond_fun, most), body, start)
+    return last, unflatten(step.left, rows), count
 
 
 def collect_rows(
@@ -181,11 +191,18 @@ def check_rows(name: str, first: Sequence[Any], found: Sequence[Any]) -> None:
         raise ShapeError(name, given, "rows of one shape are needed", "Carry what changes its shape")
 
 
-def empty_rows(step: PairFunction, leaves: Sequence[Any], structure: Any, length: int) -> list[Any]:
-    """Return zeros in place of rows, of which a trace of a step tells what they are."""
+def graph_of_step(
+    step: PairFunction, leaves: Sequence[Any], structure: Any
+) -> tuple[list[Variable], Graph, list[Tensor]]:
+    """Return what a step carries, its graph, and what that reads besides."""
     examples = [Variable.of(aval_of(x), "", strides_of(x)) for x in leaves]
-    _, graphs, _ = carried_graphs("while_loop", step, None, examples, [], structure, find_weak(leaves))
-    return [np.zeros((length, *x.shape), x.dtype) for x in map(aval_of, graphs[0].outputs[len(leaves) :])]
+    examples, (graph,), constants = carried_graphs("while_loop", step, None, examples, [], structure, find_weak(leaves))
+    return examples, graph, constants
+
+
+def empty_rows(graph: Graph, carried: int, length: int) -> list[Any]:
+    """Return zeros in place of rows, of which the graph of a step tells what they are."""
+    return [np.zeros((length, *x.shape), x.dtype) for x in map(aval_of, graph.outputs[carried:])]
 
 
 def padded(rows: Any, length: int) -> Any:
@@ -198,8 +215,9 @@ def padded(rows: Any, length: int) -> Any:
 class RowWriter:
     """Be the body of a loop that carries a value, the rows that it leaves behind, and how many these are."""
 
-    def __init__(self, step: PairFunction, leaves: int) -> None:
+    def __init__(self, step: Callable[..., Sequence[Any]], structure: Any, leaves: int) -> None:
         self.step = step
+        self.structure = structure
         self.leaves = leaves
 
     def __call__(self, state: Any) -> Any:
@@ -208,7 +226,7 @@ class RowWriter:
         found = self.step(*flatten(value)[0])
         for row, y in zip(rows, found[self.leaves :], strict=True):
             row[count] = y
-        return unflatten(self.step.structure, found[: self.leaves]), rows, count + 1
+        return unflatten(self.structure, found[: self.leaves]), rows, count + 1
 
 
 def repeat_while(name: str, cond_fun: Function, body_fun: Function, init_val: Any) -> Any:

@@ -24,6 +24,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     OneStepMethod,
     Step,
     Walk,
+    as_arrays,
     goes_on,
     interpolated,
     try_step,
@@ -166,5 +167,5 @@ class Flow:
             return after, scan(add_share, total, (PLACES, WEIGHTS))[0] if total else total
 
         go_on = functools.partial(goes_on, until=end, direction=np.sign(length))
-        walk, total = while_loop(lambda carried: go_on(carried[0]), attempt, (walk, total))
+        walk, total = while_loop(lambda carried: go_on(carried[0]), attempt, as_arrays((walk, total)))
         return np.where(walk.failure == 0, walk.y, np.nan), total

@@ -290,7 +290,7 @@ class EventFunctions:
     def stuck_after(self, before: Watched, time: Any, stopped: Any, good: Any) -> Any:
         """Return how many changes of the state followed each other at one time, up to the one at the end of a step."""
         if not any(self.settings.resets):
-            return 0
+            return before.stuck
         start = stop_gradient(before.walk.t)
         passed = np.abs(stop_gradient(time) - start)
         in_place = stopped & (passed <= least_size(start, 1.0))
