@@ -3,9 +3,9 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from wengert.support.collector_pause import CollectorPause
+from wengert.support.collector_pause import LoadingPause
 
-with CollectorPause():
+with LoadingPause():
     from wengert import numpy as numpy
     from wengert.core.values.protocols import LATER
     from wengert.core.values.tensor import Tensor
@@ -136,11 +136,11 @@ LATER |= {
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        with CollectorPause():
+        with LoadingPause():
             return importlib.import_module(f"wengert.{name}")
     if name not in _ON_FIRST_USE:
         raise missing_name("wengert", name)
-    with CollectorPause():
+    with LoadingPause():
         module = importlib.import_module(_ON_FIRST_USE[name])
     found = globals()[name] = getattr(module, name)
     return found

@@ -43,6 +43,7 @@ from wengert.passes.output_aliasing import merged_results
 from wengert.passes.pipeline import flatten_calls
 from wengert.support import config
 from wengert.support.cached import cached
+from wengert.support.collector_pause import CollectorPause
 from wengert.support.fork_safety import UNSTOPPED
 
 Evaluation = Callable[[Sequence[Any]], Sequence[Any]]
@@ -198,7 +199,8 @@ class GraphFunction(Entry):
     def compiled(self) -> Compiled | None:
         """The graph compiled; None where LLVM cannot, and where NumPy computes all of it."""
         try:
-            found = Compiled(self.graph)
+            with CollectorPause():
+                found = Compiled(self.graph)
         except ABSENT:
             return None
         return found if found.is_native else None

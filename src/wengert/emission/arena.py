@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import sys
+from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from wengert.kernel.kernel import Buffer
@@ -99,22 +102,32 @@ def laid_out(uses: Sequence[Iterable[str]], buffers: dict[str, Buffer], size: Ca
         if buffer.kind == "constant":
             first[name], last[name] = 0, len(uses)
     places: dict[str, int] = {}
-    taken: list[tuple[int, int, int, int]] = []  # (begin, end) in memory and (first, last) in time
+    busy: list[tuple[int, int, int]] = []  # the last time, and (begin, end) in memory
+    free, end = [(0, sys.maxsize)], 0
     for name in sorted(first, key=lambda name: (buffers[name].kind != "constant", first[name], name)):
+        while busy and busy[0][0] < first[name]:
+            release(free, *heappop(busy)[1:])
         length = ADDRESS if lies_outside(buffers[name]) else size(buffers[name])
         length = -(-length // MACHINE.line) * MACHINE.line + MACHINE.gap
-        busy = sorted(t[:2] for t in taken if t[2] <= last[name] and first[name] <= t[3])
-        place = gap(busy, length)
-        places[name] = place
-        taken.append((place, place + length, first[name], last[name]))
-    return Arena(places, max((t[1] for t in taken), default=0))
+        places[name] = place = take(free, length)
+        heappush(busy, (last[name], place, place + length))
+        end = max(end, place + length)
+    return Arena(places, end)
 
 
-def gap(busy: list[tuple[int, int]], length: int) -> int:
-    """Return the first place that is free for so many bytes."""
-    place = 0
-    for begin, end in busy:
-        if begin - place >= length:
-            break
-        place = max(place, end)
-    return place
+def take(free: list[tuple[int, int]], length: int) -> int:
+    """Return the first place that is free for so many bytes, which is not free from now on."""
+    k, (begin, end) = next((k, hole) for k, hole in enumerate(free) if hole[1] - hole[0] >= length)
+    free[k : k + 1] = [(begin + length, end)] if begin + length < end else []
+    return begin
+
+
+def release(free: list[tuple[int, int]], begin: int, end: int) -> None:
+    """Let memory be free again, as one with what is free beside it."""
+    k = bisect(free, (begin, end))
+    if free[k][0] == end:
+        end = free.pop(k)[1]
+    if k and free[k - 1][1] == begin:
+        k -= 1
+        begin = free.pop(k)[0]
+    free.insert(k, (begin, end))

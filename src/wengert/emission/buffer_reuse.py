@@ -5,7 +5,8 @@ Caches then hold one of two, and memory that will be written anyway serves what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,10 +21,16 @@ Cell = tuple[Affine | None, Guard]
 
 
 class Lives(NamedTuple):
-    """Say where buffers are accessed first and last, by name."""
+    """Say where buffers are accessed first and last, by name, and which are so at a place."""
 
     first: dict[str, Place]
     last: dict[str, Place]
+    begun: dict[Place, set[str]]
+    ended: dict[Place, set[str]]
+
+    def at(self, place: Place) -> tuple[set[str], set[str]]:
+        """Return the buffers that are accessed for the last time at a place, and those for the first time."""
+        return self.ended.get(place, set()), self.begun.get(place, set())
 
 
 def in_place(kernels: Iterable[Kernel], buffers: dict[str, Buffer]) -> list[Kernel]:
@@ -36,12 +43,15 @@ def in_place(kernels: Iterable[Kernel], buffers: dict[str, Buffer]) -> list[Kern
     found = list(kernels)
     lives = lives_of(found)
     names: dict[str, str] = {}
+    taken: set[str] = set()
     for k, kernel in enumerate(found):
         for s, stage in enumerate(kernel.stages):
-            for old, new in pairs(stage):
-                ends = lives.last[old] == (k, s) == lives.first[new]
-                if ends and new not in names.values() and fits(buffers[old], buffers[new], kernel):
+            for old, new in pairs(stage, *lives.at((k, s))):
+                if new not in taken and fits(buffers[old], buffers[new], kernel):
+                    if old in names:
+                        taken.remove(names[old])
                     names[old] = new
+                    taken.add(new)
     return [renamed(kernel, names) for kernel in found] if names else found
 
 
@@ -55,55 +65,66 @@ def overwritten(program: Program, kernels: Sequence[Kernel]) -> tuple[tuple[int,
         return ()
     known, lives = program.named, lives_of(kernels)
     unread = [(i, old) for i, old in enumerate(program.inputs) if old not in lives.last]
-    outputs = [(k, new) for k, new in enumerate(program.outputs) if new in lives.last]
-    found = [(i, k) for i, old in unread for k, new in outputs if alike(known[old]) == alike(known[new])]
+    written = [(k, new) for k, new in enumerate(program.outputs) if new in lives.last]
+    found = [(i, k) for i, old in unread for k, new in written if alike(known[old]) == alike(known[new])]
+    inputs, outputs = [{name: k for k, name in enumerate(names)} for names in (program.inputs, program.outputs)]
     for k, kernel in enumerate(kernels):
-        several = [name for stage in kernel.stages for name in {name for name, _ in accesses(stage)}]
+        several = Counter([name for stage in kernel.stages for name in {name for name, _ in accesses(stage)}])
         for s, stage in enumerate(kernel.stages):
-            for old, new in pairs(stage, guarded=True):
-                is_outside = old in program.inputs and new in program.outputs
-                ends = lives.last[old] == (k, s) == lives.first[new]
-                is_alone = kernel.rows == 1 or several.count(new) == 1  # not to write what later rows read
-                if is_outside and ends and is_alone and alike(known[old]) == alike(known[new]):
-                    found.append((program.inputs.index(old), program.outputs.index(new)))
+            ended, begun = lives.at((k, s))
+            for old, new in pairs(stage, ended & inputs.keys(), begun & outputs.keys(), guarded=True):
+                is_alone = kernel.rows == 1 or several[new] == 1  # not to write what later rows read
+                if is_alone and alike(known[old]) == alike(known[new]):
+                    found.append((inputs[old], outputs[new]))
     return tuple(found)
 
 
 def lives_of(kernels: Sequence[Kernel]) -> Lives:
     """Return where each buffer is accessed first and last."""
-    lives = Lives({}, {})
+    first: dict[str, Place] = {}
+    last: dict[str, Place] = {}
     for k, kernel in enumerate(kernels):
         used = [(s, name) for s, stage in enumerate(kernel.stages) for name, _ in accesses(stage)]
         used += [(len(kernel.stages), keep.buffer) for keep in kernel.kept]
         for s, name in used:
-            lives.first.setdefault(name, (k, s))
-            lives.last[name] = k, s
-    return lives
+            first.setdefault(name, (k, s))
+            last[name] = k, s
+    begun, ended = defaultdict[Place, set[str]](set), defaultdict[Place, set[str]](set)
+    for name in first:
+        begun[first[name]].add(name)
+        ended[last[name]].add(name)
+    return Lives(first, last, begun, ended)
 
 
-def pairs(stage: Stage, guarded: bool = False) -> Iterator[tuple[str, str]]:
+def pairs(
+    stage: Stage, olds: Collection[str], news: Collection[str], guarded: bool = False
+) -> Iterator[tuple[str, str]]:
     """Iterate over buffers of which a stage only reads one and only writes another, each point both in the same cells.
 
     Args:
         stage: the stage.
+        olds: the buffers that are asked for of those that it reads.
+        news: those of those that it writes.
         guarded: whether it may do so where guards hold, as it does in arrays of which parts are written.
     """
-    loads: dict[str, set[Cell]] = {}
-    stores: dict[str, set[Cell]] = {}
+    if not olds or not news:
+        return
+    loads, stores = dict[str, set[Cell]](), dict[str, set[Cell]]()
+    read = {operation.buffer for operation in stage.operations if operation.name == "load"}
+    stored = {store.buffer for store in stage.stores}
     others = {r.into for r in stage.reductions} | {update.buffer for update in stage.updates}
-    for operation in stage.operations:
-        if operation.name == "load":
-            loads.setdefault(operation.buffer, set()).add((operation.at, operation.guard))
-        else:
-            others.add(operation.buffer)
+    others |= {operation.buffer for operation in stage.operations if operation.name != "load"}
+    for o in stage.operations:
+        if o.name == "load" and o.buffer in olds and o.buffer not in others and o.buffer not in stored:
+            loads.setdefault(o.buffer, set()).add((o.at, o.guard))
     for store in stage.stores:
-        stores.setdefault(store.buffer, set()).add((store.at, store.guard))
+        if store.buffer in news and store.buffer not in others and store.buffer not in read:
+            stores.setdefault(store.buffer, set()).add((store.at, store.guard))
     for new, written in stores.items():
-        for old, read in loads.items():
-            is_free = {old, new}.isdisjoint(others) and new not in loads and old not in stores
-            is_whole = all(not guard for _, guard in (*read, *written))
-            same = all((at, guard) in written or (at, ()) in written for at, guard in read)
-            if is_free and same and (is_whole or guarded):
+        for old, seen in loads.items():
+            is_whole = all(not guard for _, guard in (*seen, *written))
+            same = all((at, guard) in written or (at, ()) in written for at, guard in seen)
+            if same and (is_whole or guarded):
                 yield old, new
 
 

@@ -33,7 +33,7 @@ def repeated_values(
         return values.kept
     reached: dict[PointNode, Reads] = {}
     for node in reversed(made):
-        seen = reached.pop(node, set())
+        seen = reached.pop(node, {})
         root = roots.get(node)
         if (root is None and not seen) or (root is not None and root.kind == "join"):
             continue
@@ -41,7 +41,7 @@ def repeated_values(
             values.kept.add(node)
             root = root or Root(node, kind_of(node))
         if root is not None:
-            seen = {(root, identity_map(root.space))}
+            seen = {identity_map(root.space): {root}}
         follow(node, seen, reached, {})
     return {node for node in values.kept if values.is_costly(node)}
 
@@ -75,11 +75,15 @@ class RepeatedValues:
         if root is not None:
             if not (root.kind == "store" and root.is_number):
                 return False
-            seen = {(root, identity_map(root.space))}
-        if not any(may_repeat(reader, read) for reader, read in seen):
+            seen = {identity_map(root.space): {root}}
+        if not any(may_repeat(reader, read) for read, readers in seen.items() for reader in readers):
             return False
         own = full_vectors(node)
-        counts = {(self.homes.get(r), r.space, r.outer, r.axes, read): self.evaluations(r, read) for r, read in seen}
+        counts = {
+            (self.homes.get(r), r.space, r.outer, r.axes, read): self.evaluations(r, read)
+            for read, readers in seen.items()
+            for r in readers
+        }
         if all(count <= own for count, _ in counts.values()):
             return False
         within = below(node, self.roots)
@@ -91,7 +95,7 @@ class RepeatedValues:
         gain = saved - own - (sum([count for count, _ in counts.values()]) if root is None else 0.0)
         if cost < MACHINE.costly or gain < MACHINE.kept:
             return False
-        parted = {reader for reader, read in seen if not keeps_rows(reader, read)}
+        parted = {r for read, readers in seen.items() for r in readers if not keeps_rows(r, read)}
         readers = parted if root is None else self.readers.get(root, set())
         return gain - self.cost_of_parting(within, readers) >= MACHINE.kept
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from wengert.core.maps.index_maps import AxisIndex, IndexMap, identity_map
 from wengert.lowering.loop_order import LoopOrders
-from wengert.lowering.loop_roots import Root, accesses_below, below
+from wengert.lowering.loop_roots import Root, below, reads_below
 from wengert.lowering.nodes import PointNode, through_memory
 from wengert.support.machine import MACHINE
 
@@ -82,14 +82,15 @@ def grouped(roots: Mapping[PointNode, Root]) -> list[Group]:
     return groups
 
 
-def set_stages(groups: Iterable[Group], roots: Mapping[PointNode, Root]) -> None:
+def set_stages(groups: Iterable[Group], roots: Mapping[PointNode, Root], made: Sequence[PointNode]) -> None:
     """Set the stages of all roots, and add those that keep what several stages need."""
     for group in groups:
         set_levels(group)
-        used = used_below(group, roots)
-        keep_costly(group, roots, used)
+    used = used_below(groups, roots, made)
+    for group in groups:
+        keep_costly(group, roots, used.get(group, {}))
         if group.rows is None:
-            keep_long(group, roots, used)
+            keep_long(group, roots, used.get(group, {}))
 
 
 def computed_again(
@@ -188,17 +189,22 @@ def set_back(root: Root, group: Group) -> None:
             return
 
 
-def used_below(group: Group, roots: Mapping[PointNode, Root]) -> Used:
-    """Return what roots compute from others and are not themselves, with its readers; no conditions.
+def used_below(
+    groups: Iterable[Group], roots: Mapping[PointNode, Root], made: Sequence[PointNode]
+) -> dict[Group, Used]:
+    """Return what roots of several stages compute from others and are not themselves, with its readers; no conditions.
 
     Those are masks in registers, and bytes in memory.
     """
-    used: Used = {}
-    for root in group.roots:
-        for access in accesses_below(root, roots):
-            if access.node.kind == "point" and access.node.dtype.kind != "b":
-                used.setdefault(access.node, []).append((root, access.map))
-    return used
+    places = {root: (group, k) for group in groups for k, root in enumerate(group.roots)}
+    found: dict[Group, Used] = {}
+    for node, seen in reads_below(roots, made):
+        if node.kind != "point" or node.dtype.kind == "b" or len({r.level for own in seen.values() for r in own}) < 2:
+            continue
+        readers = [(*places[root], root, read) for read, own in seen.items() for root in own]
+        for group, _, root, read in sorted(readers, key=lambda reader: reader[1]):
+            found.setdefault(group, {}).setdefault(node, []).append((root, read))
+    return found
 
 
 def keep_costly(group: Group, roots: Mapping[PointNode, Root], used: Used) -> None:

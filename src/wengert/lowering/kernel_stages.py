@@ -50,7 +50,7 @@ def program_of(lowered: Lowered, window: AxisIndex | None = None) -> Program:
     if kept := computed_again(groups, roots, nodes.made) | repeated_values(groups, roots, nodes.made):
         roots = find_roots(outputs, nodes, kept, is_changed)
         groups = grouped(roots)
-    set_stages(groups, roots)
+    set_stages(groups, roots, nodes.made)
     searched = {node.args[0].node for node in nodes.made if node.kind == "row"}
     memory = BufferNames(roots, groups, searched)
     for k, node in enumerate(given(lowered.inputs)):

@@ -6,7 +6,7 @@ cost than reading it. All else is computed where it is used, again in each stage
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from wengert.core.maps.index_maps import AxisIndex, IndexMap, compose, identity_map
@@ -14,7 +14,8 @@ from wengert.lowering.joined_parts import Part, is_filled_by_parts, joined_in, p
 from wengert.lowering.nodes import Access, Nodes, PointNode, Shape, through_memory
 from wengert.support.machine import MACHINE
 
-Reads = set[tuple["Root", IndexMap]]
+Reads = dict[IndexMap, set["Root"]]
+"""Who reads a node, under which maps."""
 
 
 class Root:
@@ -155,7 +156,7 @@ class RootSearch:
 
     def visit(self, node: PointNode, is_apart: bool) -> None:
         """Make a node a root if it has to be, and let what it reads know its readers."""
-        seen = self.reached.pop(node, set())
+        seen = self.reached.pop(node, {})
         is_live = node in self.live or node in self.held or node in self.within
         if not seen and not is_live:
             return
@@ -169,16 +170,17 @@ class RootSearch:
                 return
             root = self.roots[node] = Root(node, kind_of(node))
             root.is_apart = is_apart
-            for reader, read in seen:
-                reader.needs.setdefault(root, set()).add(read)
+            for read, readers in seen.items():
+                for reader in readers:
+                    reader.needs.setdefault(root, set()).add(read)
             for reader in self.held.get(node, ()):
                 reader.far.add(root)
-            seen = {(root, identity_map(root.space))}
+            seen = {identity_map(root.space): {root}}
         follow(node, seen, self.reached, self.held)
 
     def fill(self, node: PointNode, seen: Reads) -> None:
         """Let parts fill an array; one that others do not read may be a part of another array."""
-        readers = {reader for reader, _ in seen} | self.held.get(node, set())
+        readers = set[Root]().union(*seen.values(), self.held.get(node, ()))
         root = Root(node, "join")
         if node in self.within:
             outer, place = self.within[node]
@@ -195,7 +197,7 @@ class RootSearch:
                 self.within[inner] = root, place
             else:
                 part = self.add_part(root, place, readers)
-                follow(part.node, {(part, identity_map(part.space))}, self.reached, self.held)
+                follow(part.node, {identity_map(part.space): {part}}, self.reached, self.held)
 
     def add_part(self, root: Root, place: Part, readers: Iterable[Root]) -> Root:
         """Return a new root that fills a part of an array."""
@@ -215,8 +217,9 @@ def kind_of(node: PointNode) -> Literal["store", "reduce", "scan", "scatter"]:
 
 def note(node: PointNode, seen: Reads) -> None:
     """Let readers know what they read from memory."""
-    for reader, read in seen:
-        reader.reads.add((node, read))
+    for read, readers in seen.items():
+        for reader in readers:
+            reader.reads.add((node, read))
 
 
 def follow(node: PointNode, seen: Reads, reached: dict[PointNode, Reads], held: dict[PointNode, set[Root]]) -> None:
@@ -224,33 +227,37 @@ def follow(node: PointNode, seen: Reads, reached: dict[PointNode, Reads], held: 
     memory = through_memory(node)
     for access in memory:
         if access.node.kind == "row":
-            reached.setdefault(access.node, set()).update((reader, compose(access.map, read)) for reader, read in seen)
+            extend(reached, access, seen)
         elif access.node.kind != "buffer":
-            held.setdefault(access.node, set()).update(reader for reader, _ in seen)
+            held.setdefault(access.node, set()).update(*seen.values())
         else:
-            note(access.node, {(reader, ()) for reader, _ in seen})
+            note(access.node, {(): set[Root]().union(*seen.values())})
     for access in node.args[len(memory) :]:
-        into = reached.setdefault(access.node, set())
-        into.update((reader, compose(access.map, read)) for reader, read in seen)
+        extend(reached, access, seen)
+
+
+def extend(reached: dict[PointNode, Reads], access: Access, seen: Reads) -> None:
+    """Let a node know who reads what has an access to it."""
+    into = reached.setdefault(access.node, {})
+    for read, readers in seen.items():
+        into.setdefault(compose(access.map, read), set()).update(readers)
 
 
 def is_worth_memory(node: PointNode, seen: Reads) -> bool:
     """Tell whether a value is written to memory although it is none of those that must be."""
     if node.kind in ("row", "gather"):
         return False
-    if node.kind in ("choice", "pieces") and any(len(index.terms) > 1 for _, read in seen for index in read):
+    if node.kind in ("choice", "pieces") and any(len(index.terms) > 1 for read in seen for index in read):
         return True  # guards bound one dimension each
     if node.heavy:
         return True
     dear = node.cost > MACHINE.recomputed
-    if dear and any(reader.scanned == reader.long[-1] for reader, _ in seen if reader.kind == "scan"):
+    readers = set[Root]().union(*seen.values())
+    if dear and any(reader.scanned == reader.long[-1] for reader in readers if reader.kind == "scan"):
         return True  # it can be computed in lanes, and what follows cannot
-    maps: dict[Root, set[IndexMap]] = {}
-    for reader, read in seen:
-        maps.setdefault(reader, set()).add(read)
-    if len(maps) > MACHINE.many_loops and node.cost > MACHINE.recomputed_far:
+    if len(readers) > MACHINE.many_loops and node.cost > MACHINE.recomputed_far:
         return True
-    several = max(map(len, maps.values())) > 1
+    several = len(readers) < sum(map(len, seen.values()))
     return several and (dear or node.kind in ("choice", "pieces"))
 
 
@@ -266,14 +273,20 @@ def below(node: PointNode, roots: Container[PointNode]) -> set[PointNode]:
     return found
 
 
-def accesses_below(root: Root, roots: Container[PointNode]) -> set[Access]:
-    """Return what a root reads of nodes that are no roots, under which maps."""
-    found: set[Access] = set()
-    todo = list(root.node.args)
-    while todo:
-        access = todo.pop()
-        if access in found or access.node in roots:
-            continue
-        found.add(access)
-        todo += [a.through(access.map) for a in access.node.args[len(through_memory(access.node)) :]]
-    return found
+def reads_below(roots: Mapping[PointNode, Root], made: Sequence[PointNode]) -> Iterator[tuple[PointNode, Reads]]:
+    """Iterate over the nodes that roots compute for themselves, with those roots; from the last to the first.
+
+    Args:
+        roots: by their nodes.
+        made: all nodes, each after those that it reads.
+    """
+    reached: dict[PointNode, Reads] = {}
+    for node in reversed(made):
+        seen, root = reached.pop(node, {}), roots.get(node)
+        if root is None and seen:
+            yield node, seen
+        for access in node.args[len(through_memory(node)) :]:
+            if root is None:
+                extend(reached, access, seen)
+            elif root.kind != "join":
+                reached.setdefault(access.node, {}).setdefault(access.map, set()).add(root)

@@ -191,10 +191,12 @@ class Nodes:
     def point(self, name: str, dtype: DType, shape: Sequence[int], *args: Access) -> Access:
         """Return an opcode of arguments that are read by a space of some shape, once where none of them varies."""
         flat = identity_map(tuple(shape))
-        given = [a.through(flat) for a in args]
+        given = [a if not a.map or a.map is flat else a.through(flat) for a in args]
         known = self.simpler(name, dtype, shape, given)
         if known is not None:
             return known
+        if any(a.map is flat for a in given):
+            return Access(self.make("point", name, shape, dtype, given), flat)
         varying = {d for a in given for _, terms in a.map for d, _ in terms}
         own = tuple([n if d in varying else 1 for d, n in enumerate(shape)])
         return Access(self.make("point", name, own, dtype, given), identity_map(own))

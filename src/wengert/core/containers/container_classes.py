@@ -16,7 +16,7 @@ import numpy as np
 from wengert.errors import UsageError
 from wengert.native.kinds import ANY_NUMBER, ATTRIBUTES, Attributes
 from wengert.support.attributes import class_attribute, has_class_attribute, own_attributes
-from wengert.support.collector_pause import CollectorPause
+from wengert.support.collector_pause import LoadingPause
 from wengert.support.fork_safety import UNSTOPPED, WALKING
 
 NAMESPACE = "wengert"
@@ -41,7 +41,7 @@ container of ours of an instance, which stands for it wherever containers are ta
 @functools.cache
 def load_optree() -> types.ModuleType:
     """Return optree, loaded on first use: that takes longer than the rest of the import."""
-    with UNSTOPPED, CollectorPause():
+    with UNSTOPPED, LoadingPause():
         import optree
     return optree
 

@@ -49,6 +49,8 @@ def identity_map(shape: Shape) -> IndexMap:
 def broadcast_map(source: Shape, rank: int) -> IndexMap:
     """Return the map by which a space of some rank reads an array that is broadcast to it."""
     shift = rank - len(source)
+    if not shift:
+        return identity_map(source)
     return tuple([AxisIndex(0, () if n == 1 else ((k + shift, 1),)) for k, n in enumerate(source)])
 
 

@@ -62,7 +62,8 @@ class Call:
         """Return an operand at a point of the result, or of another space, as a value of a dtype."""
         space = self.out.shape if shape is None else shape
         x = self.args[i]
-        read = x.through(broadcast_map(self.shapes[i], len(space))) if x.map else x
+        spread = broadcast_map(self.avals[i].shape, len(space))
+        read = x if not x.map or x.map is spread else x.through(spread)
         return convert(Scalar(self.nodes, read, space), dtype)
 
     def converted(self, i: int, dtype: DType) -> Access:

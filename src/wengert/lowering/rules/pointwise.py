@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from wengert.core.forms.form import Form, Like, Pointwise, Reduction, form_of
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval
+from wengert.core.values.bounded_cache import MOST_KNOWN
 from wengert.kernel.checking import DTYPES
 from wengert.lowering.nodes import LONG, Shape
 from wengert.lowering.rules.operands import Call, Found, Refused
@@ -45,8 +47,14 @@ def loop_dtypes(primitive: Primitive, given: Sequence[Any], result: DType) -> Se
     if all(x is int for x in given):
         given = [LONG] * len(given)  # which NumPy compares as objects
     if isinstance(loop, np.ufunc):
-        return loop.resolve_dtypes((*given, *[None] * loop.nout))[: len(given)]
+        return resolved(loop, tuple(given))
     return [np.dtype(x) if i in loop else result for i, x in enumerate(given)]
+
+
+@lru_cache(maxsize=MOST_KNOWN)
+def resolved(ufunc: np.ufunc, given: tuple[Any, ...]) -> Sequence[DType]:
+    """Return the dtypes in which a ufunc evaluates operands, as it tells."""
+    return ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))[: len(given)]
 
 
 def pointwise(call: Call) -> Found:
