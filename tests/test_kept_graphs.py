@@ -184,6 +184,36 @@ def test_names_of_users_do_not_tell_kernels_apart() -> None:
     assert compilation_cache.key_of(jitted_graph(loops, X)) is None
 
 
+def test_large_constants_are_compared(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a key says of them: sums of pieces are those of their elements in another order."""
+    table = np.linspace(1.0, 2.0, 8192).reshape(128, 64)
+    other = table.copy()
+    other[0, 1:3] = table[0, 2:0:-1]
+    at = np.arange(8192)[::-1] % 12
+
+    def graph_of(values: Any) -> Any:
+        return flatten_calls(trace(lambda x: (np.exp(x[0]) * values, np.sin(x[at]), np.exp(x[1]) * values[:, 0]))(X))
+
+    one, two, turned = graph_of(table), graph_of(other), graph_of(np.asfortranarray(table))
+    keys = list(map(compilation_cache.key_of, (one, two, turned)))
+    assert keys[0] == keys[1] != keys[2]
+    expected = []
+    for graph, values in ((one, table), (two, other)):
+        assert compilation_cache.Keeper(graph).found() is None
+        expected.append(run(graph))
+        np.testing.assert_allclose(expected[-1][0], np.exp(X[0]) * values, rtol=1e-13)
+    assert compilation_cache.Keeper(one).found() is None  # of two that differ only there, the last one is kept
+    assert keys[0] is not None
+    path = Path(object_cache().path_of(keys[0]) or "")
+    whole = path.read_bytes()
+    for content in (whole[:-1], whole + b"1", whole[:100], whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:], b""):
+        path.write_bytes(content)
+        assert compilation_cache.Keeper(two).found() is None
+    path.write_bytes(whole)
+    monkeypatch.setattr(codegen, "compile_segments", None)  # nothing is compiled any more
+    assert [x.tobytes() for x in run(graph_of(other))] == [x.tobytes() for x in expected[1]]
+
+
 SECOND = """
 import json, sys
 import numpy as np, wengert as wg

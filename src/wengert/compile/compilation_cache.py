@@ -2,12 +2,15 @@
 
 What is kept says which equations a segment has, by their numbers, what it reads and gives, by those of the variables,
 and has what the back end built: numbers, strings and bytes. Whose digest is wrong is not looked at.
+
+Large constants of the graph lie beside it. The key has sums of them alone; who finds an entry compares them, and a
+program reads those of the graph, so that a process neither digests nor copies them.
 """
 
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -19,9 +22,10 @@ from wengert.core.forms.routine import Routine
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.graph.identity import digest
 from wengert.core.graph.variable import Variable
-from wengert.core.memory.memory_layout import Joined, Strides, ways_of
+from wengert.core.memory.buffers import may_change
+from wengert.core.memory.memory_layout import Joined, Strides, axes_in_memory, ways_of, without_repetition
 from wengert.core.primitives.primitive import Primitive
-from wengert.kernel.backend import Backend
+from wengert.kernel.backend import NONE_BESIDE, Backend
 from wengert.lowering.segments import Segment, Segments
 from wengert.native.cache import object_cache
 from wengert.native.lapack import installation
@@ -32,6 +36,14 @@ MOST_CONSTANT = 1 << 25
 """Bytes of constants up to which programs are kept: two copies of more take longer to write than code to make."""
 
 
+LARGE = 1 << 15
+"""Bytes of a constant from which it is compared with what was kept: below, a digest is as fast."""
+SUMS = 64
+"""Pieces of a large constant whose sums keys have."""
+APART = 16
+"""Bytes that the places of constants are multiples of, as those of the memory of Python and NumPy."""
+
+
 class Keeper:
     """Know what is kept of a graph.
 
@@ -40,28 +52,69 @@ class Keeper:
         is_apart: whether each loop, and each routine of small matrices, is a program by itself.
 
     Attributes:
-        key: what graphs share whose code is the same; None if other processes cannot know this one again.
+        key: what graphs share whose code is the same where their large constants are, too; None if other processes
+            cannot know this one again.
+        beside: the large constants.
     """
 
     def __init__(self, graph: Graph, is_apart: bool = False) -> None:
         self.graph, self.is_apart, self.backend = graph, is_apart, BACKEND.get()
         self.key = key_of(graph, f"{self.backend.name} {'apart' if is_apart else 'graph'}")
+        self.beside = list(map(elements, large_constants(graph)))
 
     def found(self) -> Segments[Any] | None:
         """Return what was kept; None if there is nothing."""
-        kept = None if self.key is None else object_cache().get(self.key)
-        return None if kept is None else Segments(self.graph, restore(self.graph, marshal.loads(kept), self.backend))
+        kept = None if self.key is None else object_cache().get(self.key, self.beside)
+        if kept is None:
+            return None
+        return Segments(self.graph, restore(self.graph, marshal.loads(kept), self.backend, self.beside))
 
     def keep(self, segments: Segments[Any]) -> None:
         """Keep what the graph was compiled to, unless most of it are constants."""
         if self.key is not None and constant_bytes(self.graph) <= MOST_CONSTANT:
-            object_cache().put(self.key, marshal.dumps(plain_data(segments, self.backend)))
+            numbers = {array.tobytes(): n for n, array in enumerate(self.beside)}
+            object_cache().put(self.key, marshal.dumps(plain_data(segments, self.backend, numbers)), self.beside)
 
 
 def constant_bytes(graph: Graph) -> int:
     """Return how many bytes the arrays take that are constants of a graph."""
     arrays = [x for e in graph.equations for x in e.inputs if type(x) is np.ndarray and any(x.strides)]
     return sum({id(x): x.nbytes for x in arrays}.values())
+
+
+def large_constants(graph: Graph) -> list[Any]:
+    """Return the operands of a graph that are compared with what was kept, each once."""
+    arrays = [x for e in graph.equations for x in e.inputs if type(x) is np.ndarray and x.dtype.kind in "biufc"]
+    return list({id(x): x for x in arrays if x.nbytes >= LARGE and without_repetition(x).nbytes >= LARGE}.values())
+
+
+def elements(constant: Any) -> Any:
+    """Return the bytes of a constant in C order, where code may read them and nobody writes."""
+    content = as_bytes(constant)
+    return content.copy() if may_change(content) or content.__array_interface__["data"][0] % APART else content
+
+
+def as_bytes(constant: Any) -> Any:
+    """Return the bytes of a constant in C order."""
+    return np.ascontiguousarray(without_repetition(constant)).reshape(-1).view(np.uint8)
+
+
+def without_elements(graph: Graph) -> Graph:
+    """Return a graph with what tells large constants apart, most of them at least, in their places."""
+    stand_ins = {id(x): ("constant", n, *outline(x)) for n, x in enumerate(large_constants(graph))}
+    if not stand_ins:
+        return graph
+    equations = [e.using(tuple([stand_ins.get(id(x), x) for x in e.inputs])) for e in graph.equations]
+    return Graph(graph.inputs, tuple(equations), graph.outputs)
+
+
+def outline(constant: Any) -> tuple[Any, ...]:
+    """Return how a large constant lies in memory, and sums of its pieces."""
+    core = without_repetition(constant)
+    content = as_bytes(constant)
+    most = content.nbytes // (8 * SUMS) * 8 * SUMS
+    sums = np.add.reduce(content[:most].view(np.uint64).reshape(SUMS, -1), axis=1)
+    return constant.dtype.str, constant.shape, axes_in_memory(core), core.shape, sums.tobytes()
 
 
 def images(keeper: Keeper) -> Segments[Any]:
@@ -81,12 +134,15 @@ def images(keeper: Keeper) -> Segments[Any]:
 def key_of(graph: Graph, kind: str = "processor graph") -> str | None:
     """Return what graphs share whose code is the same; None if one holds functions of the user.
 
-    How arguments lie in memory is part of it, because results lie as they do; and whose LAPACK may be called.
+    How arguments lie in memory is part of it, because results lie as they do; and whose LAPACK may be called. Of large
+    constants only sums are.
     """
     if not is_known_by_names(graph):
         return None
     library = installation() if has_routines(graph) else ""
-    made = digest((graph.structure(), tuple([named_strides(v.strides) for v in variables_of(graph)]), library))
+    made = digest(
+        (without_elements(graph).structure(), tuple([named_strides(v.strides) for v in variables_of(graph)]), library)
+    )
     return None if made is None else f"{kind} {made.hex()}{MEASURED}"
 
 
@@ -124,8 +180,8 @@ def variables_of(graph: Graph) -> list[Variable]:
     return [*graph.inputs, *chain.from_iterable([equation.outputs for equation in graph.equations])]
 
 
-def plain_data(segments: Segments[Any], backend: Backend[Any, Any]) -> Any:
-    """Return segments as plain data."""
+def plain_data(segments: Segments[Any], backend: Backend[Any, Any], beside: Mapping[bytes, int] = NONE_BESIDE) -> Any:
+    """Return segments as plain data; what lies beside them is left out."""
     graph = segments.graph
     numbers = {v: n for n, v in enumerate(variables_of(graph))}
     places = {id(equation): n for n, equation in enumerate(graph.equations)}
@@ -138,7 +194,7 @@ def plain_data(segments: Segments[Any], backend: Backend[Any, Any]) -> Any:
             [places[id(equation)] for equation in part.graph.equations],
             numbered(part.graph.inputs),
             numbered(part.graph.outputs),
-            None if part.program is None else backend.pack(part.program),
+            None if part.program is None else backend.pack(part.program, beside),
             part.reasons,
             numbered(part.dropped),
             part.is_whole,
@@ -152,8 +208,10 @@ def index_of(value: Any, values: Sequence[Any]) -> int:
     return next(n for n, other in enumerate(values) if other is value)
 
 
-def restore(graph: Graph, described: Any, backend: Backend[Any, Any]) -> tuple[Segment[Any], ...]:
-    """Return the segments of a graph that plain data describe."""
+def restore(
+    graph: Graph, described: Any, backend: Backend[Any, Any], beside: Sequence[Any] = ()
+) -> tuple[Segment[Any], ...]:
+    """Return the segments of a graph that plain data describe, and what lies beside them."""
     variables = variables_of(graph)
 
     def named(numbers: Iterable[int]) -> tuple[Any, ...]:
@@ -163,7 +221,7 @@ def restore(graph: Graph, described: Any, backend: Backend[Any, Any]) -> tuple[S
         [
             Segment(
                 Graph(named(inputs), [graph.equations[n] for n in equations], named(outputs)),
-                None if image is None else backend.unpack(image),
+                None if image is None else backend.unpack(image, beside),
                 reasons,
                 named(dropped),
                 is_whole,

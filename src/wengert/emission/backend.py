@@ -6,9 +6,10 @@ What was kept is loaded without LLVM, and without what renders programs.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wengert.kernel.backend import Backend
+from wengert.kernel.backend import NONE_BESIDE, Backend
 from wengert.native.elementwise import SHARING
 from wengert.native.executable import Executable, Image
 from wengert.native.loader import kept_function, kept_object
@@ -69,13 +70,18 @@ class Processor(Backend["Emitted", Image]):
 
         return code.image.replaced(code=linked(emit_object(code.text, self.target)))
 
-    def pack(self, image: Image) -> Any:
-        """Return object code, and what is needed to call it, as plain data."""
-        return image.values()
+    def pack(self, image: Image, beside: Mapping[bytes, int] = NONE_BESIDE) -> Any:
+        """Return object code, and what is needed to call it, as plain data; of what is kept beside, the number."""
+        constants = [(place, bytes(content), is_far) for place, content, is_far in image.constants]
+        left = tuple([(place, beside.get(content, content), is_far) for place, content, is_far in constants])
+        return image.replaced(constants=left).values()
 
-    def unpack(self, data: Any) -> Image:
-        """Return what plain data describe."""
-        return Image(*data)
+    def unpack(self, data: Any, beside: Sequence[Any] = ()) -> Image:
+        """Return what plain data describe, and the bytes that lie beside."""
+        image = Image(*data)
+        kept: tuple[tuple[int, Any, bool], ...] = image.constants
+        constants = tuple([(place, beside[x] if type(x) is int else x, is_far) for place, x, is_far in kept])
+        return image.replaced(constants=constants)
 
     def load(self, image: Image) -> Executable:
         """Bring object code into memory."""

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:  # code that was kept is loaded without it
@@ -26,6 +26,10 @@ Loaded = Callable[[Sequence[Any]], Sequence[Any]]
 
 Of rows that grow the first length is any; an array that is one row as often as may be stands for as many as are read.
 """
+
+
+NONE_BESIDE: Mapping[bytes, int] = {}
+"""That nothing is kept beside an image."""
 
 
 class Backend(ABC, Generic[Code, Image]):
@@ -61,12 +65,12 @@ class Backend(ABC, Generic[Code, Image]):
             AttributeError, ImportError, OSError, RuntimeError: it cannot be run here.
         """
 
-    def pack(self, image: Image) -> Any:
-        """Return an image as plain data, to be kept."""
+    def pack(self, image: Image, _beside: Mapping[bytes, int] = NONE_BESIDE) -> Any:
+        """Return an image as plain data, to be kept; of what is kept beside, the number may stand there."""
         return image
 
-    def unpack(self, data: Any) -> Image:
-        """Return the image that plain data are."""
+    def unpack(self, data: Any, _beside: Sequence[Any] = ()) -> Image:
+        """Return the image that plain data are, with the bytes that lie beside, which nobody writes, as arrays."""
         image: Image = data
         return image
 

@@ -54,7 +54,7 @@ class Callee:
         address: int,
         *,
         size: int = 0,
-        contents: Sequence[tuple[int, bytes]] = (),
+        contents: Sequence[tuple[int, bytes | np.ndarray[Any, Any]]] = (),
         team: ctypes.c_void_p | None = None,
         releases: bool = False,
         looks: bool = False,

@@ -21,6 +21,7 @@ from wengert.support.machine import MACHINE
 from wengert.support.records import FieldRecord
 
 Shape = tuple[int, ...]
+Content = bytes | np.ndarray[Any, np.dtype[np.uint8]]
 
 
 class Image(FieldRecord):
@@ -32,7 +33,8 @@ class Image(FieldRecord):
         outside: the names of the functions that it calls and does not have.
         inputs, outputs: the dtype and the shape of each.
         size: bytes of the arena.
-        constants: what it holds at first: places, bytes, and whether these stay where they are: their address, then.
+        constants: what it holds at first: places, bytes, perhaps as arrays that nobody writes, and whether these stay
+            where they are: their address, then.
         cycles: about how long it takes.
         looks: whether it looks up itself when it takes long, see `interrupts`.
         overwritten: the places of inputs, each with that of an output that may lie in its memory.
@@ -43,7 +45,7 @@ class Image(FieldRecord):
     inputs: tuple[tuple[str, Shape], ...]
     outputs: tuple[tuple[str, Shape], ...]
     size: int
-    constants: tuple[tuple[int, bytes, bool], ...]
+    constants: tuple[tuple[int, Content, bool], ...]
     cycles: float
     looks: bool
     overwritten: tuple[tuple[int, int], ...]
@@ -104,7 +106,7 @@ class Executable:
         return made
 
 
-def written_address(content: bytes) -> bytes:
+def written_address(content: Content) -> bytes:
     """Return where bytes lie, as the bytes of an address."""
     return np.uintp(np.frombuffer(content, np.uint8).ctypes.data).tobytes()
 
