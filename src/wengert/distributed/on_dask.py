@@ -202,12 +202,12 @@ class DaskRunner:
         self.require_scheduler()
         try:
             return self.sum_up(args)
-        except Exception:
+        except Exception:  # whatever Dask raises: that there is no scheduler any more comes first
             self.require_scheduler()
             raise
 
     def sum_up(self, args: Sequence[Any]) -> tuple[Leaves, Any]:
-        """Return the same, or the error of Dask's about a scheduler that ends meanwhile."""
+        """Return what `__call__` does, or raise what Dask does about a scheduler that ends meanwhile."""
         self.look()
         if not self.captured.is_same() or self.parcel is None:
             self.parcel = parcel_of(self.summand, self.plan(args))

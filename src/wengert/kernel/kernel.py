@@ -180,7 +180,8 @@ class ProgramStep:
     """One step of a program.
 
     A further sort of them is a record here, its line in `grammar`, what does not fit in it in `checking`, what it
-    computes in `evaluation`, and, for this processor, what writes it in `emission/driver`; all else asks these members.
+    computes in `evaluation`, and, for this processor, what writes it in `emission/driver`, or `emission/loops`; all
+    else asks these members.
     """
 
     @property

@@ -68,7 +68,10 @@ def needed_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:
 
 
 def find_needed_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:
-    """Find it; not by eliminating, which would enter sub-graphs at each depth and so be exponential."""
+    """Return which inputs of a graph the used ones among its outputs need, found by a walk over its equations.
+
+    Eliminating what is not needed would enter sub-graphs at each depth, and so be exponential.
+    """
     live = {x for x in compress(graph.outputs, used) if type(x) is Variable}
     for equation in reversed(graph.equations):
         if live.isdisjoint(equation.outputs) and not must_run(equation):

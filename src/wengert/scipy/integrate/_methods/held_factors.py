@@ -1,4 +1,4 @@
-"""Linear systems whose LU factors or inverse are known: solutions, and derivatives of any order without others.
+"""Linear systems whose factors or inverse are known, and roots that these give derivatives, of any order.
 
 x = A^-1 b has dx = A^-1 (db - dA x), and cotangents b' = A^-T x', A' = -b' x^T: both are solved by the same factors,
 whose own derivative is never taken.

@@ -39,17 +39,11 @@ def banded_matrices(pattern: Pattern, packed: int | None = None) -> BandedMatric
 
     Others are in the order of states with fewer bands.
     """
-    whole, rows, columns = with_diagonal(pattern)
+    diagonal = np.arange(pattern.shape[0])
+    whole = Pattern.of_pairs(pattern.shape, *[np.concatenate([x, diagonal]) for x in (pattern.rows, pattern.indices)])
+    rows, columns = (x.astype(np.intp) for x in (whole.rows, whole.indices))
     order = None if packed is not None else narrower_order(whole, rows, columns)
     return BandedMatrices(pattern.shape[0], rows, columns, order, packed)
-
-
-def with_diagonal(pattern: Pattern) -> tuple[Pattern, Array, Array]:
-    """Return a pattern and the diagonal, and the rows and columns of their elements."""
-    diagonal = np.arange(pattern.shape[0])
-    pairs = (np.concatenate([x, diagonal]) for x in (pattern.rows, pattern.indices))
-    whole = Pattern.of_pairs(pattern.shape, *pairs)
-    return whole, whole.rows.astype(np.intp), whole.indices.astype(np.intp)
 
 
 def narrower_order(pattern: Pattern, rows: Array, columns: Array) -> Array | None:
@@ -74,7 +68,7 @@ def matrices_for(pattern: Pattern, has_pivots: bool = True) -> Matrices:
         return FullMatrices()
     banded = banded_matrices(pattern)
     if has_pivots and banded.below > FEW_BANDS:
-        fronts = FrontMatrices(size, *with_diagonal(pattern)[1:])
+        fronts = FrontMatrices(size, banded.rows, banded.columns)
         if fronts.fronts.cost < banded.cost and fronts.fronts.length <= NARROW * size * size:
             return fronts
     return banded if banded.width <= NARROW * size else FullMatrices()
