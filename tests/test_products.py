@@ -21,7 +21,7 @@ from wengert.emission.backend import PROCESSOR, Processor
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import Evaluator
 from wengert.kernel.grammar import parsed, text
-from wengert.kernel.kernel import Affine, Buffer, Product, Program
+from wengert.kernel.kernel import Affine, Buffer, Copy, Product, Program
 from wengert.kernel.schedule import with_schedule
 from wengert.lowering.layouts import as_array, as_value
 from wengert.lowering.partition import segmented
@@ -80,7 +80,19 @@ def random_product(seed: int, dtype: Any) -> Program:
     own = {"addend": "addend", "addend_at": maps["addend"]} if adds else {}
     step = Product("into", maps["into"], "left", maps["left"], "right", maps["right"], tuple(lengths), **own)
     names = ("left", "right", "addend") if adds else ("left", "right")
+    if seed % 3 == 0:
+        return added_in_place(step, buffers, int(random.integers(0, 9)), int(random.integers(1, 3)))
     return Program(names, ("into",), tuple([x for x in buffers if x.name in (*names, "into")]), (step,))
+
+
+def added_in_place(step: Product, buffers: Sequence[Buffer], start: int, apart: int) -> Program:
+    """Return a program that adds a product to a part of a copy of an array."""
+    left, right, into, _ = buffers
+    at = Affine(start, tuple([n * apart for n in step.at.coefficients]))
+    whole = Buffer("into", (start + into.size * apart + 3,), into.dtype, "output")
+    product = Product("into", at, "left", step.left_at, "right", step.right_at, step.extents, "into", at)
+    base = Buffer("base", whole.shape, whole.dtype, "input")
+    return Program(("left", "right", "base"), ("into",), (left, right, base, whole), (Copy("base", "into"), product))
 
 
 def arrays_for(program: Program, seed: int) -> list[Any]:
@@ -168,6 +180,9 @@ def of_two(**fields: Any) -> Program:
         ({"at": Affine(0, (1, 1, 0))}, "results that share cells of z"),
         ({"at": Affine(0, (1, 0, 0))}, "2 results for z of 4 elements"),
         ({"addend": "x"}, "'x' at None"),
+        ({"addend": "z", "addend_at": AT[0]}, "step 0 reads z"),
+        ({"addend": "z", "addend_at": Affine(3, (-2, -1, 0))}, "z at Affine(constant=3,"),
+        ({"left": "z"}, "factors in z, which is changed"),
     ],
 )
 def test_what_does_not_fit_in_a_product_is_found(fields: dict[str, Any], where: str) -> None:
@@ -377,6 +392,94 @@ def test_parts_are_read_where_they_lie(name: str, order: Any, small_steps: None)
     args = [np.array(random.standard_normal(shape), order=order) for shape in ((12, 20), (20, 7))]
     require_products(wg.graph.trace(PARTS[name])(*args), args, None)
     np.testing.assert_allclose(wg.jit(PARTS[name])(*args)[0], PARTS[name](*args)[0], rtol=1e-12)
+
+
+def of_flat(w: Any, x: Any) -> Any:
+    p = np.reshape(w, -1)
+    return np.tanh(x @ np.reshape(p[:64], (8, 8)) + p[64:72]) @ np.reshape(p[72:136], (8, 8)).T + p[136:144]
+
+
+FILLED: dict[str, tuple[Callable[..., Any], int]] = {
+    "matrices of a stack": (lambda w, x: np.tanh(x @ w[0]) @ w[2] @ w[1], 2),
+    "transposed": (lambda w, x: np.tanh(x @ w[1].T) @ w[0], 1),
+    "of a flat array": (of_flat, 2),
+    "overlapping": (lambda w, x: np.tanh(x @ w[0, :, 2:]) @ w[0, :6, :6] @ w[1, 2:], 2),
+    "the same twice": (lambda w, x: np.tanh(x @ w[0]) @ w[0], 1),
+    "columns": (lambda w, x: np.tanh(x @ w[0, :, :3]) @ w[0, :3, 3:], 1),
+    "every other": (lambda w, x: np.tanh(x @ w[1]) @ w[0, ::2].T @ w[2, ::2], 2),
+    "backwards": (lambda w, x: np.tanh(x @ w[1]) @ w[0, ::-1] @ w[2, :, ::-1], 1),
+    "apart": (lambda w, x: np.tanh(np.tanh(x @ w[1]) @ w[:, :, 3].T) @ w[:, :, 5], 1),
+    "at computed places": (lambda w, x: np.tanh(x @ w[np.array([2, 0])]) @ w[1], 0),
+    "and all of it": (lambda w, x: np.tanh(x @ w[0]) @ w[2] + np.sum(w**3), 2),
+    "and numbers": (lambda w, x: np.tanh(x @ w[0] * w[1, 0, 0]) @ w[2] * w[1, 7, 7], 2),
+    "broadcast": (lambda w, x: np.tanh(x @ w[0]) @ w[1:] @ w[2], 2),
+}
+"""Functions of parts of an array, and how many products their gradients add to parts of one."""
+
+
+@together("name", list(FILLED))
+def test_products_are_added_to_parts_in_place(name: str, small_steps: None) -> None:
+    function, count = FILLED[name]
+    random = np.random.default_rng(3)
+    gradient = wg.grad(lambda w, x: np.sum(function(w, x) ** 2))
+    args = random.standard_normal((3, 8, 8)) / 3, random.standard_normal((5, 8))
+    tangent = random.standard_normal((3, 8, 8))
+    graph = wg.graph.trace(gradient)(*args)
+    require_products(graph, args, None)
+    steps = [s for part in segmented(flatten_calls(graph)).parts if part.program for s in products_of(part.program)]
+    assert len([step for step in steps if step.changes]) == count
+    in_columns, single = (np.asfortranarray(args[0]), args[1]), [x.astype(np.float32) for x in args]
+    variants: list[tuple[Callable[..., Any], Sequence[Any], float]] = [
+        (lambda w, x: wg.jvp(lambda v: gradient(v, x), (w,), (tangent,))[1], args, 1e-12),
+        (wg.vmap(gradient, (0, None)), (np.stack([args[0], tangent]), args[1]), 1e-12),
+        (gradient, single, 1e-4),
+        (gradient, in_columns, 1e-12),
+    ]
+    number = list(FILLED).index(name)
+    if name in some_of(list(FILLED), "variants") or number < len(variants):
+        varied, own, bound = variants[number % len(variants)]
+        require_products(wg.graph.trace(varied)(*own), own, None, bound)
+    if name not in some_of(list(FILLED), "values"):
+        return
+    changed = args[0].copy(), np.where(args[1] > 1.0, -0.0, args[1])
+    changed[0][0, 1, 2], changed[0][2, 2, :] = np.nan, -0.0
+    with np.errstate(all="ignore"):
+        want, found = gradient(*changed), wg.jit(gradient, native=True)(*changed)
+    np.testing.assert_allclose(found, want, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(np.signbit(found[want == 0]), np.signbit(want[want == 0]))
+
+
+def test_what_is_added_to_parts_leaves_others_alone(small_steps: None) -> None:
+    def rounds(w: Any, x: Any) -> Any:
+        return np.sum(wg.scan(lambda h, row: (np.tanh(h @ w[1] + row @ w[0]), None), x, np.ones((4, 5, 8)))[0])
+
+    def written(w: Any, x: Any) -> tuple[Any, ...]:
+        total = w * 2
+        before = total.copy()
+        np.add.at(total, 1, x.T @ x)
+        after = total.copy()
+        np.add.at(total, 0, np.sin(x).T @ total[1, :5])
+        return before, after, total, w
+
+    def read_later(w: Any, x: Any) -> tuple[Any, ...]:
+        total = np.sin(w)
+        before = total.copy()
+        np.add.at(total, 1, x.T @ x)
+        return total, np.tanh(x @ total[1]) @ np.reshape(before, (8, 24))
+
+    def of_an_argument(w: Any, x: Any) -> tuple[Any, ...]:
+        total = w.copy()
+        np.add.at(total, 1, x.T @ x)
+        return (total,)
+
+    weights, x = np.arange(192.0).reshape(3, 8, 8) / 999, np.arange(40.0).reshape(5, 8) / 99
+    kept = weights.copy()
+    for function in (written, read_later, of_an_argument, wg.grad(rounds)):
+        found, want = wg.jit(function, native=True)(weights, x), function(weights, x)
+        for a, b in zip(found, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+        require_products(wg.graph.trace(function)(weights, x), (weights, x), None)
+        np.testing.assert_array_equal(weights, kept)
 
 
 def test_no_part_of_an_argument_is_copied(small_steps: None) -> None:

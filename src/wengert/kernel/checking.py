@@ -437,7 +437,11 @@ def product_faults(known: dict[str, Buffer], product: Product) -> Iterator[str]:
         reached = reach(at, product.extents if n < 2 else product.sizes)
         if reached is None or not (reached[0] >= 0 and reached[1] < known[name].size):
             yield f"{name} of {known[name].size} elements at {reached}"
-    if math.prod(product.sizes) != known[product.into].size:
+    if product.into in (product.left, product.right):
+        yield f"factors in {product.into}, which is changed"
+    if product.changes and product.addend_at != product.at:
+        yield f"{product.addend} at {product.addend_at} added at {product.at}"
+    if not product.changes and math.prod(product.sizes) != known[product.into].size:
         yield f"{math.prod(product.sizes)} results for {product.into} of {known[product.into].size} elements"
     elif not is_injective(product.at, ranges(product.sizes, ()), own=False):
         yield f"results that share cells of {product.into}"

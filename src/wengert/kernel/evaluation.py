@@ -127,7 +127,7 @@ class Steps:
                 is_row = target.buffer.holds_rows_of(source.buffer)
                 self.give(step.target, SameRows(source.result()) if is_row else source.result())
             case Product():
-                self.give(step.into, self.product(step))
+                self.multiply(step)
             case Run():
                 own = list(map(self.value, step.arguments[: len(step.program.inputs)]))
                 found = self.results(step.program, own)
@@ -157,8 +157,8 @@ class Steps:
             raise broken(name, "a buffer that is written twice", "each is written once")
         self.memory[name].fill(value)
 
-    def product(self, step: Product) -> Array:
-        """Return what a product writes."""
+    def multiply(self, step: Product) -> None:
+        """Write what a product gives, to all of a buffer or to a part of one that holds something."""
         kept = [d for d, n in enumerate(step.sizes) if n > 1]
         dimensions = list(range(len(step.extents)))
         left = cells_at(self.value(step.left), step.left_at, step.extents)
@@ -167,9 +167,10 @@ class Steps:
         if step.addend_at is not None:
             found = found + cells_at(self.value(step.addend), step.addend_at, step.sizes)
         buffer = self.memory[step.into].buffer
-        made = np.empty(buffer.size, buffer.dtype)
+        made = self.value(step.into) if step.changes else np.empty(buffer.size, buffer.dtype)
         cells_at(made, step.at, step.sizes)[...] = found
-        return made
+        if not step.changes:
+            self.give(step.into, made)
 
     def results(self, program: Program, inputs: Sequence[Array]) -> Sequence[Array]:
         """Return the outputs of a program that a step runs; raise Failed if it says so."""

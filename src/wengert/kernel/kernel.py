@@ -399,7 +399,7 @@ class Product(ProgramStep):
     terms are added is left open.
 
     Attributes:
-        into: the buffer of the results, each cell of which is written.
+        into: the buffer of the results, each cell of which is written, or a part of it to which they are added.
         at: which cell a point is added to; it stays along the dimensions that are added up.
         left, right: the buffers of the factors.
         left_at, right_at: where in them.
@@ -427,6 +427,11 @@ class Product(ProgramStep):
     def writes(self) -> tuple[str, ...]:
         """The result."""
         return (self.into,)
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The result, if the product is added to what is there."""
+        return (self.into,) if self.addend == self.into else ()
 
     @property
     def maps(self) -> tuple[Affine, ...]:

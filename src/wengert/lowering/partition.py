@@ -23,7 +23,8 @@ from wengert.lowering.correlation_steps import correlation_step
 from wengert.lowering.iterations import iteration_of, may_be_step
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.matrix_steps import matrix_routine
-from wengert.lowering.products import ProductStep, originals, product_step, with_product_steps
+from wengert.lowering.product_bodies import originals, with_product_steps
+from wengert.lowering.products import ProductStep, product_step
 from wengert.lowering.program_steps import (
     EMPTY,
     Choice,
@@ -166,8 +167,10 @@ class Partition:
         is_inner = lent is not None
         self.steps = {e: step for e, step in found if step is not None and (is_inner or not isinstance(step, ZeroRows))}
         readers = last_readers(graph.equations, graph.outputs)
-        self.steps |= writes_in_place(readers, lent or EMPTY, graph.outputs)
+        parts = {e.outputs[0]: s.base for e, s in self.steps.items() if isinstance(s, ProductStep) and s.base}
+        self.steps |= writes_in_place(readers, lent or EMPTY, graph.outputs, parts)
         self.changes = {equation: pairs for equation, pairs in readers.items() if equation in self.steps}
+        self.changes |= {e: [(parts[v], v)] for e in self.steps for v in e.outputs if v in parts}
 
     def segments(self, least: Callable[[Graph], bool] | None, is_apart: bool) -> Segments[Program]:
         """Return the segments; raise UnfitError if steps do not fit together."""
@@ -310,18 +313,22 @@ def turns_of(
     return turns
 
 
-def writes_in_place(readers: Changes, lent: Lent, outputs: Sequence[Any]) -> dict[Equation, WriteStep]:
+def writes_in_place(
+    readers: Changes, lent: Lent, outputs: Sequence[Any], parts: Mapping[Variable, Variable]
+) -> dict[Equation, WriteStep]:
     """Return the writes, and their steps, for which it pays to change memory: of little, into what is in memory.
 
-    That is what is lent, and what more of them write to, one after the other, than a kernel chooses from at once.
+    That is what is lent, what products are added to parts of (`parts`, by what it is then), and what more of them write
+    to, one after the other, than a kernel chooses from at once.
     """
     steps = [(equation, write_step(equation, is_small=True)) for equation in readers]
     found = {equation: step for equation, step in steps if step is not None}
     written = {v: (x, equation) for equation in found for x, v in readers[equation]}
-    before = {v: x for v, (x, _) in written.items()}
+    before = {**{v: x for v, (x, _) in written.items()}, **parts}
     first = {v: first_of(before, v) for v in before}
     counts = Counter(first.values())
     own = {first[v] for v in outputs if type(v) is Variable and v in first and first[v] is lent.get(v)}
+    own.update([first[v] for v in parts])
     return {e: found[e] for v, (_, e) in written.items() if counts[first[v]] > MOST_BOXES or first[v] in own}
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.control.call import primitive as call
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import form_of
 from wengert.core.forms.labels import Labels, Names
@@ -17,6 +16,7 @@ from wengert.core.graph.graph import Graph
 from wengert.core.graph.variable import Variable
 from wengert.core.maps.index_maps import AxisIndex
 from wengert.core.maps.windows import window_map
+from wengert.core.memory.memory_layout import lie_alike
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.emission.product_plans import LEVELS, dimensions_of
 from wengert.kernel.durations import LANES
@@ -25,13 +25,14 @@ from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.nodes import Nodes
 from wengert.lowering.rules.contractions import is_worth_a_step
 from wengert.lowering.rules.joins import Part, choice
-from wengert.lowering.rules.lower import Lowered, Lowering, known_parameters, uses_of
+from wengert.lowering.rules.lower import Lowered, Lowering, known_parameters
 from wengert.lowering.rules.operands import Pair
 from wengert.lowering.rules.scalars import Scalar
 from wengert.lowering.rules.view_index_maps import reshaped
-from wengert.passes.equations import distinct_variables, unknown_parameters
+from wengert.passes.equations import unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels, inverse
-from wengert.primitives.arithmetic import add
+from wengert.primitives.indexing.parts import assign
+from wengert.primitives.shapes import reshape, transpose
 from wengert.support.machine import MACHINE
 
 Views = Mapping[Variable, Equation]
@@ -54,6 +55,7 @@ class ProductStep:
         views: the equations of what its factors are views of, by their results.
         addend: the variable that is added to it, if one is.
         out: the result, of which the product is a part if something is added.
+        part: where in the addend the product goes, if the result is that but for a part.
 
     Attributes:
         operands: the factors, or what they are views of, and what is added.
@@ -62,12 +64,22 @@ class ProductStep:
         output: one that lies as the step writes the result.
         is_readable: whether index maps tell where.
         doubled: the operand, of complex ones, that is read as `ComplexFactor`.
+        base: the variable to a part of which it is added in place; None if the result is a variable of its own.
     """
 
-    def __init__(self, product: Equation, labels: Labels, views: Views, addend: Variable | None, out: Variable) -> None:
+    def __init__(
+        self,
+        product: Equation,
+        labels: Labels,
+        views: Views,
+        addend: Variable | None,
+        out: Variable,
+        part: AxisIndex | None = None,
+    ) -> None:
         wide = wide_columns(out, labels) if addend is None else ()
         self.labels = labels
         self.output = with_labels_last(out, labels.result, wide) if wide else as_written(out, labels)
+        self.base = None if part is None else addend
         self.operands: list[Any] = []
         self.inputs: list[Variable] = []
         self.maps: list[LabelMap] = []
@@ -80,7 +92,9 @@ class ProductStep:
                 like = with_labels_last(like, own, wide)
                 found = index_of_view(like, (), labels.lengths_of(own))
             self.enter(source, like, found, own)
-        if addend is not None:
+        if part is not None:
+            self.enter(addend, out, part, labels.result)
+        elif addend is not None:
             is_whole = addend.shape == out.shape
             like, own = self.output if is_whole else addend, labels.result if is_whole else labels.result[-1:]
             self.enter(addend, like, index_of_view(like, (), labels.lengths_of(own)), own)
@@ -101,10 +115,12 @@ class ProductStep:
 
     def product(self, into: str, left: str, right: str, addend: str = "") -> Product:
         """Return the step, of buffers of some names: that of a factor which is doubled has been."""
-        result = self.labels.result
-        index = index_of_view(self.output, (), self.labels.lengths_of(result))
-        assert index is not None
-        found = [*self.maps, labelled_map(index, result)]
+        found = [*self.maps, self.maps[-1]]
+        if self.base is None:
+            result = self.labels.result
+            index = index_of_view(self.output, (), self.labels.lengths_of(result))
+            assert index is not None
+            found[-1] = labelled_map(index, result)
         names, lengths = list(self.names), dict(enumerate(self.labels.lengths))
         if self.doubled is not None:
             names += [TERM, PART]
@@ -187,23 +203,63 @@ def product_step(equations: Sequence[Equation]) -> ProductStep | None:
     """Return a product as a step, with views that its factors are, and what is added; None if they are something else.
 
     Args:
-        equations: of the views, the product, and the sum.
+        equations: of the views, the product, and the sum, or the addition to a part of an array, behind views.
     """
-    *views, product = equations
-    (out,) = product.outputs if len(product.outputs) == 1 else (None,)
-    addition = product
-    if product.primitive is add and views:
-        product = views.pop()
-    labels = labels_of_step(product)
-    if labels is None or type(out) is not Variable or not all(view.primitive.view for view in views):
+    place = next((n for n, equation in enumerate(equations) if not equation.primitive.view), 0)
+    views, product, behind = equations[:place], equations[place], equations[place + 1 :]
+    labels, (out, *others) = labels_of_step(product), equations[-1].outputs
+    if labels is None or type(out) is not Variable or others:
         return None
-    addend = None
-    if addition is not product:
-        addend = next((x for x in addition.inputs if x is not product.outputs[0]), None)
+    addend, part = None, None
+    if behind and behind[-1].primitive is assign:
+        part, addend = part_of_addition(behind, labels.lengths_of(labels.result)), behind[-1].inputs[0]
+        if part is None:
+            return None
+    elif behind:
+        addend = next((x for x in behind[0].inputs if x is not product.outputs[0]), None)
         if type(addend) is not Variable or not is_addend(addend, out, product.outputs[0], labels):
             return None
-    step = ProductStep(product, labels, {view.outputs[0]: view for view in views}, addend, out)
+    step = ProductStep(product, labels, {view.outputs[0]: view for view in views}, addend, out, part)
     return step if step.fits else None
+
+
+def part_of_addition(behind: Sequence[Equation], shape: tuple[int, ...]) -> AxisIndex | None:
+    """Return where in an array a value goes that is added to a part of it; None if no step can add it there.
+
+    Args:
+        behind: the views that it is added as, and the addition.
+        shape: of the value.
+    """
+    *views, addition = behind
+    base, value = addition.inputs[:2]
+    (out,), index = addition.outputs, addition.params["index"]
+    if len(addition.inputs) > 2 or addition.params["path"] or not addition.params["add"] or type(base) is not Variable:
+        return None
+    if UNKNOWN in base.shape or not lie_alike(base.shape, base.strides, out.strides):
+        return None
+    if base.dtype in PARTS or {value.dtype, out.dtype} != {base.dtype}:
+        return None
+    axes = axes_in_kernels(base)
+
+    def part(whole: Any) -> Any:
+        found = whole.transpose(inverse(axes))[index if Ellipsis in index else (*index, ...)]
+        return undo_views(found, views).reshape(shape) if found.shape == value.shape else np.empty(0)
+
+    found = window_map(tuple([base.shape[axis] for axis in axes]), part)
+    steps = () if found is None else [step for _, step in found[0].terms]
+    return found[0] if found is not None and min(steps, default=0) == 1 else None
+
+
+def undo_views(x: Any, views: Sequence[Equation]) -> Any:
+    """Return what some reshapes and transpositions make an array of, or a copy."""
+    for view in reversed(views):
+        if view.primitive is reshape and view.params["order"] == "C":
+            x = x.reshape(view.inputs[0].shape)
+        elif view.primitive is transpose:
+            x = x.transpose(inverse(axes_of(view.params, x.ndim)))
+        else:
+            return np.empty(0, x.dtype)
+    return x
 
 
 def is_addend(x: Variable, out: Variable, product: Variable, labels: Labels) -> bool:
@@ -322,68 +378,6 @@ def last_label(out: Variable, labels: Labels) -> int:
     return [labels.result[axis] for axis in axes if shape[axis] > 1][-1]
 
 
-# Factors that are views
-
-
-Origins = Mapping[Equation, Sequence[Equation]]
-"""The equations of a graph that others stand for."""
-
-
-def with_product_steps(graph: Graph) -> tuple[Graph, Origins]:
-    """Return a graph as products are steps of it, and what its equations stand for.
-
-    Products read what factors are views of where it is, and add what is added to them: these are calls of views, a
-    product, and a sum.
-    """
-    made = {v: equation for equation in graph.equations for v in equation.outputs}
-    steps = with_sums(graph)
-    bodies = {last: with_views(body, made, steps) for last, body in steps.items()}
-    origins = {as_call(body): body for body in bodies.values() if len(body) > 1}
-    calls = {body[-1]: equation for equation, body in origins.items()}
-    inner = {own for body in steps.values() for own in body[:-1]}
-    equations = [calls.get(e, e) for e in graph.equations if e not in inner]
-    views = {own for body in origins.values() for own in body if own.primitive.view}
-    return without_unused(graph, equations, views), origins
-
-
-def with_sums(graph: Graph) -> dict[Equation, list[Equation]]:
-    """Return the products of a graph that are steps, each with the sum that its step computes, by the last of these."""
-    found = {e: [e] for e in graph.equations if labels_of_step(e) is not None}
-    uses = uses_of(graph)
-    products = {e.outputs[0]: e for e in found if uses[e.outputs[0]] == 1}
-    for addition in [e for e in graph.equations if e.primitive is add]:
-        for x in reversed(addition.inputs):
-            product = products.get(x) if type(x) is Variable else None
-            if product is not None and product_step((product, addition)) is not None:
-                del found[product]
-                found[addition] = [product, addition]
-                break
-    return found
-
-
-def as_call(body: Sequence[Equation]) -> Equation:
-    """Return the call of some equations, the last of which gives its result."""
-    bound = {v for equation in body for v in equation.outputs}
-    inputs = tuple([x for x in distinct_variables(x for e in body for x in e.inputs) if x not in bound])
-    graph, last = Graph(inputs, tuple(body), body[-1].outputs), body[-1]
-    return Equation(call, inputs, {"graph": graph, "name": "product"}, last.outputs, last.origin)
-
-
-def with_views(body: list[Equation], made: Views, steps: Container[Equation]) -> list[Equation]:
-    """Return a product, and its sum, behind the views that its factors are, as far as a step reads these in place."""
-    product, labels = body[0], labels_of_step(body[0])
-    assert labels is not None
-    factors = list(zip(product.inputs, map(labels.lengths_of, labels.operands), strict=True))
-    views: list[Equation] = []
-    for x, shape in factors:
-        chain = views_behind(x, made)
-        while chain and not is_read_in_place(chain, shape, product.outputs[0].dtype, made, steps):
-            chain = chain[1:]
-        views += [view for view in chain if view not in views]
-    whole = [*views, *body]
-    return whole if views and product_step(whole) is not None else body
-
-
 def views_behind(x: Any, made: Views) -> list[Equation]:
     """Return the equations by which a value is a view of another one, from that on."""
     found: list[Equation] = []
@@ -391,50 +385,6 @@ def views_behind(x: Any, made: Views) -> list[Equation]:
         found.insert(0, made[x])
         (x,) = made[x].inputs
     return found
-
-
-def is_read_in_place(
-    views: Sequence[Equation], shape: tuple[int, ...], dtype: Any, made: Views, steps: Container[Equation]
-) -> bool:
-    """Tell whether a product can, and should, read the last of some views where their source lies in memory.
-
-    What kernels compute they write where products read it, so parts of that are no views.
-
-    Args:
-        views: the equations.
-        shape: in which the product reads it.
-        dtype: of the product.
-        made: by what variables are bound.
-        steps: the equations whose results steps leave in memory.
-    """
-    (source,), (x,) = views[0].inputs, views[-1].outputs
-    if type(source) is not Variable or not source.dtype == x.dtype == dtype or UNKNOWN in source.shape:
-        return False
-    size, whole = math.prod(shape), math.prod(source.shape)
-    is_there = source not in made or made[source].primitive.structured or made[source] in steps
-    if size > whole or (size < whole and not is_there):
-        return False
-    found = index_of_view(source, views, shape)
-    return found is not None and len(found.terms) == sum([n > 1 for n in shape])
-
-
-def without_unused(graph: Graph, equations: Sequence[Equation], views: Container[Equation]) -> Graph:
-    """Return a graph of other equations, without those among some views whose results nothing reads."""
-    live = {x for x in graph.outputs if type(x) is Variable}
-    kept: list[Equation] = []
-    for equation in reversed(equations):
-        if equation not in views or not live.isdisjoint(equation.outputs):
-            live.update([x for x in equation.inputs if type(x) is Variable])
-            kept.append(equation)
-    return Graph(graph.inputs, kept[::-1], graph.outputs)
-
-
-def originals(part: Graph, origins: Origins) -> Graph:
-    """Return a part of a graph of products as steps in the equations of the graph that this was made of."""
-    given = set(part.inputs)
-    found = [own for equation in part.equations for own in origins.get(equation, (equation,))]
-    distinct = [equation for equation in dict.fromkeys(found) if given.isdisjoint(equation.outputs)]
-    return Graph(part.inputs, distinct, part.outputs)
 
 
 def axes_of(params: Mapping[str, Any], rank: int) -> tuple[int, ...]:

@@ -241,15 +241,25 @@ class StepsWriter:
         self.steps.append(Run(once.program, (*read, *made)))
 
     def add_write(self, step: WriteStep, equation: Equation) -> None:
-        """Add a write, behind a copy of what is written to if that has to stay as it is."""
+        """Add a write."""
         (base, *others), (v,) = step.inputs, equation.outputs
-        before, name = self.names[base], self.write(v, v)
+        name = self.change(base, v)
+        self.steps.append(Run(step.program, (name, *[self.read(x, x) for x in others])))
+
+    def change(self, x: Variable, v: Variable) -> str:
+        """Return the buffer in which a step changes one variable to another, behind a copy if the first has to stay."""
+        before, name = self.names[x], self.write(v, v)
         if before != name:
             self.steps.append(Copy(before, name))
-        self.steps.append(Run(step.program, (name, *[self.read(x, x) for x in others])))
+        return name
 
     def add_product(self, step: ProductStep, equation: Equation) -> None:
         """Add a product of matrices."""
+        if step.base is not None:
+            left, right = map(self.read, step.operands[:2], step.inputs[:2])
+            into = self.change(step.base, equation.outputs[0])
+            self.steps.append(step.product(into, left, right, into))
+            return
         read = list(map(self.read, step.operands, step.inputs))
         if step.doubled is not None:
             own = step.doubled
