@@ -120,11 +120,11 @@ def pairs(
     for store in stage.stores:
         if store.buffer in news and store.buffer not in others and store.buffer not in read:
             stores.setdefault(store.buffer, set()).add((store.at, store.guard))
+    if not guarded:
+        loads, stores = [{name: own for name, own in x.items() if not any(g for _, g in own)} for x in (loads, stores)]
     for new, written in stores.items():
         for old, seen in loads.items():
-            is_whole = all(not guard for _, guard in (*seen, *written))
-            same = all((at, guard) in written or (at, ()) in written for at, guard in seen)
-            if same and (is_whole or guarded):
+            if seen <= written or (guarded and all((at, g) in written or (at, ()) in written for at, g in seen)):
                 yield old, new
 
 

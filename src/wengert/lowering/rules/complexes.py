@@ -6,7 +6,6 @@ In memory the parts are neighbours, along an axis of their own that is last.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -130,7 +129,7 @@ def half_of(call: Call, operands: Sequence[Value], k: int) -> Call:
             args.append(call.nodes.constant(0, dtype))
         avals.append(aval._replace(dtype=dtype))
     out = call.out._replace(dtype=real_dtype(call.out.dtype))
-    return replace(call, args=args, avals=avals, out=out)
+    return call._replace(args=args, avals=avals, out=out)
 
 
 def truth(call: Call, condition: Pair) -> Access:
@@ -173,7 +172,7 @@ def product(call: Call, halves: Sequence[Call]) -> Value | Refused:
 
     def summed(*parts: int) -> Scalar | Refused:
         args = [halves[part].args[i] for i, part in enumerate(parts)]
-        found = contraction(replace(halves[0], args=args))
+        found = contraction(halves[0]._replace(args=args))
         if isinstance(found, Refused):
             return found
         flips = sum([part and flag for part, flag in zip(parts, labels.conjugated, strict=True)])

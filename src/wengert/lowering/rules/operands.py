@@ -28,8 +28,7 @@ class Refused:
 Found = Access | Refused
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """Hold an equation while it is lowered.
 
     Attributes:
