@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import types
 from collections import OrderedDict, defaultdict, deque
@@ -38,13 +39,35 @@ class Slots:
         self.factor = 2.0
 
 
+@dataclasses.dataclass
+class Fields:
+    factor: float
+
+    def __post_init__(self):
+        self.more = 1.0
+
+    def value(self, x):
+        return self.factor * x
+
+
+class Grown(list):
+    """Be a list with attributes."""
+
+
 held, slots, listed, mapped, ordered, queue = Held(), Slots(), [1.0, 2.0], {"a": 1.0}, OrderedDict(a=1.0), deque([1.0])
 missing, elements, small, large = defaultdict(float), {1.0}, np.ones(3), np.ones(5000)
 partial = functools.partial(lambda x, factor: x * factor, factor=2.0)
 
+inside, fields, grown = [[1.0], {"a": ([2.0], None)}], Fields(2.0), Grown([1.0])
+grown.more = 1.0
+
 
 def default(x, factor=2.0):
     return x * factor
+
+
+def default_inside(x, factors=([2.0],)):
+    return x * factors[0][0]
 
 
 def read_module(x):
@@ -85,6 +108,28 @@ CASES: dict[str, tuple[Any, Any, Any, bool]] = {
     "large array": (lambda x: x * large, lambda: large.__setitem__(0, 5.0), lambda: None, True),
     "keyword of a partial": (partial, lambda: partial.keywords.__setitem__("factor", 3.0), lambda: None, True),
     "default": (default, lambda: setattr(default, "__defaults__", (3.0,)), lambda: None, True),
+    "default inside": (
+        default_inside,
+        lambda: default_inside.__defaults__[0][0].__setitem__(0, 3.0),
+        lambda: None,
+        True,
+    ),
+    "item inside": (lambda x: x * inside[0][0], lambda: inside[0].__setitem__(0, 5.0), lambda: None, True),
+    "value inside": (lambda x: x * inside[1]["a"][0][0], lambda: inside[1]["a"][0].append(5.0), lambda: None, True),
+    "beside fields": (lambda x: x * fields.more, lambda: setattr(fields, "more", 5.0), lambda: None, False),
+    "in a list beside fields": (
+        lambda x, held=(1, [fields]): x * held[1][0].more,
+        lambda: setattr(fields, "more", 7.0),
+        lambda: None,
+        False,
+    ),
+    "method of a dataclass": (
+        lambda x: fields.value(x),
+        lambda: setattr(Fields, "value", lambda self, x: x),
+        lambda: None,
+        False,
+    ),
+    "attribute of a list": (lambda x: x * grown.more, lambda: setattr(grown, "more", 5.0), lambda: None, False),
     "attribute of a function": (default, lambda: setattr(default, "more", 1.0), lambda: None, True),
     "name in a module": (
         read_module,

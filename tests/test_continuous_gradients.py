@@ -28,6 +28,8 @@ def test_derivatives_are_those_of_the_solution():
     found, forward = wg.jit(lambda xs: (wg.vmap(wg.grad(total))(xs), wg.jvp(total, (xs[0],), (X,))[1]))(lanes)
     np.testing.assert_allclose(found, want, rtol=1e-5)
     np.testing.assert_allclose(forward, want[0] @ X, rtol=1e-5)
+    no_states = {"y0": np.zeros(0), "t_eval": [1.0], "gradient": "continuous"}
+    assert wg.grad(lambda k: k + np.sum(solve_ivp(lambda t, y: -k * y, (0.0, 1.0), **no_states).y))(2.0) == 1.0
 
 
 def test_what_it_does_not_serve_is_refused():

@@ -414,6 +414,18 @@ def test_what_functions_capture_is_read_anew():
         of_method(np.ones(3))
 
 
+@pytest.mark.parametrize("reuse", [False, True])
+def test_changes_of_a_result_are_none_of_later_ones(reuse):
+    derivative = sparse.jacobian(lambda x: x[1:] * x[:-1], reuse=reuse)
+    derivative(np.ones(3))
+    with pytest.raises(ValueError, match="read-only"):
+        derivative(np.zeros(3)).eliminate_zeros()  # moves indices, which all results share
+    own = derivative(np.zeros(3)).copy()
+    own.eliminate_zeros()
+    assert own.nnz == 0
+    assert derivative(np.array([1.0, 2.0, 3.0])).toarray().tolist() == [[2.0, 1.0, 0.0], [0.0, 3.0, 2.0]]
+
+
 @pytest.mark.parametrize("plan", ["auto", "colors"])
 def test_programs_are_of_one_order_in_memory(plan):
     def weighted(x):

@@ -216,6 +216,7 @@ def test_eigenvalues_of_square_matrices_are_those_in_full_to_second_order(is_com
     repeated = scipy.sparse.csr_array(np.diag([5.0, 5.0, 3.0, 2.0, 1.0]))
     with pytest.raises(NumericalError, match="eigs: a repeated eigenvalue; eigenvalues that differ"):
         wg.grad(lambda a: np.sum(linalg.eigs(a, 2)[0].real))(repeated)
+    assert linalg.eigs(repeated.astype(np.int8), 3, return_eigenvectors=False).real == pytest.approx([3.0, 5.0, 5.0])
     with pytest.raises(UsageError, match="eigs: k=4 of 4; a whole number from 1 to 3 is needed"):
         linalg.eigs(repeated, 4)
     with pytest.raises(UsageError, match="eigs: sigma of a LinearOperator; a sparse array"):

@@ -64,6 +64,8 @@ class BlockLayout:
                 orders.append(part.data - 1)
                 block = type(part)((np.empty(part.nnz), part.indices, part.indptr), part.shape)
                 block.has_canonical_format = True
+                for array in (block.indices, block.indptr):  # which all matrices share
+                    array.flags.writeable = False
                 self.blocks.append(MatrixBlock(start, start + part.nnz, block))
                 start += part.nnz
         order = np.concatenate(orders) if orders else np.zeros(0, np.int64)

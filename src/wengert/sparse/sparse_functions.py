@@ -74,7 +74,8 @@ def jacobian(
     Returns:
         A function of the same arguments. For each array of the output it gives, in the output's containers, the
         arguments' containers of `scipy.sparse` arrays of shape (output.size, argument.size); with `has_aux` (that,
-        aux). `prepare(*examples)` makes the plan before the first call, `plan(*args)` shows it.
+        aux). `prepare(*examples)` makes the plan before the first call, `plan(*args)` shows it. All matrices share
+        their index arrays, which are read-only: `copy()` one before `eliminate_zeros()`.
 
     Raises:
         UsageError: an option is unknown, or a plan is of another function.

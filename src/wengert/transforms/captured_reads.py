@@ -111,13 +111,13 @@ class CapturedReads:
             self.arrays.append((array, place, array.shape, array.dtype, elements))
 
     def add_container(self, value: Any) -> None:
-        """Remember the items of a container."""
+        """Remember the items of a container, not those of others in it."""
         kind = type(value)
         if kind is list or kind is deque:
             self.look(tuple, value)
         elif kind is dict or kind is OrderedDict:
             self.look(entries_of, value)
-        elif kind is not tuple:
+        elif kind is not tuple and value is not None:
             self.is_whole = False
 
     def add_object(self, value: Any, holder: Holder | None, leads: Any) -> None:

@@ -29,6 +29,7 @@ import numpy as np
 from wengert.control.code_owners import is_library
 from wengert.control.mutable_state import AttributesHolder, holder_of, is_users
 from wengert.control.reachable_state import LEADING, is_users_module, keys_of, modules_named, special_methods
+from wengert.core.containers.nested_containers import PLAIN, children_of, containers_in
 from wengert.core.containers.tree_leaves import flatten, nesting_error
 from wengert.core.graph.identity import Elements, Object, elements_for_key
 from wengert.core.values.aval import is_differentiable
@@ -173,7 +174,10 @@ class OuterValues:
 
     def enter_container(self, value: Any, structure: Any, leaves: Sequence[Any], lifted: bool) -> Any:
         """Add a container, with what is in it."""
-        self.reads.add_container(value)
+        for part in containers_in(value):
+            self.reads.add_container(part)
+            if type(part) not in PLAIN and is_users(type(part)):
+                self.enter_own_container(part)
         self.parts.append(structure)
         if self.by_identity and type(value) is not tuple:
             self.parts.append(Object(value))
@@ -181,6 +185,12 @@ class OuterValues:
         if all(template is None for template in templates):
             return None
         return self.know(value, ContainerTemplate(structure, leaves, templates))
+
+    def enter_own_container(self, value: Any) -> None:
+        """Add the class of a container, whose methods read what they like, and attributes that are not its items."""
+        self.enter(type(value), False)
+        inside = set(map(id, children_of(value)))
+        self.enter_items({name: x for name, x in own_attributes(value).items() if id(x) not in inside})
 
     def enter_function(self, function: FunctionType, lifted: bool) -> Any:
         """Add a function: those of the user with the variables that they read."""

@@ -149,7 +149,7 @@ class Flow:
             total: zeros like these.
         """
         start, end = ends
-        largest = np.maximum(np.max(np.abs(stop_gradient(first)) / sizes), LEAST)
+        largest = np.maximum(np.max(np.abs(stop_gradient(first)) / sizes, initial=0.0), LEAST)
         control = Control(control.rtol, control.rtol * sizes * largest, np.inf, 0.0, control.most)
         length = stop_gradient(end) - stop_gradient(start)
         walk = Walk(start, first, slope(start, first), np.abs(length), False, 0, 0)

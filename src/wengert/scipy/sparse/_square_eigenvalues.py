@@ -137,7 +137,7 @@ def found_pairs(
 
     def solve(v0: Any, *args: Any) -> tuple[Any, Any]:
         whole = matrix(*args)
-        start, others = start_of(v0, size, whole.dtype)
+        start, others = start_of(v0, size, floating(whole.dtype))
         values, vectors = linalg.eigs(whole, v0=start, **given, **others)
         return values.astype(dtype), vectors.astype(dtype)
 
