@@ -361,3 +361,16 @@ def test_slopes_behind_masks_are_no_multiples_of_what_is_zero(monkeypatch):
     x = np.array([-0.4, 0.0, 0.3])
     found = second(x).data
     np.testing.assert_allclose(found, -4.0 * np.sin(2.0 * x), rtol=1e-14, atol=1e-15)
+
+
+def test_totals_with_blocks_within_their_lanes():
+    rng = np.random.default_rng(0)
+    x, factors = rng.standard_normal((9, 9, 81)), rng.standard_normal((3, 81, 9, 9))
+
+    def sums(x, *factors):
+        c, d, e = (np.moveaxis(factor, 0, 2) for factor in factors)
+        return np.sum(x * c, axis=2), np.sum(x * c * d * e)
+
+    compiled = Compiled(trace(sums)(x, *factors))
+    for found, expected in zip(compiled([x, *factors]), sums(x, *factors), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)

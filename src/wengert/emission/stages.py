@@ -108,15 +108,19 @@ class StageEmitter(Values):
                 self.sums[n] = [[one] * (self.plan.units if inside else self.lanes.units) for _ in self.rows]
             self.loop_or_point(depth)
             for n in sorted(self.plan.blocked):
-                self.add_block(n, self.sums.pop(n), inside)
+                self.add_block(n, self.sums.pop(n))
             self.block = None
             loop.next(*self.carried())
         self.carry_on(loop.results)
 
-    def add_block(self, n: int, sums: Sums, is_one: bool) -> None:
-        """Add what a block gave to the totals: all vectors of a step to one total, or each to its own."""
+    def add_block(self, n: int, sums: Sums) -> None:
+        """Add what a block gave to the totals: all vectors of a step to one total, or each to its own.
+
+        There is one where the sum is over the lanes, too, be the blocks outside of these or within.
+        """
         for row, found in enumerate(sums):
             totals: list[Value] = []
+            is_one = len(self.totals[n][row]) == self.numbers
             parts = [self.joined(self.stage.reductions[n], found)] if is_one else found
             for part, (total, *lost) in zip(parts, batches(self.totals[n][row], self.numbers), strict=True):
                 if lost:
