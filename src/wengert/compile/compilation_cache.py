@@ -33,9 +33,7 @@ from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.machine import MEASURED
 
 MOST_CONSTANT = 1 << 25
-"""Bytes of constants up to which programs are kept: two copies of more take longer to write than code to make."""
-
-
+"""Bytes of constants up to which programs are kept: to write and compare more takes longer than to make code."""
 LARGE = 1 << 15
 """Bytes of a constant from which it is compared with what was kept: below, a digest is as fast."""
 SUMS = 64

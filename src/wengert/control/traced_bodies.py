@@ -216,18 +216,18 @@ def check_carried(
     """
     for i, (x, y) in enumerate(zip(carried, found, strict=True)):
         a, b = aval_of(x), aval_of(y)
-        place = "" if graph is None else line_of(graph, y)
         if a.shape != b.shape:
-            given = f"the body was given shape {a.shape} as value {i} of what is carried and returned {b.shape}{place}"
+            given = f"the body was given shape {a.shape} as value {i} of what is carried and returned {b.shape}"
             remedy = f"Start from one of shape {b.shape}, or write to a part of an array that is large enough"
-            raise ShapeError(name, given, "the shape of each carried value must stay", remedy)
+            raise ShapeError(name, given + line_of(graph, y), "the shape of each carried value must stay", remedy)
         if a.dtype != b.dtype and not weak[i]:
-            given = f"the body was given dtype {a.dtype} as value {i} of what is carried and returned {b.dtype}{place}"
+            given = f"the body was given dtype {a.dtype} as value {i} of what is carried and returned {b.dtype}"
             remedy = f"Start from one of dtype {b.dtype}, or return it with .astype({str(a.dtype)!r})"
-            raise DtypeError(name, given, "the dtype of each carried value must stay", remedy)
+            raise DtypeError(name, given + line_of(graph, y), "the dtype of each carried value must stay", remedy)
 
 
-def line_of(graph: Graph, output: Any) -> str:
+def line_of(graph: Graph | None, output: Any) -> str:
     """Return the line that gave an output of a graph, in parentheses, if that is known."""
-    positions = [equation.position for equation in graph.equations if any(x is output for x in equation.outputs)]
+    equations = () if graph is None else graph.equations
+    positions = [equation.position for equation in equations if any(x is output for x in equation.outputs)]
     return f" ({positions[0]})" if positions and positions[0] else ""
