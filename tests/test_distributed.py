@@ -88,6 +88,9 @@ def test_what_is_no_data_is_refused():
         ((3, 4), DtypeError, "4 as the function"),
         (np.zeros((0, 3)), UsageError, "arrays without rows"),
         (3.0, DtypeError, "3.0 in the data"),
+        (["x.npy"], DtypeError, "'x.npy' in item 0 of the list; .* Pass .count, read., where read.i. returns"),
+        ({"x": X}, DtypeError, "type dict in the data; .* Pass its arrays as a tuple"),
+        ((np.load, 8), DtypeError, "in the data; .* Pass .count, read., in this order"),
     ):
         with pytest.raises(error, match=text):
             partitions(data)

@@ -345,6 +345,8 @@ def test_derivatives_that_steps_do_not_resolve_are_warned_of(recwarn):
     ("error", "text", "options"),
     [
         (ShapeError, "event 0 returned shape (2,)", {"events": lambda t, y: y}),
+        (DtypeError, "event 0 returned a truth", {"events": lambda t, y: y[0] < 0.5}),
+        (UsageError, "fun that returned None", {"fun": lambda t, y: None}),
         (UsageError, "-1 for terminal", {"events": "negative"}),
         (UsageError, "a mass matrix for method 'RK45'", {"mass": np.eye(2)}),
         (ShapeError, "jac of shape (1, 2)", {"jac": [[1.0, 2.0]], "method": "Radau"}),

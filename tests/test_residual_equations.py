@@ -79,7 +79,12 @@ RODAS = {"method": "Rodas5P"}
 @pytest.mark.parametrize(
     ("error", "text", "residual", "options"),
     [
-        (NumericalError, r"Jacobian .* of fun\[1\] at t = 0", lambda t, y, yp: [yp[0] + yp[1], y[1] - y[0]], RODAS),
+        (
+            NumericalError,
+            r"^solve_dae: a singular Jacobian .* of fun\[1\] at t = 0",
+            lambda t, y, yp: [yp[0] + yp[1], y[1] - y[0]],
+            RODAS,
+        ),
         (
             NumericalError,
             "a first guess .* residual of 3 in",
@@ -89,6 +94,7 @@ RODAS = {"method": "Rodas5P"}
         (UsageError, "that depends on no rate", lambda t, y, yp: y, {}),
         (ShapeError, r"fun returned shape \(1,\)", lambda t, y, yp: [yp[0] - y[1]], {}),
         (ShapeError, r"yp0 of shape \(1,\)", lambda t, y, yp: yp, {"yp0": [1.0]}),
+        (UsageError, "solve_dae: gradient='continuous'; ", lambda t, y, yp: yp, {"gradient": "continuous"}),
         (UsageError, "'RK45' for method", lambda t, y, yp: yp, {"method": "RK45"}),
         (DtypeError, "complex", lambda t, y, yp: yp, {"y0": [1j, 0.0]}),
     ],

@@ -232,7 +232,13 @@ def test_refusals_of_eigenvalues() -> None:
         (lambda: linalg.svds(wide, 2, solver="x"), UsageError, "svds: return_singular_vectors=True and solver='x'; "),
         (lambda: linalg.eigsh(square, 2, mode="cayley"), UsageError, "eigsh: mode='cayley'; the problem A v = w v "),
         (lambda: linalg.eigsh(square, 2, v0=np.ones(3)), ShapeError, "eigsh: v0 of shape (3,); shape (8,) is needed. "),
+        (lambda: linalg.eigs(square, 2, which="LA"), UsageError, "eigs: which='LA'; 'LM', 'SM', 'LR', 'SR', 'LI' or"),
         (lambda: linalg.eigsh(FULL, 2), DtypeError, "eigsh: a matrix of type ndarray; a sparse array is needed. "),
+        (
+            lambda: linalg.eigsh(scipy.sparse.linalg.aslinearoperator(FULL), 2),
+            DtypeError,
+            "eigsh: a matrix of type MatrixLinearOperator; a sparse array is needed. Write wengert.scipy.sparse.linalg",
+        ),
         (lambda: linalg.eigsh(wide, 2), ShapeError, "eigsh: a matrix of shape (7, 5); a square one is needed. "),
         (
             lambda: linalg.eigsh(scipy.sparse.csr_array(np.diag(np.arange(9.0))), 2, sigma=3.0),

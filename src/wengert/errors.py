@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from wengert.support.refusals import refusal
@@ -130,3 +132,25 @@ def placed(error: WengertError, place: str) -> WengertError:
     """
     given, semicolon, rest = str(error).partition("; ")
     return type(error)(f"{given} at {place}{semicolon}{rest}")
+
+
+@contextmanager
+def named_after(name: str, inner: str) -> Iterator[None]:
+    """Let errors of a function that is called within name the one that its user called.
+
+    Args:
+        name: the function that was called.
+        inner: the one that it calls, whose own errors begin with its name; others stay as they are.
+
+    >>> with named_after("odeint", "solve_ivp"):
+    ...     raise UsageError("solve_ivp", "rtol=-1.0", "0 or more is needed", "Correct it")
+    Traceback (most recent call last):
+    wengert.errors.UsageError: odeint: rtol=-1.0; 0 or more is needed. Correct it.
+    """
+    try:
+        yield
+    except WengertError as error:
+        text = str(error)
+        if text.startswith(f"{inner}: "):
+            error.args = (name + text.removeprefix(inner), *error.args[1:])
+        raise

@@ -282,5 +282,8 @@ def require_sum(name: str, fun: Callable[..., Any], args: Sequence[Any], rows: R
         tolerance = 1e-6 if x.dtype.itemsize >= 8 else 1e-2
         if np.isfinite(scale) and np.max(np.abs(x - y - z), initial=0.0) > tolerance * scale:
             given = f"a function that gives for {count} rows something else than for {count // 2} and the rest together"
-            action = "Write np.sum for np.mean (reduce='mean' divides by the rows), and add regularisers outside"
+            action = (
+                "Write np.sum for np.mean (reduce='mean' divides by the rows), add regularisers outside, and look for"
+                " shapes (n,) beside (n, 1), which broadcast to all pairs of rows"
+            )
             raise UsageError(name, given, "a sum over rows is needed", action)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -231,6 +231,7 @@ def as_rows(value: Any, place: str) -> Rows:
 
 def as_array_of_rows(value: Any, place: str) -> Any:
     """Return an array, or a column or table of another library, as an ndarray of numbers."""
+    named = value
     if type(value) is not np.ndarray:
         value = raw(value) if type(value) is Tensor else value
         if hasattr(value, "to_numpy"):
@@ -242,9 +243,20 @@ def as_array_of_rows(value: Any, place: str) -> Any:
     if value.dtype.kind not in NUMBERS or not value.ndim:
         what = "objects" if value.dtype.kind == "O" and value.ndim else f"dtype {value.dtype}"
         given = f"an array of {what} in {place}" if value.ndim else f"{shown(value.item())} in {place}"
-        action = "Convert columns with .astype(float), and texts to the numbers of their categories"
-        raise DtypeError(NAME, given, "arrays of numbers, with rows along their first axis, are needed", action)
+        needed = "arrays of numbers, with rows along their first axis, are needed"
+        raise DtypeError(NAME, given, needed, remedy_for(value.item() if not value.ndim else named))
     return in_one_layout(value)
+
+
+def remedy_for(value: Any) -> str:
+    """Return what to do about a value that is no array of rows."""
+    if isinstance(value, str):
+        return "Pass (count, read), where read(i) returns the arrays of file i"
+    if isinstance(value, Mapping):
+        return "Pass its arrays as a tuple, such as (x, y)"
+    if callable(value):
+        return "Pass (count, read), in this order"
+    return "Convert columns with .astype(float), and texts to the numbers of their categories"
 
 
 def in_one_layout(array: Array) -> Array:

@@ -124,7 +124,8 @@ def solution_between(
         found = asarray(found) if isinstance(found, list | tuple) else found
         if shape_of(found) != shape:
             given = f"f that returned shape {shape_of(found)}"
-            raise ShapeError(name, given, f"{shape}, that of x, is needed", "Return an equation for each unknown")
+            action = "Return an equation for each unknown; there are as many as bounds, or start, have numbers"
+            raise ShapeError(name, given, f"{shape}, that of x, is needed", action)
         return found
 
     def find(begin: Any, low: Any, high: Any, args: Any) -> tuple[Any, ...]:

@@ -35,6 +35,18 @@ def require_callable(name: str, value: Any, what: str = "function") -> None:
         raise DtypeError(name, f"{shown(value)} as the {what}", "something that can be called is needed", action)
 
 
+def require_result(name: str, found: Any, what: str = "a function") -> Any:
+    """Return the result of a user's function; raise a UsageError if it is None.
+
+    >>> require_result("solve_ivp", None, "fun")
+    Traceback (most recent call last):
+    wengert.errors.UsageError: solve_ivp: fun that returned None; numbers are needed. Return what it computes.
+    """
+    if found is None:
+        raise UsageError(name, f"{what} that returned None", "numbers are needed", "Return what it computes")
+    return found
+
+
 def require_flag(name: str, **flags: Any) -> None:
     """Raise a UsageError unless arguments are True or False (or numbers that stand for them)."""
     for parameter, value in flags.items():

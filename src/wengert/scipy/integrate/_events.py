@@ -16,10 +16,10 @@ import numpy as np
 from wengert.control.argument_aliasing import own_copies
 from wengert.control.scan import scan
 from wengert.control.while_loop import fori_loop
-from wengert.core.diagnostics.argument_checks import as_items, as_whole, require_callable, shown
+from wengert.core.diagnostics.argument_checks import as_items, as_whole, require_callable, require_result, shown
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.creation import asarray
-from wengert.errors import NumericalError, ShapeError, UsageError
+from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.scipy.integrate._methods.adaptive_steps import TOO_MANY, Method, Step, Walk, interpolated, least_size
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod
 from wengert.scipy.integrate._methods.tableaux import Slope
@@ -128,7 +128,10 @@ class EventFunctions:
 
     def value(self, index: int, t: Any, y: Any) -> Any:
         """Return the value of a function, which is one number."""
-        found = asarray(self.functions[index](*own_copies((t, y, *self.args))))
+        found = asarray(require_result(NAME, self.functions[index](*own_copies((t, y, *self.args))), f"event {index}"))
+        if found.dtype.kind == "b":
+            given, needed = f"event {index} returned a truth", "a number that changes its sign is needed"
+            raise DtypeError(NAME, given, needed, "Return y[0] - a for y[0] > a")
         if found.size != 1:
             given = f"event {index} returned shape {found.shape}"
             raise ShapeError(NAME, given, "one number is needed", "Pass a list of functions for several events")

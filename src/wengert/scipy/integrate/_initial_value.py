@@ -168,8 +168,8 @@ def solve_ivp(
     control = Control(*tolerances(rtol, atol, state.shape[0]), *sizes, most_steps(max_steps))
     functions, resets, settings = settings_of(events)
     has_all_steps = times is None or bool(dense_output)
-    is_plain = mass is None and state.dtype.kind != "c" and size is None
-    require_gradient(gradient, has_all_steps or bool(functions), is_plain)
+    odd = {"a mass matrix": mass is not None, "complex states": state.dtype.kind == "c", "step": size is not None}
+    require_gradient(gradient, has_all_steps or bool(functions), [what for what, is_there in odd.items() if is_there])
     pattern = pattern_of(jac_sparsity, lband, uband, method, state.shape[0])
     jacobian = jacobian_of(jac, method, state, pattern)
     masses, algebraic = masses_of(mass, method, state, start)
@@ -203,23 +203,22 @@ def masses_of(mass: Any, method: str, state: Any, start: Any) -> tuple[Any, Alge
     return found, algebraic_equations(found)
 
 
-def require_gradient(gradient: Any, has_steps: bool, is_plain: bool) -> None:
+def require_gradient(gradient: Any, has_steps: bool, odd: Sequence[str]) -> None:
     """Refuse another kind of gradients than there is.
 
     Args:
         gradient: the kind.
         has_steps: whether more than states at output times is asked for.
-        is_plain: whether states are real, and there is neither a mass matrix nor a size of all steps.
+        odd: what there is that equations along the solution do not serve.
     """
     require_choice(NAME, "gradient", gradient, ("discrete", "forward", "continuous"))
     if gradient != "discrete" and has_steps:
         given = f"gradient={gradient!r} without t_eval, with dense_output or with events"
         raise UsageError(NAME, given, "states at output times are needed", "Leave gradient out, or pass t_eval alone")
-    if gradient == "continuous" and not is_plain:
-        given = "gradient='continuous' with a mass matrix, complex states, or steps of one size"
-        raise UsageError(
-            NAME, given, "y' = f of real states, with steps that are chosen, is needed", "Leave gradient out"
-        )
+    if gradient == "continuous" and odd:
+        given = f"gradient='continuous' with {' and '.join(odd)}"
+        needed = "y' = f of real states, with steps that are chosen, is needed"
+        raise UsageError(NAME, given, needed, "Leave gradient out")
 
 
 class Integration(NamedTuple):

@@ -14,7 +14,7 @@ from wengert.core.diagnostics.argument_checks import as_whole, elements, require
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.creation import asarray
-from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.errors import DtypeError, ShapeError, UsageError, named_after
 from wengert.scipy.integrate._initial_value import solve_ivp
 
 NAME = "odeint"
@@ -107,7 +107,8 @@ def odeint(
             max_steps=as_whole(NAME, "mxstep", mxstep, least=0) * max(len(times) - 1, 1) or 1_000_000,
         )
 
-    states, found, counts = states_between(solve, times, start, splits, h0)
+    with named_after(NAME, "solve_ivp"):
+        states, found, counts = states_between(solve, times, start, splits, h0)
     if is_concrete(found.status) and raw(found.status) < 0:
         from scipy.integrate import ODEintWarning  # with all else of it, which takes 50 ms
 

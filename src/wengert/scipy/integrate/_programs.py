@@ -10,6 +10,7 @@ import numpy as np
 from wengert.control.argument_aliasing import own_copies
 from wengert.control.scan import scan
 from wengert.control.while_loop import while_loop
+from wengert.core.diagnostics.argument_checks import require_result
 from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError
 from wengert.scipy.integrate._algebraic import (
@@ -93,7 +94,8 @@ class RightHandSide:
 
     def __call__(self, t: Any, y: Any) -> Any:
         """Return the slope."""
-        found = asarray(self.fun(*own_copies((t, y[:, None] if self.columns else y, *self.args))))
+        state = y[:, None] if self.columns else y
+        found = asarray(require_result(NAME, self.fun(*own_copies((t, state, *self.args))), "fun"))
         if found.shape == (self.size, 1) and self.columns:
             found = found[:, 0]
         if found.dtype.kind == "c" and self.dtype.kind != "c":

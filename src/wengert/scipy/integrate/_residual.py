@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten
-from wengert.core.diagnostics.argument_checks import as_items, require_callable
+from wengert.core.diagnostics.argument_checks import as_items, require_callable, require_result
 from wengert.core.values.tensor import is_staged
 from wengert.creation import asarray
-from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.errors import DtypeError, ShapeError, UsageError, named_after
 from wengert.scipy.integrate._arguments import arguments, as_state, tolerances
 from wengert.scipy.integrate._dense_output import OdeSolution
 from wengert.scipy.integrate._initial_value import solve_ivp
@@ -25,7 +25,7 @@ from wengert.scipy.integrate._methods.methods_by_name import WITH_MASS
 from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.transforms.outer_values import FunctionCache, OuterValues
 
-NAME = "solve_dae"
+NAME, INNER = "solve_dae", "solve_ivp"
 UNLIMITED = 1e100
 """The absolute tolerance of rates, whose errors are not looked at."""
 MOST_FUNCTIONS = 64
@@ -97,10 +97,15 @@ def solve_dae(
     (0.5, -0.25)
     """
     require_callable(NAME, fun, "fun")
+    if gradient == "continuous":
+        needed = "'discrete' or 'forward' is needed, as there are algebraic states"
+        raise UsageError(NAME, "gradient='continuous'", needed, "Leave gradient out")
     if method not in WITH_MASS:
         needed = f"one of {', '.join(WITH_MASS)} is needed"
         raise UsageError(NAME, f"{method!r:.40} for method", needed, "Leave it out")
-    state, more = as_state(y0), arguments(args)
+    with named_after(NAME, INNER):
+        state, more = as_state(y0), arguments(args)
+        r, a = tolerances(rtol, atol, state.shape[0])
     if state.dtype.kind == "c":
         raise DtypeError(NAME, f"y0 of dtype {state.dtype}", "real numbers are needed", "Split them into two parts")
     size = state.shape[0]
@@ -108,27 +113,27 @@ def solve_dae(
     if guess.shape != (size,):
         raise ShapeError(NAME, f"yp0 of shape {guess.shape}", f"shape ({size},) is needed", "Leave it out")
     form = ResidualForm(size, moving_places(fun, more, size))
-    r, a = tolerances(rtol, atol, size)
     looked_at = np.sqrt(size / (size + len(form.places)))  # errors are means over all states
-    found = solve_ivp(
-        form.slope(fun),
-        t_span,
-        np.concatenate([state, guess[list(form.places)]]),
-        method,
-        t_eval,
-        dense_output,
-        form.events(events),
-        args=more,
-        rtol=form.with_rates(r * looked_at, 1.0),
-        atol=form.with_rates(a * looked_at, UNLIMITED),
-        mass=form.mass(),
-        start="solved",
-        first_step=first_step,
-        max_step=max_step,
-        max_steps=max_steps,
-        gradient=gradient,
-        memory_budget=memory_budget,
-    )
+    with named_after(NAME, INNER):
+        found = solve_ivp(
+            form.slope(fun),
+            t_span,
+            np.concatenate([state, guess[list(form.places)]]),
+            method,
+            t_eval,
+            dense_output,
+            form.events(events),
+            args=more,
+            rtol=form.with_rates(r * looked_at, 1.0),
+            atol=form.with_rates(a * looked_at, UNLIMITED),
+            mass=form.mass(),
+            start="solved",
+            first_step=first_step,
+            max_step=max_step,
+            max_steps=max_steps,
+            gradient=gradient,
+            memory_budget=memory_budget,
+        )
     return form.result(found)
 
 
@@ -153,7 +158,7 @@ def checked_residual(fun: Callable[..., Any], size: int) -> Callable[..., Any]:
     """Return a user's residual, whose result is an array like the state."""
 
     def residual(t: Any, y: Any, yp: Any, *args: Any) -> Any:
-        found = asarray(fun(t, y, yp, *args))
+        found = asarray(require_result(NAME, fun(t, y, yp, *args), "fun"))
         if found.shape != (size,):
             given = f"fun returned shape {found.shape} for a state of {size} numbers"
             raise ShapeError(NAME, given, f"shape ({size},) is needed", "Return one equation for each number of y0")
@@ -218,7 +223,7 @@ class ResidualForm(NamedTuple):
             return event(t, *parts(states), *args)
 
         def changed(t: Any, states: Any, *args: Any) -> Any:
-            found = asarray(reset(t, *parts(states), *args))
+            found = asarray(require_result(NAME, reset(t, *parts(states), *args), "reset"))
             if found.shape != (size,):
                 given = f"reset returned shape {found.shape} for a state of {size} numbers"
                 raise ShapeError(NAME, given, "a state is needed", "Return all of its numbers")

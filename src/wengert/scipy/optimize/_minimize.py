@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import require_callable
+from wengert.core.diagnostics.argument_checks import require_callable, require_result
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor
 from wengert.scipy.optimize._constraints import sides_of, taken_apart
@@ -16,7 +16,7 @@ from wengert.scipy.optimize._interior_point import IPOPT, solve_by_ipopt
 from wengert.scipy.optimize._program import NonlinearProgram
 from wengert.scipy.optimize._roots import as_ndarrays
 from wengert.scipy.optimize._solving import as_tuple, first_of, is_traced_now
-from wengert.scipy.optimize._vector_problem import VectorProblem, as_float, require_result
+from wengert.scipy.optimize._vector_problem import VectorProblem, as_float
 
 Function = Callable[..., Any]
 WITHOUT_GRADIENT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import require_callable
+from wengert.core.diagnostics.argument_checks import require_callable, require_result
 from wengert.core.values.aval import aval_of
 from wengert.implicit.attaching import implicit_solution
 from wengert.scipy.optimize._solving import as_tuple, asking, call_scipy, first_of
-from wengert.scipy.optimize._vector_problem import VectorProblem, as_float, require_result
+from wengert.scipy.optimize._vector_problem import VectorProblem, as_float
 from wengert.support.attributes import resemble
 from wengert.transforms.forward import jvp
 

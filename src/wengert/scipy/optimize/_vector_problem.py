@@ -11,7 +11,7 @@ import numpy as np
 from wengert import tree
 from wengert.control.argument_aliasing import own_copies
 from wengert.core.containers.tree_leaves import flatten, unflatten
-from wengert.core.diagnostics.argument_checks import require_callable, require_flag, shown
+from wengert.core.diagnostics.argument_checks import require_callable, require_flag, require_result, shown
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
@@ -410,13 +410,6 @@ def as_residuals(name: str, function: Callable[..., Any], back: Callable[[Any], 
         return vector
 
     return resemble(residuals, function, updated=False)
-
-
-def require_result(name: str, found: Any) -> Any:
-    """Return the result of the user's function; raise a UsageError if it is None."""
-    if found is None:
-        raise UsageError(name, "a function that returned None", "numbers are needed", "Return what it computes")
-    return found
 
 
 def require_real(name: str, label: str, vector: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.diagnostics.argument_checks import require_choice, shown
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
@@ -108,7 +108,8 @@ def eigsh(
     tensor([0.097887, 0.381966])
     """
     operator = A if isinstance(A, LinearOperator) else None
-    matrix: Any = operator or sparse_operand("eigsh", A)
+    matrix: Any = operator or sparse_operand("eigsh", A, in_full="numpy.linalg.eigh")
+    require_choice("eigsh", "which", which, ("LM", "SM", "LA", "SA", "BE"))
     require_none("eigsh", M=M, Minv=Minv, OPinv=OPinv, rng=rng, mode=None if mode == "normal" else mode)
     if operator is not None:
         require_square("eigsh", operator.shape)

@@ -17,6 +17,8 @@ def sparse_operand(name: str, a: Any, is_square: bool = True, in_full: str = "nu
     if not hasattr(a, "tocsr"):
         given = f"a matrix of type {type(a).__name__}"
         action = f"Convert it by wengert.scipy.sparse.csr_array, or use {in_full} for arrays in full"
+        if hasattr(a, "matvec"):  # an operator of SciPy's, whose products keep no derivatives
+            action = "Write wengert.scipy.sparse.linalg.LinearOperator(shape, matvec), with matvec in NumPy"
         raise DtypeError(name, given, "a sparse array is needed", action)
     found = a if isinstance(a, SparseTensor) else sparse_tensor(a)
     if found.ndim != 2 or (is_square and found.shape[0] != found.shape[1]):

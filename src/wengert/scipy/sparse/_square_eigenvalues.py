@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.diagnostics.argument_checks import require_choice
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.errors import UsageError
@@ -79,7 +80,8 @@ def eigs(
     (2.0, 1.0)
     """
     operator = A if isinstance(A, LinearOperator) else None
-    matrix: Any = operator or sparse_operand("eigs", A)
+    matrix: Any = operator or sparse_operand("eigs", A, in_full="numpy.linalg.eig")
+    require_choice("eigs", "which", which, ("LM", "SM", "LR", "SR", "LI", "SI"))
     require_none("eigs", M=M, Minv=Minv, OPinv=OPinv, OPpart=OPpart, rng=rng)
     if operator is not None:
         require_square("eigs", operator.shape)
