@@ -102,8 +102,8 @@ def together(names: str, cases: Iterable[Any]) -> Callable[[Test], Test]:
 
 
 def some_of(cases: Sequence[Any], seed: str) -> Sequence[Any]:
-    """Return a fifth of some cases, others for each seed, or all if pytest is told `--every`."""
-    count = len(cases) if OPTIONS.every else -(-len(cases) // 5)
+    """Return a sixth of some cases, others for each seed, or all if pytest is told `--every`."""
+    count = len(cases) if OPTIONS.every else -(-len(cases) // 6)
     return random.Random(seed).sample(cases, count)
 
 

@@ -12,7 +12,7 @@ from tools.fuzz_solvers import SOLVERS, draw_problem, failures
 from wengert.lowering.rules import contractions
 from wengert.support.machine import MACHINE
 
-CHUNK, FEW = 12, 2
+CHUNK, FEW = 8, 2
 MULTIPLYING = 133, 150, 60, 165, 172, 221, 231, 261, 290
 """Programs of seed 10 that multiply matrices."""
 

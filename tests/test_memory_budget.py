@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import tracemalloc
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tests.samples.base import normal
 from wengert import extend
 from wengert.control.loop_segments import bytes_kept, sizes_for
 from wengert.control.loop_snapshots import first_places
+from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.errors import RangeError, TracedTruthError
 from wengert.traces.grad_modes import byte_count
 
@@ -215,11 +217,16 @@ def squared(x: Any) -> Any:
     return x * x
 
 
-square = extend.elementwise("test_memory_budget.square", squared, d=lambda t, _out, x: t * x * 2.0)
+@pytest.fixture
+def square() -> Iterator[Any]:
+    """A primitive that counts its calls, which other tests do not see among those of the library."""
+    name = "test_memory_budget.square"
+    yield extend.elementwise(name, squared, d=lambda t, _out, x: t * x * 2.0)
+    del PRIMITIVES[name]
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 9])
-def test_snapshots_take_as_many_steps_as_theory_says_and_no_more_memory(count: int) -> None:
+def test_snapshots_take_as_many_steps_as_theory_says_and_no_more_memory(count: int, square: Any) -> None:
     loss = lambda x: np.sum(wg.scan(lambda x, _: (extend.apply(square, x), None), x, None, length=50)[0])
     x = np.ones(5000)
     gradient = wg.jit(wg.grad(loss), memory_budget=count * x.nbytes, native=False)
