@@ -168,7 +168,9 @@ class Integrator(NamedTuple):
         if self.algebraic is not None:
             walk = checked_index(self.slope, walk, self.algebraic, (0,))
             walk = checked_state(self.slope, walk, self.algebraic, control)
-            walk = walk._replace(failure=np.where((walk.failure == 0) & np.logical_not(converged), INCONSISTENT, walk.failure))
+            walk = walk._replace(
+                failure=np.where((walk.failure == 0) & np.logical_not(converged), INCONSISTENT, walk.failure)
+            )
         return self.events.watch(walk) if len(self.events) else walk
 
     def initial_state(self, t0: Any, y0: Any) -> tuple[Any, Any]:
