@@ -161,8 +161,8 @@ class BlockRunner:
             rows: the arrays.
         """
         count, start, total = len(rows[0]), 0, None
-        if count in self.ready:  # it is a block of its own, then
-            return [count, 0, *self.leaves_of(self.jitted(*args, *rows))]  # type: ignore[misc]  # it is there
+        if self.jitted is not None and count in self.ready:  # it is a block of its own, then
+            return [count, 0, *self.leaves_of(self.jitted(*args, *rows))]
         for size in self.plan.cut(count):
             block = rows if size == count else tuple([x[start : start + size] for x in rows])
             leaves = self.block(args, block, size)

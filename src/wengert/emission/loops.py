@@ -198,27 +198,37 @@ class Repeating:
             going = self.slot(table, loop.going).load().to(I8).load() if loop.going else None
             self.hand_on(frame, table)
             done = index + 1
-            for row, first, step in (*steady, *[(row, *self.first_row(frame, row)) for row in growing]):
-                place = first.at(done * step * (-1 if loop.reverse else 1))
+            for row, first, step in steady:
+                self.slot(table, row.row).store(self.row_after(first, step, done).as_address())
+            self.end_of_iteration(frame, going, done, room, end)
+            for row in growing:
+                place = self.row_after(*self.first_row(frame, row), done)
                 self.slot(table, row.row).store(place.as_address())
-            if going is not None:
-                with b.when(going.equals(0)):
-                    for row in growing:
-                        frame.at(row.buffer).to(GROWING).set("count", done)
-                    end()
-            if growing:
-                with b.when(done.equals(room.load())):
-                    self.grow(frame, growing, room, done)
-                    for row in growing:
-                        first, step = self.first_row(frame, row)
-                        self.slot(table, row.row).store(first.at(done * step).as_address())
-            self.look_up(frame, done)
 
         with b.section() as end:
             with b.loop(most, certain=True) as steps:
                 each(steps.index, end)
             if loop.going:
                 frame.fail()
+
+    def row_after(self, first: Value, step: Value | int, done: Value) -> Value:
+        """Return where the row lies that comes after some iterations."""
+        return first.at(done * step * (-1 if self.loop.reverse else 1))
+
+    def end_of_iteration(
+        self, frame: DriverFrame, going: Value | None, done: Value, room: Value, end: Callable[[], None]
+    ) -> None:
+        """Write what tells whether there is a next iteration, and makes room for its rows."""
+        b, growing = frame.b, self.left if self.loop.going else []
+        if going is not None:
+            with b.when(going.equals(0)):
+                for row in growing:
+                    frame.at(row.buffer).to(GROWING).set("count", done)
+                end()
+        if growing:
+            with b.when(done.equals(room.load())):
+                self.grow(frame, growing, room, done)
+        self.look_up(frame, done)
 
     def grow(self, frame: DriverFrame, growing: Sequence[Row], room: Value, done: Value) -> None:
         """Write that rows get twice the room."""
@@ -308,7 +318,8 @@ class RepeatingNumbers(Repeating):
                 following = [registers.load(x.out, n) if x.out else known[x.into, n] for x, n in places]
                 registers.write_back([row.row for row in loop.rows])
                 steps.next(*following)
-                self.end_of_iteration(frame, registers, steps.index + 1, room, end)
+                going = registers.load(loop.going, 0) if loop.going else None
+                self.end_of_iteration(frame, going, steps.index + 1, room, end)
             if loop.going:
                 frame.fail()
         for (x, place), value in zip(places, following, strict=True):
@@ -321,21 +332,6 @@ class RepeatingNumbers(Repeating):
             first, step = self.first_row(frame, row)
             found[row.row] = first.at(index * step)
         return found
-
-    def end_of_iteration(
-        self, frame: DriverFrame, registers: Registers, done: Value, room: Value, end: Callable[[], None]
-    ) -> None:
-        """Write what tells whether there is a next iteration, and makes room for its rows."""
-        b, growing = frame.b, self.left if self.loop.going else []
-        if self.loop.going:
-            with b.when(registers.load(self.loop.going, 0).equals(0)):
-                for row in growing:
-                    frame.at(row.buffer).to(GROWING).set("count", done)
-                end()
-        if growing:
-            with b.when(done.equals(room.load())):
-                self.grow(frame, growing, room, done)
-        self.look_up(frame, done)
 
     def registers(self, frame: DriverFrame, rows: Mapping[str, Value]) -> Registers:
         """Return the registers of an iteration, whose rows have some addresses."""
