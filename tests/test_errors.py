@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import pickle
 import re
 from typing import Any
@@ -15,6 +16,7 @@ import wengert.numpy as wnp
 from tests.cases import together
 from wengert import autograd, errors
 from wengert.errors import describe
+from wengert.scipy import integrate
 from wengert.support.hints import hints
 from wengert.transforms.tracing import trace_function
 
@@ -448,6 +450,13 @@ def branched(x: Any) -> Any:
 def test_a_value_is_called_by_its_name(function: Any) -> None:
     with pytest.raises(errors.TracedTruthError, match=r": the elements of small \(bool\) were asked for"):
         trace_function(function, "trace", [0.5], lambda xs: (xs, {}))  # which does not rewrite it
+
+
+def test_what_the_library_traces_for_a_function_has_that_functions_name() -> None:
+    with pytest.raises(errors.TracedTruthError, match=r"^solve_ivp: the elements of .*<lambda>: "):
+        integrate.solve_ivp(lambda t, y: -y * math.exp(t), (0.0, 1.0), np.ones(1))
+    with pytest.raises(errors.TracedTruthError, match=r"^sparse\.jacobian\(.*<lambda>, File "):
+        wg.sparse.jacobian(lambda x: x * math.exp(x[0]))(np.ones(1))
 
 
 def test_an_index_into_an_ndarray_is_named() -> None:

@@ -17,6 +17,7 @@ from numpy import ndarray
 
 from wengert.core.containers.tree_leaves import flatten, place_of
 from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.diagnostics.source_positions import function_called, is_own
 from wengert.core.memory.buffers import lend
 from wengert.core.memory.views import current, lasting, share
 from wengert.core.primitives.signatures import NONE
@@ -34,14 +35,19 @@ A_TENSOR = constant_tensor(np.float64(0.0))
 
 
 def name_of(transformation: str, function: Callable[..., Any]) -> str:
-    """Return the name of a transformed function for errors, with the place of its definition."""
+    """Return the name of a transformed function for errors, with the place of its definition.
+
+    A function of the library's own, which users do not know, has the name of what they called.
+    """
     owner = attribute(function, "__self__")
     if isinstance(owner, type):  # the class that the user wrote, which may inherit the method: `Function.apply`
         return f"{transformation}({owner.__qualname__}.{function.__name__})"
-    name = function_name(function)
-    code = attribute(unwrap(function), "__code__")
+    inner = unwrap(function)
+    name, code = function_name(inner), attribute(inner, "__code__")
     if code is None:
         return f"{transformation}({name})"
+    if is_own(code.co_filename) and (called := function_called()):
+        return called
     return f'{transformation}({name}, File "{code.co_filename}", line {code.co_firstlineno})'
 
 

@@ -157,6 +157,17 @@ def caller(depth: int = 1, recorded: bool = True) -> tuple[CodeType, int]:
     return code, frame.f_lasti
 
 
+def function_called() -> str:
+    """Return the name of the library's function that the user called, of those that run now."""
+    frame: FrameType | None = sys._getframe(1)
+    name = ""
+    while frame is not None and is_own(frame.f_code.co_filename):
+        if "<" not in frame.f_code.co_qualname:
+            name = frame.f_code.co_qualname
+        frame = frame.f_back
+    return name
+
+
 def user_stacklevel() -> int:
     """Return the `stacklevel` with which `warnings.warn` points at the innermost line outside the library.
 
