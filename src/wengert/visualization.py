@@ -9,8 +9,8 @@ from typing import Any
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.graph.diagrams import place_facts
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.printing import constant_text, formula
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.views import current
 from wengert.core.values.aval import aval_text
 from wengert.core.values.tensor import Tensor, raw

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.printing import constant_text, formula, sign_of, variable_names
-from wengert.core.graph.variable import Variable
 
 CONVERSIONS = ("astype", "copy", "guarded", "number")
 """Primitives that give their first operand, for derivatives in exact arithmetic."""

@@ -19,9 +19,9 @@ import numpy as np
 from wengert.compile.programs import BACKEND
 from wengert.core.forms.form import Like, Pointwise, Selection, form_of
 from wengert.core.forms.routine import Routine
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.graph.identity import digest
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.buffers import may_change
 from wengert.core.memory.memory_layout import Joined, Strides, axes_in_memory, ways_of, without_repetition
 from wengert.core.primitives.primitive import Primitive

@@ -14,9 +14,8 @@ import numpy as np
 
 from wengert.compile.compilation_cache import Keeper, images
 from wengert.compile.programs import ABSENT, in_memory
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, evaluate, subgraphs
-from wengert.core.graph.variable import Variable
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.round_counter import RoundCounter, TooManyRounds
 from wengert.kernel.backend import Loaded

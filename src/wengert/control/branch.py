@@ -34,8 +34,8 @@ from wengert.control.subgraphs import (
 )
 from wengert.control.zero_sequence import zeros, zeros_like
 from wengert.core.forms.form import Region
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate
-from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import register
 from wengert.core.primitives.structured import Pullback, Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of

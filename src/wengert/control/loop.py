@@ -47,9 +47,9 @@ from wengert.control.subgraphs import (
 )
 from wengert.control.zero_sequence import RowCollector, zeros
 from wengert.core.forms.form import Region
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.loop_spec import Parts, is_counted, parts
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Joined, arranged_as, strides_of, strides_of_stack
 from wengert.core.primitives.primitive import register
 from wengert.core.primitives.structured import Pullback, Structured, StructuredLowering

@@ -16,9 +16,9 @@ import numpy as np
 from wengert.control.side_effects import Reach, require_unwritten
 from wengert.control.zero_sequence import lane_shape, zeros
 from wengert.core.diagnostics.store_guard import call_user
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.loop_spec import Parts
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Strides, row_strides, stacked_strides, strides_among, strides_of, ways_of
 from wengert.core.memory.views import current
 from wengert.core.memory.write_watches import Watch

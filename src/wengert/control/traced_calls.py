@@ -7,8 +7,8 @@ from typing import Any
 
 from wengert.control.side_effects import Reach
 from wengert.control.subgraphs import trace_within
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.errors import WengertError
 from wengert.passes.output_aliasing import copying
 from wengert.support.refusals import forgive, refusal_count

@@ -24,9 +24,9 @@ from wengert.control.traced_bodies import (
 )
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, require_number
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.loop_spec import LoopSpec
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.primitives.signatures import called_with
 from wengert.core.values.aval import Aval, aval_of, is_number, unite_scalars

@@ -39,7 +39,7 @@ from wengert.conversion.traced_regions import (
 )
 from wengert.core.containers.container_classes import is_container, open_class
 from wengert.core.containers.tree_leaves import flatten, unflatten
-from wengert.core.graph.variable import Variable
+from wengert.core.graph.equation import Variable
 from wengert.core.memory.memory_layout import Strides, strides_among, strides_of, ways_of
 from wengert.core.memory.possible_aliases import SHARES, Plain, Share, may_share, memories_of, shared_with
 from wengert.core.memory.views import base_and_path, current

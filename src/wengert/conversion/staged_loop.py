@@ -26,8 +26,8 @@ from wengert.conversion.traced_regions import (
     trace_region,
 )
 from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.loop_spec import LoopSpec
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.possible_aliases import may_share
 from wengert.core.memory.views import base_and_path
 from wengert.core.memory.write_watches import lose

@@ -16,8 +16,8 @@ from wengert.control.variable_places import Contents, Holder
 from wengert.core.containers.container_classes import is_container
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.source_positions import position_of
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Joined, Strides, axes_by_stride, strides_among, strides_of, ways_of
 from wengert.core.memory.possible_aliases import Plain, Share, SharedMemory, hold, shared_with
 from wengert.core.memory.views import base_and_path, current, share

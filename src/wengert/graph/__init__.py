@@ -5,11 +5,10 @@ prints as a Wengert list, and compares and hashes by what it computes. `placehol
 the static style: expressions first, values later.
 """
 
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.graph_checker import check
 from wengert.core.graph.printing import render
-from wengert.core.graph.variable import Variable
 from wengert.graph.drawing import to_dot, to_html, to_svg
 from wengert.graph.graph_files import load, save
 from wengert.graph.static import Executor, gradients, placeholder

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from wengert.core.graph.equation import require_graph
+from wengert.core.graph.equation import Variable, require_graph
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.graph.printing import literal_text, param_text, variable_names
-from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import aval_text
 
 

@@ -20,10 +20,9 @@ import numpy as np
 
 from wengert.control import call, loop  # noqa: F401 - they declare what files may name, and how it is checked
 from wengert.core.diagnostics.argument_checks import as_path
-from wengert.core.graph.equation import Equation, require_graph
+from wengert.core.graph.equation import Equation, Variable, require_graph
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.graph_checker import FAILURES, check
-from wengert.core.graph.variable import Variable
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import UNKNOWN, aval_of, shape_of

@@ -19,9 +19,8 @@ from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_dtype, require_number, shown
 from wengert.core.diagnostics.source_positions import caller
 from wengert.core.forms.abstract_evaluation import abstract
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, evaluate, literal
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.views import current
 from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive

@@ -17,8 +17,8 @@ import numpy as np
 from wengert.control.structured_checks import require
 from wengert.core.forms.batching import lead
 from wengert.core.forms.form import Region
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.views import current
 from wengert.core.primitives.primitive import Primitive, register
 from wengert.core.primitives.structured import StructuredLowering

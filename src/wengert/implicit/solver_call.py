@@ -13,7 +13,7 @@ from wengert.control.side_effects import Reach
 from wengert.control.subgraphs import trace_within
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
 from wengert.core.forms.form import Region
-from wengert.core.graph.variable import Variable
+from wengert.core.graph.equation import Variable
 from wengert.core.memory.views import current
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.traced_rules import in_form

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.forms.form import form_of
-from wengert.core.graph.equation import Equation
-from wengert.core.graph.variable import Variable
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.emission.correlation_plans import Lengths, native_plan
 from wengert.passes.output_aliasing import axes_in_kernels

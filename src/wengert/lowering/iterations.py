@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import strides_of_stack
 from wengert.core.values.aval import Aval
 from wengert.passes.equations import distinct_variables, loop_parameters

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.graph.variable import Variable
+from wengert.core.graph.equation import Variable
 from wengert.core.memory.memory_layout import Joined, axes_without_gaps, example, lie_alike, lies_along
 from wengert.core.values.aval import PARTS, UNKNOWN
 from wengert.core.values.sequences import Items

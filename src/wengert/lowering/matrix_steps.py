@@ -8,8 +8,7 @@ from typing import Any
 
 from wengert.core.forms.form import form_of
 from wengert.core.forms.routine import Routine, cores
-from wengert.core.graph.equation import Equation
-from wengert.core.graph.variable import Variable
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.emission.band_routines import BANDED, is_banded, room_of_bands
 from wengert.emission.band_routines import is_available as has_bands

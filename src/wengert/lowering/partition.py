@@ -11,10 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.graph.last_readers import Change, last_readers
-from wengert.core.graph.variable import Variable
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.kernel.checking import checked

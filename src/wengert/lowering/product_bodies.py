@@ -7,9 +7,8 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from wengert.control.call import primitive as call
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN
 from wengert.lowering.products import Views, index_of_view, labels_of_step, product_step, views_behind
 from wengert.lowering.rules.lower import uses_of

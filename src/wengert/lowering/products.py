@@ -11,9 +11,8 @@ import numpy as np
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import form_of
 from wengert.core.forms.labels import Labels, Names
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.maps.index_maps import AxisIndex
 from wengert.core.maps.windows import window_map
 from wengert.core.memory.memory_layout import lie_alike

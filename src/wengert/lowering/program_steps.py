@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.last_readers import Change
 from wengert.core.graph.loop_spec import is_counted
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import is_uniform
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.emission.arena import MOVED

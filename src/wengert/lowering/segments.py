@@ -7,8 +7,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate
-from wengert.core.graph.variable import Variable
 from wengert.lowering.layouts import as_array, as_value
 from wengert.support.records import Record
 

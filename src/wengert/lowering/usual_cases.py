@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.primitives.selection import required

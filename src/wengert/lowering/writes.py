@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.kernel.kernel import Program
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.nodes import Nodes

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.identity import identity, identity_of_params
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import is_full
 from wengert.passes.equations import Known, everywhere, rename_known
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import compress
 from typing import Any
 
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, subgraphs
-from wengert.core.graph.variable import Variable
 from wengert.core.primitives.structured import Structured
 from wengert.passes.equations import everywhere
 

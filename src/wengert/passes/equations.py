@@ -7,9 +7,8 @@ from functools import cache, wraps
 from inspect import signature
 from typing import Any
 
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import Aval
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wengert.core.forms.contraction import Contraction
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import Aval
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.equations import distinct_variables, variables

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.loop_spec import is_counted
-from wengert.core.graph.variable import Variable
 from wengert.passes.equations import (
     Known,
     distinct_variables,

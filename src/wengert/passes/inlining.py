@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import is_number
 from wengert.passes.equations import Known, holds_graphs, rename_known, throughout

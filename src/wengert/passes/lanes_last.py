@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, literal, subgraphs
 from wengert.core.graph.loop_spec import is_counted
-from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.passes.equations import holds_graphs, loop_parameters, throughout, variables
 from wengert.passes.output_aliasing import viewing

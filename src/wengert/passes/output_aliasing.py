@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from wengert.core.forms.abstract_evaluation import avals_and_strides
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Joined, axes_without_gaps
 from wengert.passes.equations import distinct_variables
 from wengert.primitives.conversion import copy

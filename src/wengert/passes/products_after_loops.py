@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.forms.labels import Labels, Names
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import strides_of_stack
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import UNKNOWN, Aval

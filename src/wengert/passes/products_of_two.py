@@ -8,9 +8,8 @@ from typing import Any
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import form_of
 from wengert.core.forms.labels import Labels
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import Aval, aval_of
 from wengert.primitives.conversion import astype

@@ -9,9 +9,8 @@ import numpy as np
 
 from wengert.core.forms.abstract_evaluation import avals_and_strides
 from wengert.core.forms.form import is_elementwise
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, literal
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import is_uniform, lie_alike
 from wengert.core.values.aval import aval_of
 from wengert.core.values.evaluation import evaluate_primitive

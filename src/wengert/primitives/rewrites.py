@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.graph.equation import Equation
-from wengert.core.graph.variable import Variable
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.aval import NUMBERS, aval_of
 

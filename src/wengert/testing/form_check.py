@@ -14,7 +14,7 @@ import numpy as np
 
 from wengert.core.forms.abstract_evaluation import abstract
 from wengert.core.forms.form import Selection, form_of
-from wengert.core.graph.variable import Variable
+from wengert.core.graph.equation import Variable
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, is_differentiable, strong
 from wengert.core.values.dispatch import apply

@@ -19,8 +19,8 @@ from wengert.core.diagnostics.source_positions import Position, caller, position
 from wengert.core.forms.batching import lead
 from wengert.core.forms.form import Region
 from wengert.core.forms.shape_probes import example_of
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.memory.views import current
 from wengert.core.primitives.kinds import Linear

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.diagnostics.store_guard import call_user
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, evaluate
-from wengert.core.graph.variable import Variable
 from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import Structured

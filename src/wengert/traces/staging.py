@@ -17,10 +17,9 @@ from wengert.core.diagnostics.conversion_hints import CALLED_OUT, is_function, i
 from wengert.core.diagnostics.numpy_warnings import SETTINGS, kinds_raised
 from wengert.core.diagnostics.source_positions import Origin, Position, caller, expression_at, position_of, use_at
 from wengert.core.forms.abstract_evaluation import avals_and_strides
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, literal
 from wengert.core.graph.identity import identity, identity_of_params
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.buffers import keep, lend, own_memory
 from wengert.core.memory.memory_layout import Strides, is_uniform, strides_of
 from wengert.core.memory.possible_aliases import Plain

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.graph.equation import Equation
-from wengert.core.graph.variable import Variable
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.tensor import Tensor, is_staged, raw
 from wengert.primitives.arithmetic import add

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from itertools import compress
 from typing import Any
 
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate, subgraphs
-from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.passes.dead_code import eliminate_dead, must_run
 from wengert.traces.staging import Staging

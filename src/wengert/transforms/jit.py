@@ -17,8 +17,8 @@ from wengert.core.diagnostics.argument_checks import require_callable, require_n
 from wengert.core.diagnostics.numpy_warnings import attribute_warnings, restore_settings
 from wengert.core.diagnostics.source_positions import Position, user_stacklevel
 from wengert.core.diagnostics.store_guard import call_user
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.identity import identity_of_static
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import order_of_argument
 from wengert.core.memory.views import current
 from wengert.core.primitives.signatures import MISSING

@@ -21,8 +21,8 @@ from wengert.control.subgraphs import (
     select_flagged,
 )
 from wengert.core.diagnostics.source_positions import Position, caller
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate, fitting
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.views import current, with_views_resolved
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.active_lanes import ACTIVE

@@ -13,8 +13,8 @@ import numpy as np
 
 from wengert.core.forms.form import Pointwise, form_of
 from wengert.core.forms.shape_probes import Avals, Results
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.identity import identity_of_params
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.memory_layout import Joined, Strides, strides_among, strides_of
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, is_number, strong

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import Origin, Position
-from wengert.core.graph.equation import Equation, EquationList, lists_among
+from wengert.core.graph.equation import Equation, EquationList, Variable, lists_among
 from wengert.core.graph.printing import formula, literal_text, variable_names
-from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import aval_text
 from wengert.pictures.boxes import Box, Wire
 from wengert.pictures.picture import Picture

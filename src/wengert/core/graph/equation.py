@@ -1,4 +1,7 @@
-"""Equations, and lists of them between inputs and outputs, which graphs are."""
+"""Equations, the variables that they bind, and lists of equations between inputs and outputs, which graphs are.
+
+Variables stand for arrays that are not there yet.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,58 @@ from collections.abc import Iterator, Mapping
 from types import CodeType
 from typing import Any, TypeVar
 
+import numpy as np
+
 from wengert.core.diagnostics.source_positions import Position, position_of
-from wengert.core.graph.variable import Variable
+from wengert.core.memory.memory_layout import Strides
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.values.aval import aval_of, aval_text
+from wengert.core.values.aval import Aval, aval_of, aval_text
 from wengert.errors import DtypeError
+
+
+class Variable:
+    """Stand for an array of a known shape and dtype; identity is what distinguishes variables.
+
+    Attributes:
+        shape, dtype: of the values it stands for.
+        weak: whether these are Python numbers.
+        name: what the printer calls it, where the user gave a name.
+        strides: how the values lie in memory; see `wengert.core.memory.memory_layout`.
+
+    >>> import numpy as np, wengert as wg
+    >>> (x,) = wg.graph.trace(np.sin)(np.ones(3)).inputs
+    >>> x.shape, x.dtype, x.weak
+    ((3,), dtype('float64'), False)
+    """
+
+    __slots__ = ("dtype", "name", "shape", "strides", "weak")
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        name: str = "",
+        strides: Strides = None,
+        weak: bool = False,
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.weak = weak
+        self.name = name
+        self.strides = strides
+
+    @classmethod
+    def of(cls, aval: Aval, name: str = "", strides: Strides = None) -> Variable:
+        """Return a new variable for values of an aval."""
+        return cls(aval.shape, aval.dtype, name, strides, aval.weak)
+
+    @property
+    def aval(self) -> Aval:
+        """Shape and dtype together."""
+        return Aval(self.shape, self.dtype, self.weak)
+
+    def __repr__(self) -> str:
+        return f"{self.name or 'v'}: {aval_text(self)}"
 
 
 class Equation:

@@ -14,10 +14,9 @@ import numpy as np
 
 from wengert.core.diagnostics.numpy_warnings import attribute_warnings, restore_settings
 from wengert.core.diagnostics.source_positions import speaks_for
-from wengert.core.graph.equation import Equation, EquationList, lists_among
+from wengert.core.graph.equation import Equation, EquationList, Variable, lists_among
 from wengert.core.graph.graph_executor import GraphSteps, last_uses
 from wengert.core.graph.identity import Composite, digest, identity, identity_of_params, registered_name
-from wengert.core.graph.variable import Variable
 from wengert.core.memory.buffers import as_fixed
 from wengert.core.values.aval import aval_of, aval_text, unite_scalars
 from wengert.core.values.dispatch import apply, conform

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.abstract_evaluation import abstract
-from wengert.core.graph.equation import Equation, require_graph
+from wengert.core.graph.equation import Equation, Variable, require_graph
 from wengert.core.graph.graph import Graph, malformed_error, subgraphs
-from wengert.core.graph.variable import Variable
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import aval_of, aval_text
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from wengert.core.diagnostics.numpy_warnings import call_with_warnings, strict
 from wengert.core.diagnostics.source_positions import speaks_for
-from wengert.core.graph.equation import Equation
-from wengert.core.graph.variable import Variable
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.values.aval import NUMBERS, strong
 from wengert.core.values.evaluation import evaluate_primitive
 from wengert.native.elementwise import LARGE

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.graph.equation import EquationList, lists_among, require_graph
-from wengert.core.graph.variable import Variable
+from wengert.core.graph.equation import EquationList, Variable, lists_among, require_graph
 from wengert.core.memory.memory_layout import is_full
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import aval_text

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.forms.form import Reduction, form_of
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, subgraphs
-from wengert.core.graph.variable import Variable
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import UNKNOWN
 

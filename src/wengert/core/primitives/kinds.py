@@ -12,7 +12,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from wengert.core.graph.variable import Variable
+from wengert.core.graph.equation import Variable
 from wengert.core.primitives.cotangent import guard, may_have_nan, strong_zero, unbroadcast
 from wengert.core.primitives.declaration_checks import Claim, alike
 from wengert.core.primitives.primitive import DeclaredForm, PointRules, Primitive, ShapeRules

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.lowering.costs import time_of
 from wengert.lowering.nodes import BOOL, Access, Nodes, Shape
 from wengert.lowering.rules.operands import Pair, Value

@@ -18,9 +18,8 @@ import numpy as np
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import Boxes, Form, Pointwise, Reduction, Region, Scan, Selection, View, form_of
 from wengert.core.forms.routine import Routine
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.maps.index_maps import AxisIndex
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import Structured, StructuredLowering

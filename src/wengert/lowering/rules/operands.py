@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.graph.variable import Variable
+from wengert.core.graph.equation import Variable
 from wengert.core.maps.index_maps import broadcast_map
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of

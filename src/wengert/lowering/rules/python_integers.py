@@ -6,8 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from wengert.core.graph.equation import Equation
-from wengert.core.graph.variable import Variable
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of
 from wengert.lowering.nodes import LONG, Access, Nodes

@@ -11,7 +11,7 @@ from wengert.core.forms.batching import lead
 from wengert.core.forms.element_maps import arranged_maps, outside
 from wengert.core.forms.form import Flags, Form, Lanes, Params, form_of
 from wengert.core.forms.shape_probes import Results, example_of, unfilled_like
-from wengert.core.graph.variable import Variable
+from wengert.core.graph.equation import Variable
 from wengert.core.maps.box_maps import BoxMap, identity
 from wengert.core.memory.memory_layout import example, is_full, strides_of, strides_of_copy
 from wengert.core.memory.views import Step

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.loop_spec import parts
-from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import shape_of
 from wengert.sparse.patterns.column_maps import Maps, column_maps, explicit, known_lengths, maps_of_pattern
 from wengert.sparse.patterns.pattern import Pattern

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 import wengert.numpy as wnp
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.loop_spec import Parts, parts
-from wengert.core.graph.variable import Variable
 from wengert.core.maps.box_maps import BoxMap, joined
 from wengert.core.maps.composition import compose
 from wengert.core.maps.coordinates import Coordinate

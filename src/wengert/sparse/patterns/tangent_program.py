@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from wengert.core.containers.tree_leaves import flatten
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.values.aval import shape_of
 from wengert.passes.dead_code import narrow_graph
 from wengert.transforms.forward import push_forward

@@ -14,9 +14,8 @@ import numpy as np
 
 from wengert.core.forms.element_maps import broadcast_maps
 from wengert.core.forms.form import Pointwise, form_of
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.maps.box_maps import BoxMap, joined
 from wengert.core.maps.composition import compose
 from wengert.core.maps.coordinates import Array, Coordinate, read

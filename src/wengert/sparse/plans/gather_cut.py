@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import Array
 from wengert.core.primitives.structured import Structured

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.maps.coordinates import Array
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import Reduction, View, form_of
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, subgraphs
-from wengert.core.graph.variable import Variable
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import shape_of
 

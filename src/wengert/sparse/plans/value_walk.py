@@ -10,9 +10,8 @@ import numpy as np
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import Pointwise, Reduction, form_of
 from wengert.core.forms.routine import Routine
-from wengert.core.graph.equation import Equation
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.variable import Variable
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import read
 from wengert.core.maps.index_maps import Shape

@@ -18,8 +18,8 @@ from wengert.control.structured_checks import require
 from wengert.control.subgraphs import trace_closed
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.forms.form import Region
+from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate
-from wengert.core.graph.variable import Variable
 from wengert.core.primitives.primitive import Primitive, register
 from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import Aval, aval_of
