@@ -22,11 +22,11 @@ from wengert.core.forms.routine import core_ranks
 from wengert.core.graph.identity import content
 from wengert.core.memory import possible_aliases
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
-from wengert.core.values.bounded_cache import MOST_KNOWN, Cache
 from wengert.core.values.frozen import freeze
 from wengert.native.code_memory import CodeMemory
 from wengert.nn.functional import _sampling
 from wengert.scipy.ndimage import _interpolation
+from wengert.support.caches import MOST_KNOWN, Cache
 from wengert.transforms.jit import MOST_FORMS, MOST_INSTANCES
 
 

@@ -41,7 +41,7 @@ from wengert.passes.equations import distinct_variables, enter, inside
 from wengert.passes.output_aliasing import merged_results
 from wengert.passes.pipeline import flatten_calls
 from wengert.support import config
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 from wengert.support.collector_pause import CollectorPause
 from wengert.support.fork_safety import UNSTOPPED
 

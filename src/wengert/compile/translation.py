@@ -23,7 +23,7 @@ from wengert.lowering.segments import Segment, Segments
 from wengert.native.engine import emit_assembly, host
 from wengert.passes.equations import distinct_variables
 from wengert.passes.pipeline import flatten_calls
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 from wengert.support.hints import hint_attributes
 
 if TYPE_CHECKING:

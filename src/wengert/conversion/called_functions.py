@@ -24,9 +24,9 @@ from wengert.conversion.traced_numbers import ITERATORS, make_iterating
 from wengert.core.containers.container_classes import is_dataclass
 from wengert.errors import UsageError
 from wengert.support.attributes import class_attribute, unwrap, with_closure
+from wengert.support.caches import WeakIdentityMap
 from wengert.support.function_contents import captured_by, content_of
 from wengert.support.refusals import forgive, refusal_count
-from wengert.support.weak_identity_map import WeakIdentityMap
 
 SUSPENDED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 BUILTINS: dict[Any, Callable[..., Any]] = {}

@@ -15,8 +15,8 @@ from wengert.control.variable_places import HIDDEN, OPERATIONS
 from wengert.conversion.syntax_nodes import function_of_statements, parameters
 from wengert.errors import UsageError
 from wengert.support.attributes import function_name, with_closure
+from wengert.support.caches import WeakIdentityMap
 from wengert.support.fork_safety import hold_in_forks
-from wengert.support.weak_identity_map import WeakIdentityMap
 
 Definition: TypeAlias = "ast.FunctionDef | ast.Lambda"
 

@@ -32,11 +32,11 @@ from wengert.core.memory.possible_aliases import may_share
 from wengert.core.memory.views import base_and_path
 from wengert.core.memory.write_watches import lose
 from wengert.core.values.aval import Aval, aval_of, is_number
-from wengert.core.values.bounded_cache import Cache
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError, WengertError
 from wengert.primitives.indexing.parts import rebind
+from wengert.support.caches import Cache
 from wengert.support.function_contents import UNBOUND
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import Staging

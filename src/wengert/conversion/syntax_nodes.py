@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from wengert.control.variable_places import HIDDEN, OPERATIONS
-from wengert.support.weak_identity_map import WeakIdentityMap
+from wengert.support.caches import WeakIdentityMap
 
 Located = TypeVar("Located", bound=ast.AST)
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)

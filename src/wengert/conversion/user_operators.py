@@ -22,7 +22,7 @@ from wengert.conversion.traced_regions import as_truth, is_array
 from wengert.core.values.aval import aval_of, is_number
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.support.attributes import class_attribute
-from wengert.support.weak_identity_map import WeakIdentityMap
+from wengert.support.caches import WeakIdentityMap
 
 Function = Callable[[Any, Any], Any]
 Way: TypeAlias = tuple[Any, Any, Any]

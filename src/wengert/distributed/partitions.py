@@ -25,7 +25,7 @@ from wengert.distributed.sources import (
     row_count,
 )
 from wengert.errors import UsageError
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 from wengert.traces.grad_modes import byte_count
 
 PARTITION = 1 << 21

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.containers.tree_leaves import map_leaves
-from wengert.core.values.bounded_cache import Recent
 from wengert.distributed.blocks import BlockPlan, BlockRunner, Summand
 from wengert.distributed.dask_data import DaskSource
 from wengert.distributed.partitions import Partitions
@@ -23,6 +22,7 @@ from wengert.distributed.sources import PartitionSource
 from wengert.distributed.sums import Leaves, SumTree
 from wengert.native.elementwise import SHARING
 from wengert.native.lapack import ONE_THREAD
+from wengert.support.caches import Recent
 from wengert.support.digests import digest_of
 
 WEIGHT = 1 << 26

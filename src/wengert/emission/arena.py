@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from wengert.kernel.kernel import Buffer
 from wengert.native.structs import POINTER
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 from wengert.support.machine import MACHINE
 
 ADDRESS = ctypes.sizeof(POINTER.ctype)

@@ -23,7 +23,7 @@ from wengert.native.jobs import share
 from wengert.native.structs import BOOL, I8, I64, POINTER, Pointer, Struct
 from wengert.native.tables import KERNEL
 from wengert.native.values import Value
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 
 CORRELATIONS = "correlation"
 """What the names of these functions begin with: "correlation.places.float64" and "correlation.kernels.float64"."""

@@ -37,7 +37,7 @@ from wengert.native.row_pool import (
 )
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, Array, Pointer, Signature
 from wengert.native.values import Value
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 from wengert.support.machine import MACHINE
 
 STEPS = Signature(BOOL, (*RUN.parameters, Pointer(LOOK)))

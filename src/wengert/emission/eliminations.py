@@ -13,7 +13,7 @@ from wengert.native.builder import Builder
 from wengert.native.functions import NativeFunction
 from wengert.native.structs import I8, I64, Pointer, vector_of
 from wengert.native.values import Value
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 
 PANEL = 4
 """Vectors of a row that are computed at once."""

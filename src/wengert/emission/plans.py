@@ -17,7 +17,7 @@ from wengert.emission.arena import ROOM
 from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Reduce, Stage
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 from wengert.support.machine import MACHINE
 
 TERMS = 16

@@ -19,7 +19,7 @@ from wengert.native.jobs import share
 from wengert.native.structs import I8, I64, POINTER, Pointer, Struct, Type
 from wengert.native.tables import KERNEL
 from wengert.native.values import Value
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 
 PRODUCTS = "product"
 """What the names of these functions begin with: "product.matrices.float64"."""

@@ -24,7 +24,7 @@ from wengert.native.functions import NativeFunction
 from wengert.native.job_tables import SHARED
 from wengert.native.structs import I8, POINTER, VOID, Array, Pointer, Signature
 from wengert.native.values import Instructions, Value
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 
 RUN = Signature(VOID, (Pointer(POINTER), Pointer(I8), Pointer(SHARED)))
 """What runs a program: the addresses of inputs and outputs, the arena, and the team's memory or nothing."""

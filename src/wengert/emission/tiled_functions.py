@@ -9,7 +9,7 @@ from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.structs import F32, F64, I64, VOID, Pointer, Signature, Type, vector_of
 from wengert.native.values import Value
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 
 SCALARS = {"float64": F64, "float32": F32}
 SQUARE = 8

@@ -11,7 +11,6 @@ from wengert.control.side_effects import Reach
 from wengert.control.subgraphs import trace_closed, trace_within
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.graph.graph import Graph, evaluate
-from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.implicit.solution import implicit_solution as solution_operation
@@ -19,6 +18,7 @@ from wengert.implicit.systems import FIXED, TOLERANCE, weight_of_giving_up
 from wengert.implicit.vectors import residual_vector, vector_of
 from wengert.primitives.sparse.storage_pattern import StoragePattern
 from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
+from wengert.support.caches import Recent
 from wengert.transforms.reverse import stop_gradient
 from wengert.transforms.tracing import trace_converting
 

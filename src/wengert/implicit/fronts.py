@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 from wengert.support.machine import MACHINE
 
 Array = np.ndarray[Any, Any]

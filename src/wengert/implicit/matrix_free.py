@@ -18,13 +18,13 @@ from wengert.core.forms.form import Like
 from wengert.core.forms.routine import Routine
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.primitives.kinds import Constant
-from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.errors import NumericalError
 from wengert.implicit.solver_call import in_plain_form, solve_without_derivatives
 from wengert.implicit.systems import require_solved
 from wengert.implicit.vectors import Vector
+from wengert.support.caches import Recent
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back
 

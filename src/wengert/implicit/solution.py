@@ -42,7 +42,7 @@ from wengert.passes.output_aliasing import copying
 from wengert.primitives.sparse.direct_solves import REGULAR, sparse_solve
 from wengert.primitives.sparse.products import sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern
-from wengert.support.weak_identity_map import WeakIdentityMap
+from wengert.support.caches import WeakIdentityMap
 from wengert.traces.calls import StandInGraph, readable, value_below
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back, stop_gradient

@@ -15,8 +15,8 @@ from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
 from wengert.core.forms.form import Region
 from wengert.core.graph.equation import Variable
 from wengert.core.memory.views import current
+from wengert.core.primitives.declaration_checks import in_form
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.primitives.traced_rules import in_form
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.object_arrays import leaves_of_result

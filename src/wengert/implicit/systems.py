@@ -22,7 +22,7 @@ from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.errors import NumericalError
 from wengert.primitives.linear_algebra.matrices import lapack, pull_back_solution, tangent_side
-from wengert.support.weak_identity_map import WeakIdentityMap
+from wengert.support.caches import WeakIdentityMap
 
 Params = Mapping[str, Any]
 MINIMUM_NORM = "minimum_norm"

@@ -38,7 +38,7 @@ from wengert.kernel.kernel import (
     Switch,
     Update,
 )
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 
 INDENTATION = "  "
 

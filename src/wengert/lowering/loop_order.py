@@ -10,11 +10,11 @@ from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
 
 from wengert.core.maps.index_maps import IndexMap, flattened, strides_for
-from wengert.core.values.bounded_cache import MOST_KNOWN
 from wengert.kernel.durations import LANES, StridedAccess, cycles_of_lanes
 from wengert.kernel.opcodes import OPCODES
 from wengert.lowering.loop_roots import Root, below
 from wengert.lowering.nodes import PointNode, Shape
+from wengert.support.caches import MOST_KNOWN
 from wengert.support.machine import MACHINE
 
 

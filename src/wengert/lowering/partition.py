@@ -13,7 +13,6 @@ from typing import Any
 
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, subgraphs
-from wengert.core.graph.last_readers import Change, last_readers
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.kernel.checking import checked
@@ -41,7 +40,7 @@ from wengert.lowering.rules.joins import MOST_BOXES
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
 from wengert.lowering.usual_cases import usual_graph
-from wengert.lowering.writes import WriteStep, write_step
+from wengert.lowering.writes import Change, WriteStep, last_readers, write_step
 from wengert.passes.dead_code import must_run, narrow_graph, needed_inputs
 from wengert.passes.equations import distinct_variables, variables
 from wengert.passes.output_aliasing import sharing_views

@@ -13,8 +13,7 @@ from wengert.core.forms.form import form_of
 from wengert.core.forms.labels import Labels, Names
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.maps.index_maps import AxisIndex
-from wengert.core.maps.windows import window_map
+from wengert.core.maps.index_maps import AxisIndex, window_map
 from wengert.core.memory.memory_layout import lie_alike
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.emission.product_plans import LEVELS, dimensions_of

@@ -10,7 +10,6 @@ import numpy as np
 
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.graph.last_readers import Change
 from wengert.core.graph.loop_spec import is_counted
 from wengert.core.memory.memory_layout import is_uniform
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
@@ -25,7 +24,7 @@ from wengert.lowering.matrix_steps import MatrixRoutine
 from wengert.lowering.nodes import Nodes
 from wengert.lowering.products import ProductStep, axes_of
 from wengert.lowering.rules.lower import Lowered, lower
-from wengert.lowering.writes import WriteStep
+from wengert.lowering.writes import Change, WriteStep
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.inlining import splice
 from wengert.passes.output_aliasing import axes_in_kernels, with_own_results

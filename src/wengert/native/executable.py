@@ -16,7 +16,7 @@ from wengert.native.entry import Entry, Variant
 from wengert.native.growing_rows import GROWING, UNKNOWN, Rows, taken_over
 from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind
 from wengert.native.loader import loaded
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 from wengert.support.machine import MACHINE
 from wengert.support.records import FieldRecord
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wengert.native.structs import Scalar, Signature, Type, Void, suffix
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 
 MARK = "~"
 """What stands in the text of a template where names begin that are to become those of a function."""

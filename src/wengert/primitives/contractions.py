@@ -20,9 +20,9 @@ from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import linear, multilinear
 from wengert.core.values.aval import Aval, aval_of
-from wengert.core.values.bounded_cache import MOST_KNOWN
 from wengert.core.values.interop import without_dispatch
 from wengert.errors import ShapeError
+from wengert.support.caches import MOST_KNOWN
 
 Axes = tuple[int, ...]
 Shape = tuple[int, ...]

@@ -11,7 +11,6 @@ import numpy as np
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.memory.memory_layout import order_of_argument
-from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
@@ -22,6 +21,7 @@ from wengert.sparse.derivative_program import DerivativeProgram, make_program
 from wengert.sparse.plans.plan import Plan
 from wengert.sparse.plans.plan_choice import Request, warn_of_many
 from wengert.support.attributes import function_name, resemble
+from wengert.support.caches import Recent
 from wengert.support.function_protocol import LikeFunction
 from wengert.transforms.boundary import resolve_positions
 from wengert.transforms.captured_state import CapturedState

@@ -36,8 +36,8 @@ from wengert.core.values.tensor import TRUTH, WATCHES, Tensor, make_tensor, unwr
 from wengert.errors import GraphError, ShapeError
 from wengert.primitives.indexing.index_forms import PartUpdate
 from wengert.primitives.indexing.index_layout import WHOLE, are_together, static_index
+from wengert.support.caches import WeakIdentityMap
 from wengert.support.deferred_warnings import require_warning
-from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.traces.transient import Transient, pickling_error
 
 _warned: WeakIdentityMap[Any, None] = WeakIdentityMap()

@@ -23,10 +23,10 @@ from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.memory.views import current
+from wengert.core.primitives.declaration_checks import TRACING_CALLS
 from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import StructuredLowering
-from wengert.core.primitives.traced_rules import TRACING_CALLS
 from wengert.core.values.aval import Aval, aval_of, is_differentiable, strong
 from wengert.core.values.dispatch import apply, as_tensor, innermost
 from wengert.core.values.recording import next_level

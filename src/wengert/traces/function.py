@@ -15,9 +15,9 @@ import numpy as np
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.forms.form import Pointwise
+from wengert.core.primitives.declaration_checks import in_form
 from wengert.core.primitives.kinds import Constant
 from wengert.core.primitives.signatures import NONE, called_with
-from wengert.core.primitives.traced_rules import in_form
 from wengert.core.values.aval import Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, unwrap_plain

@@ -13,8 +13,8 @@ import numpy as np
 from wengert.core.containers.tree_leaves import flatten, leaves_up_to, map_leaves, structure_text, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, shown
 from wengert.core.memory.views import current
+from wengert.core.primitives.declaration_checks import in_form
 from wengert.core.primitives.signatures import called_with
-from wengert.core.primitives.traced_rules import in_form
 from wengert.core.values.aval import Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.object_arrays import leaves_of_result

@@ -23,7 +23,6 @@ from wengert.core.memory.memory_layout import order_of_argument
 from wengert.core.memory.views import current
 from wengert.core.primitives.signatures import MISSING
 from wengert.core.values.aval import NUMBERS, aval_of, aval_text, is_number
-from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.dispatch import plain_array
 from wengert.core.values.frozen import freeze
 from wengert.core.values.interop import remedy_for, type_shown
@@ -38,10 +37,10 @@ from wengert.passes.output_aliasing import merged_results
 from wengert.passes.pipeline import simplify_graph
 from wengert.primitives.masked import is_selection
 from wengert.support.attributes import attribute, function_name, resemble
+from wengert.support.caches import Recent, WeakIdentityMap
 from wengert.support.function_protocol import is_method_of, named_alike
 from wengert.support.functions_by_value import reduce_function
 from wengert.support.hints import hint_attributes, hint_parameters
-from wengert.support.weak_identity_map import WeakIdentityMap
 from wengert.traces.grad_modes import byte_count, without_hooks
 from wengert.traces.staging import Staging, stage_function
 from wengert.transforms.boundary import (

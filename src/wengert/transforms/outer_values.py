@@ -29,14 +29,13 @@ import numpy as np
 from wengert.control.code_owners import is_library
 from wengert.control.mutable_state import AttributesHolder, holder_of, is_users
 from wengert.control.reachable_state import LEADING, is_users_module, keys_of, modules_named, special_methods
-from wengert.core.containers.nested_containers import PLAIN, children_of, containers_in
-from wengert.core.containers.tree_leaves import flatten, nesting_error
+from wengert.core.containers.tree_leaves import BARE, children_of, containers_in, flatten, nesting_error
 from wengert.core.graph.identity import Elements, Object, elements_for_key
 from wengert.core.values.aval import is_differentiable
-from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.tensor import Tensor
 from wengert.errors import WengertError
 from wengert.support.attributes import attribute, class_attribute, own_attributes
+from wengert.support.caches import Recent
 from wengert.support.function_contents import UNBOUND, captured_by, content_of, names_of
 from wengert.support.function_protocol import LikeFunction
 from wengert.transforms.captured_reads import CapturedReads
@@ -176,7 +175,7 @@ class OuterValues:
         """Add a container, with what is in it."""
         for part in containers_in(value):
             self.reads.add_container(part)
-            if type(part) not in PLAIN and is_users(type(part)):
+            if type(part) not in BARE and is_users(type(part)):
                 self.enter_own_container(part)
         self.parts.append(structure)
         if self.by_identity and type(value) is not tuple:

@@ -11,7 +11,7 @@ from types import CellType, FunctionType
 from typing import Any
 
 from wengert.core.containers.tree_leaves import flatten, unflatten
-from wengert.core.primitives.traced_rules import in_form
+from wengert.core.primitives.declaration_checks import in_form
 from wengert.core.values.tensor import Tensor
 from wengert.support.attributes import resemble, with_closure
 from wengert.support.function_contents import UNBOUND, captured_by, reach

@@ -27,7 +27,6 @@ from wengert.core.memory.views import current, with_views_resolved
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.active_lanes import ACTIVE
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable, is_number
-from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.dispatch import innermost
 from wengert.core.values.recording import budget_for_each, budget_of, has_ended, settings
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor, unwrap_plain
@@ -37,7 +36,7 @@ from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.gradient_split import cut
 from wengert.passes.output_aliasing import with_packed_results
 from wengert.support import config
-from wengert.support.cached import cached
+from wengert.support.caches import Recent, cached
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.traces.batch import Batch
 from wengert.traces.calls import lane_number

@@ -16,7 +16,7 @@ from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.graph.equation import require_graph
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.memory.memory_layout import Strides, order_of_argument
-from wengert.core.primitives.traced_rules import CONVERTING, TRACING_CALLS
+from wengert.core.primitives.declaration_checks import CONVERTING, TRACING_CALLS
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor

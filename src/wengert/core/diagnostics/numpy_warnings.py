@@ -24,7 +24,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import PACKAGE_PREFIX, Position, caller, position_of
-from wengert.core.values.bounded_cache import Cache
+from wengert.support.caches import Cache
 from wengert.support.deferred_warnings import UNREGISTERED, require_warning, unregister
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from wengert import errors
-from wengert.core.values.bounded_cache import Cache
+from wengert.support.caches import Cache
 
 F = TypeVar("F", bound=Callable[..., Any])
 

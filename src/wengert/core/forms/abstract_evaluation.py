@@ -18,7 +18,7 @@ from wengert.core.graph.identity import identity_of_params
 from wengert.core.memory.memory_layout import Joined, Strides, strides_among, strides_of
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, is_number, strong
-from wengert.core.values.bounded_cache import Cache
+from wengert.support.caches import Cache
 
 LONGEST_KEY = 1024
 KNOWN: Cache[Any, Results] = Cache()

@@ -15,8 +15,7 @@ import numpy as np
 from wengert.core.maps.box_maps import BoxMap, affine, identity
 from wengert.core.maps.composition import compose
 from wengert.core.maps.coordinates import Array, Coordinate, Table, read, spread_shape
-from wengert.core.maps.index_maps import AxisIndex, Shape, broadcast_map, decomposed
-from wengert.core.maps.windows import window_map
+from wengert.core.maps.index_maps import AxisIndex, Shape, broadcast_map, decomposed, window_map
 
 Maps = list[BoxMap]
 FEW_TAPS = 64

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.values.bounded_cache import MOST_KNOWN
+from wengert.support.caches import MOST_KNOWN
 
 Shape = tuple[int, ...]
 Names = tuple[int, ...]

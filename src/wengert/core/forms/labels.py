@@ -27,9 +27,8 @@ from wengert.core.forms.label_products import (
     windows,
 )
 from wengert.core.graph.identity import Composite
-from wengert.core.values.bounded_cache import Cache
 from wengert.errors import ShapeError
-from wengert.support.cached import cached
+from wengert.support.caches import Cache, cached
 from wengert.support.records import FieldRecord
 
 Shape = tuple[int, ...]

@@ -20,8 +20,8 @@ from wengert.core.memory.buffers import may_change
 from wengert.core.memory.memory_layout import axes_in_memory, is_full, without_repetition
 from wengert.core.primitives.primitive import Primitive
 from wengert.support.attributes import attribute
+from wengert.support.caches import WeakIdentityMap
 from wengert.support.digests import digest_of as digest_of_bytes
-from wengert.support.weak_identity_map import WeakIdentityMap
 
 NUMBER = struct.Struct("<d")
 MOST_BYTES = 1 << 12

@@ -19,7 +19,6 @@ from wengert.core.memory.memory_layout import Joined, Strides, example, strides_
 from wengert.core.memory.possible_aliases import part_of
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import UNKNOWN
-from wengert.core.values.bounded_cache import Cache
 from wengert.core.values.frozen import Frozen
 from wengert.core.values.recording import SPECIAL, recording_from, settings
 from wengert.core.values.tensor import (
@@ -34,6 +33,7 @@ from wengert.core.values.tensor import (
     raw,
 )
 from wengert.errors import describe
+from wengert.support.caches import Cache
 
 Step = tuple[Primitive, tuple[tuple[str, Any], ...]]
 Path = tuple[Step, ...]

@@ -2,6 +2,7 @@
 
 The library's own declarations are tested, so their functions are called as they are. Those of users are wrapped, which
 takes 0.9 microseconds a call, and 3 where operands broadcast. Shapes may depend on elements, so each call is compared.
+Those that may ask traced values for their truth are called in their converted form, by what layers above enter.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from numpy import ndarray
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.forms.form import Form, Like, Pointwise, Shape, told_by
 from wengert.core.primitives.rule import Rule
-from wengert.core.primitives.traced_rules import in_form
 from wengert.core.values.aval import NUMBERS, UNKNOWN, aval_of, aval_text, shape_of, strong
-from wengert.core.values.tensor import Tensor, constant_tensor, current, unwrap_plain
+from wengert.core.values.tensor import Tensor, constant_tensor, current, is_staged, unwrap_plain
 from wengert.errors import RegistrationError
 
 
@@ -294,3 +294,18 @@ def name_value(value: Any) -> str:
     kind = type(value).__name__
     article = "an" if kind.startswith(("a", "e", "i", "o", "nd")) else "a"
     return f"{article} {kind}" + (f" of dtype {value.dtype}" if hasattr(value, "dtype") else "")
+
+
+CONVERTING: list[Callable[[Rule, Callable[[Rule], Any]], Any]] = []
+"""What calls a user's function that may ask traced values for their truth; a layer above enters it."""
+TRACING_CALLS: list[Callable[[Any, Sequence[Any], Sequence[Any]], Any]] = []
+"""What traces a call of a function with rules to a graph of its values; a layer above enters it."""
+
+
+def in_form(values: Sequence[Any], function: Rule, run: Callable[[Rule], Any]) -> Any:
+    """Return what `run` makes of a user's function; of its converted form where it asks traced values for their truth.
+
+    Where none of the values that it computes with is traced it is called as it is.
+    """
+    convert = CONVERTING and any(map(is_staged, values))  # the layer above may not have been asked for yet
+    return CONVERTING[0](function, run) if convert else run(function)

@@ -16,8 +16,7 @@ from wengert.core.forms.form import View, form_of
 from wengert.core.primitives.declaration_checks import Claim, Evaluation
 from wengert.core.primitives.kinds import Constant, Elementwise, Linear, Multilinear, Opaque
 from wengert.core.primitives.primitive import MOST_SAVINGS, PRIMITIVES, Occasion, Primitive, register
-from wengert.core.values.bounded_cache import Cache
-from wengert.support.cached import cached
+from wengert.support.caches import Cache, cached
 
 P = TypeVar("P", Constant, Elementwise, Linear, Multilinear, Opaque)
 Arguments = ParamSpec("Arguments")

@@ -21,7 +21,7 @@ from wengert.core.values.aval import Aval, aval_of, shape_of
 from wengert.core.values.tensor import is_staged, raw
 from wengert.errors import GraphError
 from wengert.native.elementwise import shared
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 
 
 class Elementwise(Primitive):

@@ -14,9 +14,8 @@ from wengert.core.diagnostics.numpy_warnings import strict
 from wengert.core.diagnostics.source_positions import is_own
 from wengert.core.primitives.rule import Rule, rule_error
 from wengert.core.values.aval import Aval
-from wengert.core.values.bounded_cache import Cache
 from wengert.errors import DtypeError, UsageError
-from wengert.support.cached import cached
+from wengert.support.caches import Cache, cached
 
 PRIMITIVES: dict[str, Primitive] = {}
 MOST_SAVINGS = 256

@@ -9,7 +9,7 @@ from typing import Any
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.rule import Rule
 from wengert.core.values.aval import Aval
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 
 
 class StructuredLowering:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from wengert.core.values.tensor import Tensor
-from wengert.support.weak_identity_map import WeakIdentityMap
+from wengert.support.caches import WeakIdentityMap
 
 
 class Frozen:

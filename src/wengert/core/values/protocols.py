@@ -1,17 +1,21 @@
 """NumPy's protocols, by which it hands functions of Tensors over (NEP 13 and NEP 18): methods of Tensor.
 
 A protocol takes 0.2 us before a line of ours runs, so ufuncs of plain Tensors are computed here, without a further
-call, which would take half of what that saves.
+call, which would take half of what that saves. Functions that have no derivatives here are called with the arrays of
+Tensors that need none.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from wengert.core.containers.tree_leaves import flatten, unflatten
+from wengert.core.memory.buffers import BORROWED, forbid_writes, may_change
 from wengert.core.primitives.signatures import MISSING
 from wengert.core.values.interop import (
     ORDINARY,
@@ -24,12 +28,12 @@ from wengert.core.values.interop import (
     may_be_lazy,
 )
 from wengert.core.values.numpy_overrides import AT_ONCE, DIRECT, FUNCTIONS, RAISED, carry_out
-from wengert.core.values.plain_calls import call_plainly
-from wengert.core.values.tensor import WATCHES, Tensor, new_tensor
-from wengert.errors import GraphError
+from wengert.core.values.tensor import WATCHES, Tensor, innermost_trace, is_concrete, is_staged, make_tensor, new_tensor
+from wengert.errors import DtypeError, GraphError
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import unregister
 from wengert.support.hints import hints
+from wengert.support.refusals import refusal
 
 unregister(globals())  # what would warn goes the general way, and warns there
 LATER: dict[str, str] = {}
@@ -147,3 +151,43 @@ def known_later() -> bool:
 
 for _name, _method in {"__array_ufunc__": array_ufunc, "__array_function__": array_function}.items():
     setattr(Tensor, _name, _method)
+
+
+def call_plainly(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call a function that has no derivatives here, such as one that writes a file, with Tensors that need none.
+
+    What it returns of numbers comes back as Tensors.
+    """
+    leaves, structure = flatten((args, kwargs))
+    tensors = [x for x in leaves if type(x) is Tensor]
+    traced = next((x for x in tensors if innermost_trace(x) is not None), None)
+    if traced is not None:
+        if is_staged(traced):
+            raise unsupported_error(name, "a Tensor that is being traced, whose elements are not there yet", "")
+        if not is_concrete(traced):
+            raise unsupported_error(name, "a Tensor that differs from lane to lane of a batch", "")
+        raise unsupported_error(name, "a Tensor that is being differentiated", ", or pass .detach()")
+    if not tensors:
+        raise unsupported_error(name, "Tensors in a container that Wengert does not know", "")
+    if any(type(x) is Tensor for x in flatten(kwargs.get("out"))[0]):
+        raise unsupported_error(name, "a Tensor to write to, given as out=", ", or leave out= away")
+    plain_args, plain_kwargs = unflatten(structure, [x.numpy() if type(x) is Tensor else x for x in leaves])
+    results, form = flatten(function(*plain_args, **plain_kwargs))
+    return unflatten(form, [result_of_numpy(x) for x in results])
+
+
+def unsupported_error(name: str, given: str, otherwise: str) -> DtypeError:
+    """Return the error about a function of NumPy that has no derivative here."""
+    action = "Use another function of wengert.numpy, declare a primitive with wengert.extend"
+    needed = "a function that Wengert knows how to differentiate is needed"
+    return refusal(DtypeError(name, given, needed, action + otherwise))
+
+
+def result_of_numpy(value: Any) -> Any:
+    """Return a result as a Tensor if it is numeric; memory that may be somebody else's is copied where it is kept."""
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "?biufc":
+        return value
+    tensor = make_tensor(value, None, None)
+    tensor._kept = BORROWED if isinstance(value, np.ndarray) and may_change(value) else True
+    read_only = isinstance(value, np.ndarray) and not value.flags.writeable  # a window on an operand, say
+    return forbid_writes(tensor) if read_only else tensor

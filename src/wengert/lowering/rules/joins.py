@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.form import form_of
-from wengert.core.maps.index_maps import AxisIndex, broadcast_map, decomposed, identity_map, is_within
-from wengert.core.maps.windows import window_map
+from wengert.core.maps.index_maps import AxisIndex, broadcast_map, decomposed, identity_map, is_within, window_map
 from wengert.lowering.nodes import Access, Box, Nodes, Shape
 from wengert.lowering.rules.gather_scatter import scattered_at
 from wengert.lowering.rules.operands import Call, Found, Refused

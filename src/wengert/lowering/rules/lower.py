@@ -31,11 +31,9 @@ from wengert.lowering.rules.complexes import complex_call, is_complex, joined_pa
 from wengert.lowering.rules.contractions import contraction
 from wengert.lowering.rules.joins import assign, boxes, concatenate, pad, place_windows, stack
 from wengert.lowering.rules.operands import Call, Pair, Refused, Rule, Value
-from wengert.lowering.rules.pointwise import pointwise
-from wengert.lowering.rules.python_integers import is_whole_number, too_large, too_long_to_compare
-from wengert.lowering.rules.reductions import reduction, trace
+from wengert.lowering.rules.pointwise import is_whole_number, pointwise, too_large, too_long_to_compare
+from wengert.lowering.rules.reductions import extremum_partials, recurrence, reduction, scan, trace
 from wengert.lowering.rules.scalars import Scalar
-from wengert.lowering.rules.scans import extremum_partials, recurrence, scan
 from wengert.lowering.rules.view_index_maps import difference, imaginary, part, place_diagonal, triangle, view
 from wengert.passes.dead_code import must_run
 from wengert.passes.equations import keyword_parameters, unknown_parameters

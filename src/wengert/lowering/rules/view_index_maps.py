@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.maps.index_maps import AxisIndex, decomposed, identity_map
-from wengert.core.maps.windows import window_map
+from wengert.core.maps.index_maps import AxisIndex, decomposed, identity_map, window_map
 from wengert.lowering.nodes import Access, Nodes, Shape
 from wengert.lowering.rules.gather_scatter import gathered_at, table_of
 from wengert.lowering.rules.operands import Call, Found, Refused

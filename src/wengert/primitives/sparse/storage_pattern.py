@@ -20,8 +20,7 @@ import numpy as np
 from wengert.core.graph.identity import Composite, identity
 from wengert.core.memory.buffers import may_change
 from wengert.errors import DtypeError, ShapeError, UsageError
-from wengert.support.cached import cached
-from wengert.support.weak_identity_map import WeakIdentityMap
+from wengert.support.caches import WeakIdentityMap, cached
 
 Shape = tuple[int, ...]
 Arrays = tuple[np.ndarray[Any, Any], ...]

@@ -14,7 +14,7 @@ import numpy as np
 from wengert.core.values.tensor import Tensor
 from wengert.creation import asarray
 from wengert.errors import NumericalError, ShapeError, UsageError
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 from wengert.transforms.forward import jvp
 from wengert.transforms.vmap import vmap
 

@@ -21,7 +21,7 @@ from wengert.sparse.low_fill import if_low_fill
 from wengert.sparse.sparse_functions import hessian as sparse_hessian
 from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
 from wengert.support.attributes import resemble
-from wengert.support.cached import cached
+from wengert.support.caches import cached
 from wengert.traces.nodes import CREATED
 from wengert.transforms.jacobian import hessian, jacobian
 from wengert.transforms.jacobian_products import hvp

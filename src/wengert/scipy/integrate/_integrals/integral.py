@@ -23,10 +23,10 @@ from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.primitives.primitive import Primitive, register
 from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import Aval, aval_of
-from wengert.core.values.bounded_cache import Recent
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.scipy.integrate._integrals.meshes import Accuracy, integrate
+from wengert.support.caches import Recent
 from wengert.traces.calls import StandInGraph, readable, value_below
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back, stop_gradient
