@@ -14,8 +14,8 @@ import wengert as wg
 from tests.kernels import as_if
 from tests.test_emission import TARGETS
 from wengert.emission.correlation_plans import native_plan
-from wengert.emission.driver import KernelCall, contents_of
 from wengert.emission.external_functions import address_of
+from wengert.emission.routine_calls import KernelCall, contents_of
 from wengert.kernel.kernel import Invoke
 from wengert.lowering.partition import segmented
 from wengert.native.callee import Callee

@@ -273,6 +273,16 @@ def test_literals_of_different_bits_are_different() -> None:
     assert len(graph.equations) == 1
 
 
+def test_large_literals_of_the_same_bits_are_one_array() -> None:
+    ones = np.linspace(0.0, 1.0, 10_000).reshape(100, 100)
+    others = {"same": ones.copy(), "sign": np.where(ones == 0.0, -0.0, ones), "order": np.asfortranarray(ones)}
+    for name, other in others.items():
+        graph = merge_common(staged(lambda x, a=other: (x * ones, x + a, x * a), ROWS[0, 0]))
+        literals = [x for e in graph.equations for x in e.inputs if type(x) is np.ndarray]
+        assert len({id(x) for x in literals}) == (1 if name == "same" else 2), name
+        assert len(graph.equations) == (2 if name == "same" else 3), name
+
+
 def test_parameters_tell_expressions_apart() -> None:
     graph = merge_common(staged(lambda x: (x.sum(axis=0), x.sum(axis=1), x.sum(axis=0)), ROWS))
     assert len(graph.equations) == 2

@@ -360,6 +360,19 @@ def newton(a: Any, x: Any) -> Any:
     return x
 
 
+def test_what_runs_at_different_times_works_in_the_same_memory() -> None:
+    def solved(a: Any, b: Any, count: int) -> Any:
+        for _ in range(count):
+            b = np.linalg.solve(a + b[0, 0], b)
+        return b
+
+    a, b = RNG.standard_normal((40, 40)) + 40 * np.eye(40), RNG.standard_normal((40, 4))
+    jitted = wg.jit(solved, static_argnums=2, native=True)
+    np.testing.assert_allclose(jitted(a, b, 6), solved(a, b, 6), rtol=1e-10)
+    two, six = (jitted.lower(a, b, count).cost.memory for count in (2, 6))
+    assert six < two + a.nbytes
+
+
 def test_loops_that_solve_are_machine_code() -> None:
     a, x = positive(4, 4), np.ones(4)
     require_same(newton, a, x)

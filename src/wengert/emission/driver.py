@@ -8,15 +8,13 @@ hands rows and carried values on by other addresses in its table, so that only w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 from wengert.emission.arena import ADDRESS, Block, Room, constant_entry, laid_out, lies_outside, whole_lines
-from wengert.emission.external_functions import ROUTINES, declared
+from wengert.emission.external_functions import declared
 from wengert.emission.parallel_split import lanes_of
-from wengert.emission.product_plans import ProductPlan
-from wengert.emission.products import PRODUCTS
 from wengert.emission.programs import RUN, Emission
+from wengert.emission.routine_calls import KernelCall, given_bytes, routine_of, start_of_work
 from wengert.kernel.durations import cycles_of
 from wengert.kernel.kernel import Buffer, Copy, Invoke, Loop, Product, Program, ProgramStep, Run, Switch
 from wengert.native.builder import Builder
@@ -60,7 +58,8 @@ class Assembly:
         uses: how often each is run in the text: one that is run once has no function of its own.
         size: bytes of the arena so far: of what stays from call to call, and then of the blocks.
         blocks: the memory of programs and steps.
-        constants: what it must hold before the first call.
+        constants: what it must hold before the first call, but for what routines are given.
+        routines: these: where each lies, what calls it, and the memory that it works in.
         has_pool: whether loops leave rows behind that grow.
     """
 
@@ -74,6 +73,7 @@ class Assembly:
         self.size = 0
         self.blocks: list[Block] = []
         self.constants: list[tuple[int, bytes, bool]] = []
+        self.routines: list[tuple[int, KernelCall, Room]] = []
 
     def block(self, caller: Block | None = None) -> Block:
         """Return memory for what is run by the owner of some other."""
@@ -87,7 +87,11 @@ class Assembly:
 
     def at(self, memory: Value, room: Room) -> Value:
         """Return the address of a place in the arena."""
-        return memory.at(room.offset if room.block is None else self.shared + room.block.start + room.offset)
+        return memory.at(self.place_of(room))
+
+    def place_of(self, room: Room) -> int:
+        """Return a place as bytes from the beginning of the arena, once all programs are known."""
+        return room.offset if room.block is None else self.shared + room.block.start + room.offset
 
     @cached
     def pool(self) -> int:
@@ -99,6 +103,11 @@ class Assembly:
         start = whole_lines(self.size)
         self.size = start + size
         return start
+
+    def contents(self) -> tuple[tuple[int, bytes, bool], ...]:
+        """Return what the arena must hold before the first call, once all programs are known."""
+        given = [(place, given_bytes(call, self.place_of(work) - place), False) for place, call, work in self.routines]
+        return (*self.constants, *given)
 
     def holding(self, buffer: Buffer) -> int:
         """Return a place in the arena for constants, or for their address."""
@@ -305,10 +314,10 @@ class Driver:
 
     def calling(self, routine: KernelCall) -> Callable[[DriverFrame], None]:
         """Return what writes that a routine is called."""
-        module, (start, contents) = self.module, contents_of(routine)
+        module = self.module
         function, failed = module.declared(routine.name), module.room(1) if routine.may_fail else 0
-        place = module.room(start + routine.work)
-        module.constants.append((place, contents, False))
+        place = module.room(start_of_work(routine))
+        module.routines.append((place, routine, module.block(self.block).room(routine.work)))
         if routine.is_shared:
             module.outside.add(SHARE)
 
@@ -376,47 +385,6 @@ class DriverFrame:
     def look_up(self) -> None:
         """Let other threads run, and Python answer signals; fail if an error is to go on."""
         self.fail_if(self.b.call(self.driver.module.declared(LOOK_UP), self.look))
-
-
-class KernelCall(NamedTuple):
-    """Say what function a step calls, and how.
-
-    Attributes:
-        name: of the function, which is a KERNEL.
-        arguments: the buffers whose addresses it gets.
-        fields: what it is given besides, by name.
-        work: bytes of memory that it needs.
-        may_fail: whether it also gets the address of a byte that says that it failed.
-    """
-
-    name: str
-    arguments: tuple[str, ...]
-    fields: Mapping[str, int]
-    work: int
-    may_fail: bool
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether threads share it: the parts of a stack, or the blocks of one problem."""
-        return self.fields.get("parts", 1) > 1 or self.fields.get("blocks", 1) > 1
-
-
-def routine_of(step: Invoke | Product, buffers: Mapping[str, Buffer], target: Target) -> KernelCall:
-    """Return what a step calls."""
-    if isinstance(step, Invoke):
-        return KernelCall(step.name, step.arguments, dict(step.fields), step.work, may_fail=True)
-    dtype = buffers[step.into].dtype
-    plan = ProductPlan(step, dtype.itemsize, target)
-    arguments = (*step.reads, step.into)
-    name = f"{PRODUCTS}.matrices.{dtype.name}"
-    return KernelCall(name, arguments, plan.fields, plan.work, may_fail=False)
-
-
-def contents_of(routine: KernelCall) -> tuple[int, bytes]:
-    """Return the bytes of what a routine is given, and how far behind their beginning the memory is that it needs."""
-    fields = ROUTINES[routine.name.partition(".")[0]].fields
-    start = whole_lines(fields.size)
-    return start, bytes(fields.ctype(**routine.fields, work=start))
 
 
 def copy_bytes(b: Builder, target: Value, source: Value, size: int) -> None:

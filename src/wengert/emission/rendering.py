@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from wengert.emission.driver import Assembly, contents_of, routine_of
+from wengert.emission.driver import Assembly
 from wengert.emission.loops import loop_writer
 from wengert.emission.parallel_split import lanes_of
 from wengert.emission.programs import Emission, Emitted, without_code
+from wengert.emission.routine_calls import contents_of, routine_of
 from wengert.kernel.durations import cycles_of
 from wengert.kernel.kernel import Invoke, Product, Program
 from wengert.native.builder import program as written
@@ -25,5 +26,5 @@ def emitted(program: Program, target: Target) -> Emitted:
         if routine.arguments == program.arguments:
             return Emitted("", without_code(program, size, ((0, contents, False),), taken, outside))
     module = Assembly(target, loop_writer)
-    text = written(module.entry(program))
-    return Emitted(text, without_code(program, module.size, tuple(module.constants), taken, sorted(module.outside)))
+    text, given = written(module.entry(program)), module.contents()
+    return Emitted(text, without_code(program, module.size, given, taken, sorted(module.outside)))

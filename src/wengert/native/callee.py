@@ -102,10 +102,10 @@ class Callee:
 
 
 def room(size: int) -> np.ndarray[Any, Any]:
-    """Return memory of whole cache lines, of one at least, for so many bytes; all are zero."""
+    """Return memory of whole cache lines, of one at least, for so many bytes; nothing is in it yet."""
     line = MACHINE.apart
     lines = max(-(-size // line), 1)
-    memory = np.zeros((lines + 1) * line, np.uint8)
+    memory = np.empty((lines + 1) * line, np.uint8)
     start = -memory.ctypes.data % line
     return memory[start : start + lines * line]
 
