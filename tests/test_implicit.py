@@ -11,6 +11,8 @@ from scipy.sparse.linalg import LinearOperator, cg, gmres
 
 import wengert as wg
 from tests.cases import together
+from wengert.control import subgraphs
+from wengert.control.loop import LoopPrimitive
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.implicit import custom_fixed_point, custom_root, linear_solve, stationary, systems
 from wengert.passes.pipeline import flatten_calls
@@ -518,3 +520,40 @@ def test_equations_may_write_to_their_arguments() -> None:
     assert least(b) == 3.0
     np.testing.assert_allclose(wg.grad(least)(b), [1.0, 1.0])
     np.testing.assert_array_equal(b, [1.0, 2.0])
+
+
+def repeated(x: Any, a: Any) -> Any:
+    """Return equations with rounds that the data end, and a loop of known length."""
+    y, rounds = x, 0
+    while np.sum(y * y) > 1e-3:
+        y, rounds = y * 0.9 + 0.01 * np.sin(y * a), rounds + 1
+    return wg.scan(lambda z, _: (z + 0.1 * np.tanh(z * a), z), x, None, length=3)[0] + y - a
+
+
+@custom_root(repeated)
+def by_many_steps(a: Any) -> Any:
+    return optimize.root(lambda x: np.asarray(repeated(x, a)), np.array([0.5, 0.8, 1.1]), tol=1e-13).x
+
+
+@pytest.mark.parametrize("transform", [wg.jacrev, wg.jacfwd, lambda f: wg.hessian(lambda a: np.sum(np.sin(f(a))))])
+def test_equations_with_loops_are_traced_once_however_they_are_differentiated(
+    transform: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    point = np.array([0.4, 0.7, 1.0])
+    derivative = transform(by_many_steps)
+    first = derivative(point)
+    stage, iteration = subgraphs.stage_function, LoopPrimitive.iteration
+
+    def staged(function: Any, avals: Any, name: str, **options: Any) -> Any:
+        assert name in ("custom_root", "while", "scan"), "no gradient, tangent or lane of these"
+        return stage(function, avals, name, **options)
+
+    def of_arrays(loop: Any, given: Any, carried: Any, *rest: Any) -> Any:
+        assert not any(isinstance(x, wg.Tensor) for x in carried), "rounds of traces"
+        return iteration(loop, given, carried, *rest)
+
+    monkeypatch.setattr(subgraphs, "stage_function", staged)
+    monkeypatch.setattr(LoopPrimitive, "iteration", of_arrays)
+    np.testing.assert_allclose(derivative(point), first, rtol=1e-12)
+    monkeypatch.undo()
+    np.testing.assert_allclose(wg.jit(derivative)(point), first, rtol=1e-9, atol=1e-12)

@@ -7,7 +7,7 @@ the cotangents of the results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +17,7 @@ from wengert.control.side_effects import Reach, require_unwritten
 from wengert.control.zero_sequence import lane_shape, zeros
 from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.graph.equation import Variable
-from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.graph.graph import Graph, derive, evaluate
 from wengert.core.graph.loop_spec import Parts
 from wengert.core.memory.memory_layout import Strides, row_strides, stacked_strides, strides_among, strides_of, ways_of
 from wengert.core.memory.views import current
@@ -26,7 +26,7 @@ from wengert.core.primitives.structured import Structured
 from wengert.core.values.active_lanes import ACTIVE, ActiveLanes
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor
-from wengert.core.values.recording import next_level
+from wengert.core.values.recording import READINGS, byte_budget, next_level, settings
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, make_tensor, unwrap_plain
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.gradient_split import cut
@@ -93,6 +93,15 @@ def with_used_captures(graph: Graph, captured: Sequence[C]) -> tuple[Graph, list
     return Graph(inputs, graph.equations, graph.outputs), select_flagged(captured, kept)
 
 
+def derive_traced(graph: Graph, key: tuple[Hashable, ...], make: Callable[[], C]) -> C:
+    """Return what tracing makes of a graph, by its sort and all flags, for contexts like this one; made once."""
+    before, modes = READINGS.count, settings()
+    found, reads_budget = derive(graph, (*key, modes.budget, modes.packing), lambda: (make(), READINGS.count > before))
+    if reads_budget:
+        byte_budget()  # what this is part of depends on it, too
+    return found
+
+
 def trace_closed(function: Callable[..., Sequence[Any]], examples: Sequence[Any], name: str) -> Graph:
     """Return the graph of a function that captures nothing."""
     graph, captured = trace_subgraph(function, examples, name)
@@ -156,6 +165,12 @@ def forward_graph(graph: Graph, moving: Flags, results: Flags, order: int | None
     Returns:
         The graph from (inputs, what belongs to those that move) to (outputs, what belongs to those that shall have).
     """
+    key = "pushed", tuple(moving), tuple(results), order
+    return derive_traced(graph, key, lambda: trace_forward(graph, moving, results, order))
+
+
+def trace_forward(graph: Graph, moving: Flags, results: Flags, order: int | None) -> Graph:
+    """Return that graph, traced."""
     count = len(graph.inputs)
     width = 1 if order is None else order
 
@@ -382,6 +397,15 @@ def split_gradient(
     """
     count = len(graph.inputs)
     at_hand, fixed, summed = at_hand or [True] * count, fixed or [False] * count, summed or [False] * count
+    flags = tuple(wanted), tuple(results), tuple(at_hand), tuple(fixed), tuple(summed)
+    return derive_traced(graph, ("halves", name, flags), lambda: trace_halves(graph, *flags, name))
+
+
+def trace_halves(
+    graph: Graph, wanted: Flags, results: Flags, at_hand: Flags, fixed: Flags, summed: Flags, name: str
+) -> GuardedHalves:
+    """Return these halves, traced."""
+    count = len(graph.inputs)
     given = sum(results)
 
     def joint(*args: Tensor) -> list[Any]:

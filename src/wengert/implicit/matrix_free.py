@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.compile.executable import GraphFunction
 from wengert.control.subgraphs import trace_closed
 from wengert.core.forms.batching import lead
 from wengert.core.forms.form import Like
 from wengert.core.forms.routine import Routine
-from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.graph.graph import Graph, evaluate, fitting
 from wengert.core.primitives.kinds import Constant
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
@@ -27,6 +26,7 @@ from wengert.implicit.vectors import Vector
 from wengert.support.caches import Recent
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back
+from wengert.transforms.traced_form import TracedForm, call_form
 
 Values = Sequence[Any]
 METHODS = ("cg", "minres", "gmres", "lsmr")
@@ -36,8 +36,6 @@ PRECISION = 1e-10
 """By how much of the right-hand side systems may be missed, in double precision; of single precision 1e-5."""
 ALLOWED = 1e-6
 """By how much of a right-hand side a user's solver may miss a system."""
-MOST_PRODUCTS = 64
-"""Of how many Jacobians the products are remembered."""
 REFINEMENTS = 3
 """How often MINRES solves for what it has missed, at most: it stops by |A| |x|, large where A is nearly singular."""
 RESTART = 50
@@ -71,12 +69,30 @@ class OwnSolver(NamedTuple):
         return vector.flatten(found)
 
 
+# Graphs of equations
+
+
+FORMS: Recent[tuple[Graph, str], TracedForm] = Recent(64)
+
+
+def function_of(graph: Graph, name: str) -> Callable[..., Any]:
+    """Return a graph of one result as a function of values of any kind, like `jit` makes one.
+
+    What lanes, tangents and cotangents make of its loops, of an integration say, are programs that are made once (see
+    `wengert.transforms.traced_form.call_form`); operation by operation they would be rounds of NumPy.
+
+    Args:
+        graph: the graph.
+        name: of what was called, for errors.
+    """
+    form = FORMS.find((graph, name), lambda: TracedForm(name, graph, None, (), ()))
+    return lambda *values: call_form(form, list(map(fitting, graph.inputs, values)))[0]
+
+
 # Products with a Jacobian
 
 
-PRODUCTS: Recent[tuple[Graph, bool], Graph] = Recent(MOST_PRODUCTS)
-FUNCTIONS: Recent[Graph, GraphFunction] = Recent(MOST_PRODUCTS)
-"""What computes such graphs of arrays, natively after some calls."""
+PRODUCTS: Recent[tuple[Graph, bool], Graph] = Recent(64)
 
 
 def product_graph(residual: Graph, transposed: bool, name: str) -> Graph:
@@ -105,29 +121,18 @@ def product_with_jacobian(residual: Graph, transposed: bool, name: str) -> Calla
     return difference
 
 
-def products_with(graph: Graph, right: Any, held: Values) -> Callable[[Any], Any]:
+def products_with(graph: Graph, right: Any, held: Values, name: str) -> Callable[[Any], Any]:
     """Return the function from y to op(J) y, as its graph has it.
 
     Args:
         graph: of op(J) y - right.
         right: what is like a right-hand side.
         held: x and the operands of the residual.
+        name: of what was called, for errors.
     """
+    function = function_of(graph, name)
     rest = [in_plain_form(x) if type(x) is Tensor else x for x in (np.zeros_like(right), *held)]
-    return lambda y: difference_at(graph, (y, *rest))
-
-
-def difference_at(graph: Graph, values: Values) -> Any:
-    """Return what such a graph gives: native where all are arrays, as iterations need it often."""
-    plain = [in_plain_form(x) if type(x) is Tensor else x for x in values]
-    if any(type(x) is Tensor for x in plain):
-        return evaluate(graph, values)[0]
-    return function_of(graph)(*plain)[0]
-
-
-def function_of(graph: Graph) -> GraphFunction:
-    """Return a graph as a function of arrays, which is compiled after some calls."""
-    return FUNCTIONS.find(graph, lambda: GraphFunction(graph))
+    return lambda y: function(y, *rest)
 
 
 def is_symmetric(linear: Any) -> bool:
@@ -151,7 +156,7 @@ def solve_by_products(linear: Any, graphs: tuple[Graph, Graph], right: Any, held
     if isinstance(linear, OwnSolver):
 
         def solver(right: Any, *held: Any) -> Any:
-            return linear(products_with(graphs[0], right, held), right)
+            return linear(products_with(graphs[0], right, held, name), right)
 
         return solve_without_derivatives(solver, (right, *held), {}, lambda right, *_: right)
     return apply(iteration, right, *held, product=graphs[0], back=graphs[1], method=linear, name=name)
@@ -168,7 +173,7 @@ def evaluate_iteration(right: Any, *held: Any, product: Graph, back: Graph, meth
     count = 0
 
     def counting_product(graph: Graph) -> Callable[[Any], Any]:
-        multiply = products_with(graph, right, held)
+        multiply = products_with(graph, right, held, name)
 
         def product(y: Any) -> Any:
             nonlocal count

@@ -7,7 +7,7 @@ from itertools import compress
 from typing import Any
 
 from wengert.core.graph.equation import Equation, Variable
-from wengert.core.graph.graph import Graph, subgraphs
+from wengert.core.graph.graph import Graph, derive, subgraphs
 from wengert.core.primitives.structured import Structured
 from wengert.passes.equations import everywhere
 
@@ -55,15 +55,8 @@ def needed_by(equation: Equation, used: Sequence[bool]) -> tuple[Sequence[bool],
 
 
 def needed_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:
-    """Return which inputs of a graph the used ones among its outputs need.
-
-    It is asked about the same graphs at each depth that they are nested at, and by each pass, so that graphs keep it.
-    """
-    key = tuple(used)
-    found = graph.needs.get(key)
-    if found is None:
-        found = graph.needs[key] = find_needed_inputs(graph, used)
-    return list(found)
+    """Return which inputs of a graph the used ones among its outputs need."""
+    return list(derive(graph, ("needed", *used), lambda: find_needed_inputs(graph, used)))
 
 
 def find_needed_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:

@@ -7,8 +7,8 @@ parameters of an equation. It is evaluated here, printed in `printing` and check
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from wengert.support.hints import hint_attributes
 if TYPE_CHECKING:
     from wengert.pictures.picture import Picture
 
+V = TypeVar("V")
+
 
 @hint_attributes("save")
 class Graph(EquationList, Composite):
@@ -37,7 +39,7 @@ class Graph(EquationList, Composite):
         equations: in an order in which each uses only what is bound before it.
         outputs: variables and literals.
         settled: whether it has been through the graph passes, which would find nothing more to do.
-        needs: which inputs outputs need, by which outputs; see `wengert.passes.dead_code`.
+        derived: what was made of the graph, by what it is and how it was made; see `derive`.
 
     >>> import numpy as np, wengert as wg
     >>> graph = wg.graph.trace(lambda x, y: np.sin(x) * y)(0.0, 1.0)
@@ -47,7 +49,7 @@ class Graph(EquationList, Composite):
     (True, True)
     """
 
-    __slots__ = ("_key", "_last_uses", "_steps", "needs", "settled")
+    __slots__ = ("_key", "_last_uses", "_steps", "derived", "settled")
 
     def __init__(self, inputs: Sequence[Variable], equations: Sequence[Equation], outputs: Sequence[Any]) -> None:
         for part in (inputs, equations, outputs):
@@ -62,7 +64,7 @@ class Graph(EquationList, Composite):
         self._last_uses: dict[int, list[Variable]] | None = None
         self._steps: GraphSteps | None = None
         self.settled = False
-        self.needs: dict[tuple[bool, ...], list[bool]] = {}
+        self.derived: dict[Hashable, Any] = {}
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         """Evaluate the graph; see `evaluate`. NumPy's warnings name the lines of its equations.
@@ -141,6 +143,23 @@ class Graph(EquationList, Composite):
         True
         """
         return digest(self.structure())
+
+
+def derive(graph: Graph, key: Hashable, make: Callable[[], V]) -> V:
+    """Return what is made of a graph, which is kept as long as the graph is.
+
+    The same graphs are asked for the same at each depth that they are nested at, by each pass, and whenever what they
+    are part of is traced again: the body of a kept integration, say.
+
+    Args:
+        graph: the graph.
+        key: what is made, how, and what it depends on besides the graph.
+        make: makes it.
+    """
+    found: V | None = graph.derived.get(key)
+    if found is None:
+        found = graph.derived[key] = make()
+    return found
 
 
 def name_operands(numbers: Mapping[Variable, int], values: Sequence[Any]) -> tuple[Hashable, ...]:
