@@ -85,7 +85,7 @@ class Writer:
             if self.chance(0.5)
         )
         self.readable += self.late
-        tile = self.choose(*[n for n in range(1, rows + 1) if rows % n == 0])
+        tile = self.choose(*range(1, rows + 1))
         return Kernel(rows, stages, kept, tile)
 
     def written(self, shape: tuple[int, ...], dtype: Any, *, late: bool = False) -> str:

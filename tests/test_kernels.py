@@ -188,10 +188,10 @@ BROKEN = {
         (with_buffer(1, shape=(0, 3)), "y: float64[0, 3]"),
         (changed(WHOLE, buffers=(*BUFFERS, Buffer("k", (2,), DOUBLE, "constant", bytes(8)))), "k with 8 bytes"),
     ],
-    "the space of a stage begins with its kernel's rows, and tiles divide these": [
+    "the space of a stage begins with its kernel's rows, of which tiles are some": [
         (with_stage(1, extents=(3, COLUMNS)), "kernel 0, stage 1: extents"),
         (with_stage(1, lane=2), "kernel 0, stage 1: lane 2"),
-        (changed(WHOLE, steps=(changed(KERNEL, tile=3),)), "kernel 0: tile 3"),
+        (changed(WHOLE, steps=(changed(KERNEL, tile=5),)), "kernel 0: tile 5"),
     ],
     "opcodes are known, and operands stand before their use": [
         (with_operation(Operation("frobnicate", (0, 1), DOUBLE)), "kernel 0, stage 1, %2: opcode"),

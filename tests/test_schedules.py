@@ -105,7 +105,7 @@ def test_columns_of_few_numbers_are_added_up_side_by_side() -> None:
 ILLEGAL: dict[str, tuple[Any, str]] = {
     "stages": (dataclasses.replace(PLAIN, lanes=((0, 0),)), "lanes for other stages"),
     "kernels": (dataclasses.replace(PLAIN, tiles=(1, 1)), "tiles for other kernels"),
-    "tile": (dataclasses.replace(PLAIN, tiles=(5,)), "a tile of 5 of 32 rows"),
+    "tile": (dataclasses.replace(PLAIN, tiles=(33,)), "a tile of 33 of 32 rows"),
     "lane": (dataclasses.replace(PLAIN, lanes=((3,),)), "lanes along dimension 3 of 3"),
     "pack": (dataclasses.replace(PLAIN, packs=(Pack(0, 0, 0),)), "rows read other elements, or write them"),
     "unpack": (dataclasses.replace(PLAIN, unpacks=(Unpack(0, 0, 0),)), "no column, or something else writes there"),

@@ -211,7 +211,7 @@ def misspaced(program: Program) -> Iterator[str]:
         if stage.lane not in range(len(stage.extents)):
             yield f"{place}: lane {stage.lane}"
     for k, kernel in enumerate(program.kernels):
-        if kernel.tile < 1 or kernel.rows % kernel.tile:
+        if not 1 <= kernel.tile <= kernel.rows:
             yield f"kernel {k}: tile {kernel.tile} of {kernel.rows} rows"
 
 
@@ -601,7 +601,7 @@ RULES = (
     ProgramRule("buffers have elements, of a dtype of kernels, and contents if they are constants", misshapen),
     ProgramRule("steps are kernels alone, or what runs programs that fit, and says so if they may fail", mixed),
     ProgramRule("a step reads what others wrote, and writes what none wrote", untold),
-    ProgramRule("the space of a stage begins with its kernel's rows, and tiles divide these", misspaced),
+    ProgramRule("the space of a stage begins with its kernel's rows, of which tiles are some", misspaced),
     ProgramRule("opcodes are known, and operands stand before their use", unbound),
     ProgramRule("dtypes follow from those of operands", mistyped),
     ProgramRule("index maps and guards have the dimensions of their stage, and updates its only row", misaddressed),

@@ -73,6 +73,7 @@ class Machine(FieldRecord):
     masking: int = 8  # cycles of a step up to which masks take some of the time where masked loads do not (t)
     accumulators: int = 12  # of a loop within the lanes (c)
     tiles: tuple[int, ...] = (4, 5, 3, 2)  # how many rows are carried out together, what is tried first in front (t)
+    summed_rows: int = 4  # sums of rows that are carried out together, where these read or add to the same (t)
     tiled_lanes: tuple[int, ...] = (256, 64)  # up to which rows are, and where they share nothing (t)
     tiled_operations: int = 60  # of a stage, up to which several rows have room in registers (t)
     packed_rows: int = 16  # from which it pays to copy what each of them would read with gaps (t)
