@@ -711,7 +711,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "half": (lambda x: x.astype(np.float16) + 1, (SINGLE,), "values of dtype float16"),
     "no room": (lambda x: [x > -1, x == 300, np.clip(x, -5, 2)], (np.array([1, 44], np.uint8),), "a number that the"),
     "empty": (lambda x: x[:0] + 1, (SINGLE,), "arrays without elements"),
-    "Python's integers": (lambda n: n << 2, (3,), "whole numbers of Python's, which have no size"),
+    "Python's integers": (lambda n: n << n, (3,), "whole numbers of Python's, which have no size"),
     "small integers": (
         lambda x, n: x + n,
         (SMALL, 3),
@@ -870,6 +870,10 @@ def test_one_of_several_branches_that_take_long_is_run() -> None:
         2**32,
         -(2**33),
         -(2**31) - 1,
+        2**21 - 1,
+        -(2**21),
+        2**21,
+        2**60 + 5,
         -(2**62),
         2**62 - 1,
         2**62,
@@ -890,6 +894,13 @@ def test_whole_numbers_of_pythons_are_those_of_python_or_told_as_too_large(n: in
         lambda n: [n % 7, n // 7, n % -5, n // -1, n & 12, n | 3, n ^ -6],
         lambda n: 5 % n,
         lambda n: -7 // n,
+        lambda n: n**2,
+        lambda n: [n**1, n**3],
+        lambda n: n**4,
+        lambda n: [~n, n >> 3, n >> 32],
+        lambda n: n << 2,
+        lambda n: n << 32,
+        lambda n: (n > 3) * n + (n > 2),
     ):
         graph = trace(function)(3)
         segments = segmented(flatten_calls(graph))

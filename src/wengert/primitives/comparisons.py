@@ -83,7 +83,15 @@ def invert_number(x: Any) -> Any:
     return ~(int(x) if type(x) is bool else x)
 
 
-invert = constant("invert", np.invert, operator=invert_number, counts=True, cheap=True, rewrites=(rewrites.drop_pair,))
+invert = constant(
+    "invert",
+    np.invert,
+    operator=invert_number,
+    counts=True,
+    whole_bits=62,
+    cheap=True,
+    rewrites=(rewrites.drop_pair,),
+)
 
 
 def shifted_at(shift: np.ufunc) -> Callable[..., Any]:
@@ -99,9 +107,28 @@ def shifted_at(shift: np.ufunc) -> Callable[..., Any]:
     return expression
 
 
+def bits_to_shift(growth: int) -> Callable[..., int]:
+    """Return what says how many bits a whole number of Python's may have that is shifted by a number that is known.
+
+    Args:
+        growth: how many bits each place adds.
+    """
+    return lambda _x, count: 62 - growth * count if type(count) is int and 0 <= count <= 32 else 0
+
+
 left_shift = constant(
-    "left_shift", np.left_shift, scalar=shifted_at(np.left_shift), operator=operator.lshift, counts=True
+    "left_shift",
+    np.left_shift,
+    scalar=shifted_at(np.left_shift),
+    operator=operator.lshift,
+    counts=True,
+    whole_bits=bits_to_shift(1),
 )
 right_shift = constant(
-    "right_shift", np.right_shift, scalar=shifted_at(np.right_shift), operator=operator.rshift, counts=True
+    "right_shift",
+    np.right_shift,
+    scalar=shifted_at(np.right_shift),
+    operator=operator.rshift,
+    counts=True,
+    whole_bits=bits_to_shift(0),
 )

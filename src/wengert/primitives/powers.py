@@ -20,6 +20,8 @@ from wengert.primitives import complex_parts
 from wengert.primitives.floating_point import is_nan
 
 LITERAL = (int, float)
+MOST_WHOLE = 4
+"""Up to which exponents products of whole numbers are written out."""
 
 
 # Powers
@@ -166,6 +168,11 @@ def raised_at(x: Any, y: Any, by_root: bool = True) -> Any:
     return known() if known is not None else np.power(x, y)
 
 
+def bits_of_base(_x: Any, y: Any) -> int:
+    """Return how many bits a whole number of Python's may have whose power is to have 64; 0 for unusual powers."""
+    return min(63 // y, 62) if type(y) is int and 0 < y <= MOST_WHOLE else 0
+
+
 POWER: Any = {
     "d": (power_base, power_exponent),
     "singular": True,
@@ -179,6 +186,7 @@ RAISED: Any = {
     "parts": complex_parts.power,
     "operator": operator.pow,
     "counts": True,
+    "whole_bits": bits_of_base,
 }
 power = elementwise("power", np.power, **POWER, **RAISED)
 power_large = shared(np.power)

@@ -227,7 +227,9 @@ def weaken(value: Any) -> Any:
 def truth_as_integer(value: Any) -> Any:
     """Return what stands for one of Python's truths as what stands for an integer; others as they are."""
     if type(value) is Tensor and value.dtype == np.bool_:
-        return weaken(apply(PRIMITIVES["whole"], value))
+        return weaken(
+            apply(PRIMITIVES["astype"], value, dtype=np.dtype(np.int64))
+        )  # it has room, so nothing is checked
     return int(value) if type(value) is bool else value
 
 

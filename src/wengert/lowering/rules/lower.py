@@ -31,7 +31,7 @@ from wengert.lowering.rules.complexes import complex_call, is_complex, joined_pa
 from wengert.lowering.rules.contractions import contraction
 from wengert.lowering.rules.joins import assign, boxes, concatenate, pad, place_windows, stack
 from wengert.lowering.rules.operands import Call, Pair, Refused, Rule, Value
-from wengert.lowering.rules.pointwise import is_whole_number, pointwise, too_large, too_long_to_compare
+from wengert.lowering.rules.pointwise import is_whole_number, pointwise, too_large, too_long_to_compare, whole_bits
 from wengert.lowering.rules.reductions import extremum_partials, recurrence, reduction, scan, trace
 from wengert.lowering.rules.scalars import Scalar
 from wengert.lowering.rules.view_index_maps import difference, imaginary, part, place_diagonal, triangle, view
@@ -158,7 +158,7 @@ class Lowering:
                 return found
             results.append(found)
             if is_whole_number(equation.outputs[k]):
-                self.nodes.outside += too_large(self.nodes, equation.primitive, call.args)
+                self.nodes.outside += too_large(self.nodes, equation, call.args)
         self.nodes.outside += too_long_to_compare(self.nodes, equation, [x for x in values if isinstance(x, Access)])
         return results
 
@@ -263,7 +263,7 @@ def reason_refused(equation: Equation) -> Refused | None:
     if not integers:
         return None
     counted = any(aval.weak and aval.dtype.kind in "iu" for aval in avals[len(equation.inputs) :])
-    if counted and not equation.primitive.whole_bits:
+    if counted and not whole_bits(equation):
         return Refused("whole numbers of Python's, which have no size")
     if any(type(x) is int and not -(1 << 63) <= x < 1 << 63 for x in equation.inputs):
         return Refused("a whole number of more than 64 bits")

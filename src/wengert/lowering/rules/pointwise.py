@@ -131,11 +131,17 @@ def is_whole_number(x: Any) -> bool:
     return type(x) is Variable and x.weak and x.dtype.kind == "i"
 
 
-def too_large(nodes: Nodes, primitive: Primitive, args: Sequence[Access]) -> list[Access]:
+def whole_bits(equation: Equation) -> int:
+    """Return how many bits Python's whole numbers may have if the result is to have 64; 0 if that is not known."""
+    bits = equation.primitive.whole_bits
+    return bits(*equation.inputs) if callable(bits) else bits
+
+
+def too_large(nodes: Nodes, equation: Equation, args: Sequence[Access]) -> list[Access]:
     """Return for each operand whether it is so large that a result may need more than 64 bits, or divides and is 0."""
-    limit = 1 << primitive.whole_bits
+    limit = 1 << whole_bits(equation)
     found = [beyond(nodes, x, limit) for x in args if may_be_beyond(x, limit)]
-    if primitive.operator in DIVIDING and not (args[1].node.kind == "constant" and args[1].node.value):
+    if equation.primitive.operator in DIVIDING and not (args[1].node.kind == "constant" and args[1].node.value):
         found.append((Scalar(nodes, args[1], ()) == 0).access)
     return found
 
