@@ -23,6 +23,7 @@ from wengert.emission.matrix_lanes import LANES, lanes_kernel
 from wengert.emission.matrix_routines import MATRICES, SMALL, small
 from wengert.emission.product_plans import PRODUCT
 from wengert.emission.products import PRODUCTS, product
+from wengert.emission.sparse_routines import SPARSE, sparse_kernel
 from wengert.emission.stages import added_exactly, corrected
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.builder import Builder, program
@@ -107,6 +108,7 @@ ROUTINES = {
     LAPACK: RoutineFamily(MATRICES, lapack_kernel),
     BANDED: RoutineFamily(MATRICES, band_kernel),
     FRONTS: RoutineFamily(MATRICES, front_kernel),
+    SPARSE: RoutineFamily(MATRICES, sparse_kernel),
     LANES: RoutineFamily(MATRICES, lanes_kernel),
     PRODUCTS: RoutineFamily(PRODUCT, product),
     CORRELATIONS: RoutineFamily(CORRELATION, correlation_kernel),

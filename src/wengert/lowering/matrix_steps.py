@@ -58,6 +58,7 @@ class MatrixRoutine:
         fields: MATRICES.
         work: bytes of the room for the elimination.
         cycles: about how long it takes.
+        inputs: variables that lie as the kernel reads operands, where these need not.
     """
 
     def __init__(
@@ -68,9 +69,10 @@ class MatrixRoutine:
         fields: Mapping[str, int],
         work: int,
         cycles: float,
+        inputs: Sequence[Variable] = (),
     ) -> None:
         self.operands = operands
-        self.inputs, self.outputs = list(map(as_variable, operands)), equation.outputs
+        self.inputs, self.outputs = inputs or list(map(as_variable, operands)), equation.outputs
         self.name, self.fields, self.work, self.cycles = name, fields, work, cycles
 
 

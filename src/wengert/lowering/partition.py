@@ -39,6 +39,7 @@ from wengert.lowering.program_steps import (
 from wengert.lowering.rules.joins import MOST_BOXES
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
+from wengert.lowering.sparse_steps import sparse_step
 from wengert.lowering.usual_cases import usual_graph
 from wengert.lowering.writes import Change, WriteStep, last_readers, write_step
 from wengert.passes.dead_code import must_run, narrow_graph, needed_inputs
@@ -128,7 +129,8 @@ def step_of(equation: Equation) -> GraphStep | None:
     if isinstance(equation.primitive, Structured):
         found: GraphStep | None = equation.primitive.lower(equation.params, STEPS)
         return found
-    found = product_step((equation,)) or matrix_routine(equation) or correlation_step(equation) or write_step(equation)
+    found = product_step((equation,)) or matrix_routine(equation) or sparse_step(equation)
+    found = found or correlation_step(equation) or write_step(equation)
     usual = usual_graph(equation) if found is None else None
     return found if usual is None else STEPS.recomputation(usual)
 

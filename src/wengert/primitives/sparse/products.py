@@ -26,13 +26,15 @@ from wengert.core.primitives.cotangent import match_dtype
 from wengert.core.primitives.declare import multilinear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of, shape_of
-from wengert.core.values.dispatch import apply
+from wengert.core.values.dispatch import apply, as_tensor
 from wengert.errors import ShapeError
 from wengert.primitives.indexing.elements import gather, scatter
 from wengert.primitives.sparse.storage_pattern import StoragePattern
 
 Params = Mapping[str, Any]
 
+MOST_DIAGONALS = 32
+"""Diagonals of a matrix that are multiplied one by one natively."""
 ROOM = 1 << 16
 """Elements of rows that are gathered at once, so that they stay in the cache."""
 
@@ -165,12 +167,51 @@ def batch_sampled(
     return np.reshape(whole, (size, *pattern.data_shape))
 
 
+def product_by_elements(data: Any, x: Any, *, pattern: StoragePattern, transposed: bool) -> tuple[Any, None]:
+    """Return what native code computes of a matrix that has no lines: its diagonals, or elements one by one."""
+    like = np.zeros((pattern.shape[1 if transposed else 0], *x.shape[1:]), np.result_type(data.dtype, x.dtype))
+    if pattern.format == "dia" and len(pattern.arrays[0]) <= MOST_DIAGONALS:
+        return product_by_diagonals(data, x, as_tensor(like), pattern, transposed), None
+    targets, sources = pattern.coordinates[:: -1 if transposed else 1]
+    values = as_column(entries(data, pattern), x) * gather(x, sources)
+    return scatter(values.astype(like.dtype), targets, like), None
+
+
+def product_by_diagonals(data: Any, x: Any, found: Any, pattern: StoragePattern, transposed: bool) -> Any:
+    """Return zeros with the products of each diagonal with the part of a factor beside it added."""
+    rows, columns = pattern.shape
+    for n, offset in enumerate(map(int, pattern.arrays[0])):
+        start, stop = max(0, offset), min(columns, rows + offset, pattern.data_shape[1])
+        if start < stop:
+            target, source = slice(start - offset, stop - offset), slice(start, stop)
+            if transposed:
+                target, source = source, target
+            found[target] += as_column(data[n, start:stop], x) * x[source]
+    return found
+
+
+def as_column(values: Any, x: Any) -> Any:
+    """Return numbers as they are multiplied with the rows of an array."""
+    return values if x.ndim == 1 else values[:, None]
+
+
+def sampled_by_elements(left: Any, right: Any, *, pattern: StoragePattern) -> tuple[Any, None]:
+    """Return what native code computes of the elements of L R^T where a matrix has some that has no lines."""
+    rows, columns = pattern.coordinates
+    found = gather(left, rows) * gather(right, columns)
+    found = found if left.ndim == 1 else np.sum(found, axis=1)
+    if pattern.inside is not None:
+        found = add_up(found, pattern.inside, pattern.size)
+    return np.reshape(found, pattern.data_shape), None
+
+
 sparse_product: Primitive = multilinear(
     "sparse_product",
     evaluate_product,
     (transpose_to_elements, transpose_to_factor),
     form=SparseForm(False),
     batch=batch_product,
+    usual_case=product_by_elements,
 )
 sampled_product: Primitive = multilinear(
     "sampled_product",
@@ -185,6 +226,7 @@ sampled_product: Primitive = multilinear(
     ),
     form=SparseForm(True),
     batch=batch_sampled,
+    usual_case=sampled_by_elements,
 )
 
 
