@@ -121,6 +121,30 @@ def test_panels_that_are_packed_give_the_same_on_each_processor(target: str, mon
             require_evaluated(Program(("left", "right"), ("into",), tuple(buffers), (step,)), target, seed)
 
 
+@together("target", TARGETS)
+def test_products_of_a_matrix_with_its_transpose_are_those_of_two_matrices(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(product_plans, "MIRRORED", 1)
+    for seed, (size, terms, count) in enumerate([(61, 9, 2), (100, 33, 1), (53, 5, 3), (130, 21, 1)]):
+        monkeypatch.setattr(product_plans, "MACHINE", packing(seed % 2, block=(7, 24, 50)))
+        dtype, stack = np.dtype(("float64", "float32")[seed // 2]), size * terms
+        line, term = ((terms, 1), (1, size))[seed % 2]
+        at, left, right = (stack * size // terms, size, 1, 0), (stack, line, 0, term), (stack, 0, line, term)
+        maps = [Affine(0, own) for own in (at, left, right)]
+        sizes = {"into": count * size * size, "one": count * stack, "other": count * stack}
+        buffers = [Buffer(n, (own,), dtype, "output" if n == "into" else "input") for n, own in sizes.items()]
+        found = []
+        for name in ("one", "other"):
+            step = Product("into", maps[0], "one", maps[1], name, maps[2], (count, size, size, terms))
+            program = Program(("one", "other"), ("into",), tuple(buffers), (step,))
+            one = arrays_for(program, seed)[0]
+            found += Processor(TARGETS[target]).compiled(program)([one, one.copy()])
+            plan = product_plans.ProductPlan(step, dtype.itemsize, TARGETS[target])
+            assert plan.fields["mirrors"] == (name == "one")
+        np.testing.assert_array_equal(found[0], found[1])
+
+
 def require_evaluated(program: Program, target: str, seed: int) -> None:
     """Require a program of a product to give on a processor what it gives by its records."""
     assert not findings(program), text(program)

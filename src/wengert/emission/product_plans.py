@@ -52,6 +52,7 @@ PRODUCT = Struct(
     work=I64,  # bytes from here to that of the first
     is_turned=I64,  # whether the factors change places
     adds=I64,  # whether there is an addend
+    mirrors=I64,  # whether the result is symmetric, of which only what lies at and below the diagonal is computed
     **{f"{what}_start": I64 for what in OPERANDS},  # elements before the first
     **{f"{what}_{i}": I64 for i in range(LEVELS) for what in ("count", *OPERANDS)},
 )
@@ -133,6 +134,21 @@ def dimensions_of(product: Product) -> ProductShape:
     return ProductShape(rows, columns, terms, tuple(others), is_turned)
 
 
+MIRRORED = 4
+"""Tiles along the columns from which on half of a symmetric product is mirrored instead of being computed."""
+
+
+def is_symmetric(product: Product, shape: ProductShape) -> bool:
+    """Tell whether a product is that of a matrix with its transpose, bit for bit: its sums have the same order."""
+    rows, columns, terms, levels, _ = shape
+    return (
+        (product.left, product.left_at.constant) == (product.right, product.right_at.constant)
+        and product.addend_at is None
+        and (rows.length, rows.left) == (columns.length, columns.right)
+        and all(axis.left == axis.right for axis in (terms, *levels))
+    )
+
+
 def registers(target: Target) -> int:
     """Return how many vectors a processor holds."""
     return 32 if target.vector_bytes == 64 or not target.is_x86 else 16
@@ -206,6 +222,7 @@ class ProductPlan:
             "room": each,
             "is_turned": int(self.shape.is_turned),
             "adds": int(product.addend_at is not None),
+            "mirrors": int(is_symmetric(product, self.shape) and self.n >= MIRRORED * self.vectors * self.lanes),
         }
         starts = [
             0 if at is None else at.constant

@@ -40,6 +40,7 @@ BLOCK = Struct(
     addend_row=I64,
     work=POINTER,  # where is packed
     team=Pointer(SHARED),  # or none
+    first=I64,  # of the columns in the result
     columns=I64,
     terms=I64,
 )
@@ -220,6 +221,7 @@ class ProductFunctions(TiledFunctions):
         names = "left_row", "left_term", "right_term", "right_column", "into_row", "tile_rows", "tile_columns"
         left_row, left_term, right_term, right_column, into_row, tall, wide = (fields.get(x) for x in names)
         left, right, into, addend = (block.get(x).to(self.scalar) for x in ("left", "right", "into", "addend"))
+        mirrors, above = fields.get("mirrors").differs(0), block.get("first") - row
         packs_left, packs_right = fields.get("packs_left").differs(0), fields.get("packs_right")
         one, addend_row, panels = b.constant(I64, 1), block.get("addend_row"), block.get("work").to(self.scalar)
         is_shared, packs = packs_right.equals(SHARED_PANELS), packs_right.equals(OWN_PANELS)
@@ -256,7 +258,9 @@ class ProductFunctions(TiledFunctions):
                 call_tile(b, self.first_tiles, vectors, tall, [*own, work, wide])
             panel = b.select(is_shared, panels.at(j.index * terms), work)
             source, own_term = b.select(is_packed, panel, source), b.select(is_packed, wide, right_term)
-            with b.loop(rows, first) as i:
+            own_rows = above + j.index  # what lies before the diagonal is that beside it
+            whole = b.select(mirrors & (own_rows > first), own_rows // tall * tall, first)
+            with b.loop(rows, whole) as i:
                 i.step = tall
                 rest = b.least(tall, rows - i.index)
                 call_tile(b, self.tiles, vectors, rest, arguments(i.index, source, own_term))
@@ -294,6 +298,7 @@ class ProductFunctions(TiledFunctions):
             with b.loop(columns) as j:
                 j.step = width
                 own = b.least(width, columns - j.index)
+                block.set("first", j.index)
                 block.set("columns", own)
                 block.set("into", into.at(j.index).as_address())
                 with b.loop(terms) as p:
@@ -310,6 +315,11 @@ class ProductFunctions(TiledFunctions):
                         b.do(share, team_if, self.panels_job, argument, multiples(own, tile))
                     blocks = multiples(fields.get("rows"), tall) * multiples(own, wide)
                     b.do(share, team_if, self.blocks_job, argument, blocks)
+            with b.when(fields.get("mirrors").differs(0)), b.loop(columns) as j:
+                j.step = tile
+                row, own = fields.get("into_row"), b.least(tile, columns - j.index)
+                corner = into.at(j.index * row).at(j.index)
+                b.do(self.pack, corner, b.constant(I64, 1), row, columns - j.index, row, own, corner)
 
         return self.function("matrices", kinds, body)
 

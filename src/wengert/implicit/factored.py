@@ -45,7 +45,7 @@ def solution_of(columns: Any, right: Any, excess: Any, transposed: bool, options
     size = columns.shape[-1]
     probe = np.cos(np.arange(size, dtype=packed.dtype) ** 2)[:, None]
     both = apply(substituted, packed, np.concatenate([sides, probe], axis=1), pivots, transposed=transposed)
-    growth = np.max(np.abs(both[:, 1]), initial=0.0) * np.max(np.abs(packed), initial=0.0) * size
+    growth = np.max(np.abs(both[:, 1]), initial=0.0) * np.max(np.abs(columns), initial=0.0) * size
     certain = (growth < LARGEST_GROWTH.get(packed.dtype.itemsize, 0.0)) & (excess <= 1)
     gate = np.where(certain, np.arange(size, dtype=np.int32), np.int32(-1))
     return apply(

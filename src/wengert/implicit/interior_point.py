@@ -127,19 +127,19 @@ def iterate(program: QuadraticProgram, barrier: float, positive: bool = True) ->
         return last | (np.max(np.minimum(point.s, point.z)) <= CLEAR * size)
 
     def go_on(state: Any) -> Any:
-        point, count = Point(*state[0]), state[1]
-        missed = residuals_at(point, program)
+        point, missed, count = Point(*state[0]), Residuals(*state[1]), state[2]
         ended = is_solved(missed) if barrier else is_solved(missed) & is_clear(point, missed)
         largest = functools.reduce(np.maximum, [np.max(np.abs(part)) for part in point if len(part)])
         bounded = largest <= DIVERGED * size * np.minimum(1.0, np.min(point.s))
         return ~ended & bounded & (count < MOST_STEPS)
 
     def advance(state: Any) -> Any:
-        point, count = Point(*state[0]), state[1]
-        return tuple(next_point(point, program, residuals_at(point, program), barrier, positive)), count + 1
+        point = next_point(Point(*state[0]), program, Residuals(*state[1]), barrier, positive)
+        return tuple(point), tuple(residuals_at(point, program)), state[2] + 1
 
-    found, _ = (repeat if is_sparse(program.p) else while_loop)(go_on, advance, (tuple(start), 0))
-    return (*found, is_solved(residuals_at(Point(*found), program)))
+    state = tuple(start), tuple(residuals_at(start, program)), 0
+    found, missed, _ = (repeat if is_sparse(program.p) else while_loop)(go_on, advance, state)
+    return (*found, is_solved(Residuals(*missed)))
 
 
 def starting_point(program: QuadraticProgram, positive: bool = True) -> Point:
@@ -163,7 +163,8 @@ def solver_of(program: QuadraticProgram, weights: Any, positive: bool) -> Callab
     p, _, a, _, g, _ = program
     if is_sparse(p):
         return solver_of_system(program, weights, REGULAR)
-    inner = p + (g.T * weights) @ g
+    rows = g * np.sqrt(weights)[:, None]
+    inner = p + rows.T @ rows  # of a matrix with its transpose, half of which is computed
     size = REGULAR * (1.0 + np.max(np.abs(p), initial=0.0))
     n, m = a.shape[1], a.shape[0]
     matrix = inner + size * np.eye(n)
