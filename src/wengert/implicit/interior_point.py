@@ -21,6 +21,7 @@ from wengert.primitives.linear_algebra.matrices import over_stacks
 from wengert.primitives.linear_algebra.triangular import cholesky_solution
 from wengert.transforms.jit import jit
 
+Factorise = Callable[[Any], Callable[[Any], Any]]
 MOST_STEPS = 100
 PRECISION, GAP = 1e-7, 1e-10
 """At which residuals, and which gap, as parts of the data's size, the iteration ends; polishing does the rest.
@@ -109,7 +110,8 @@ def iterate(program: QuadraticProgram, barrier: float, positive: bool = True) ->
     It is the predictor-corrector method of S. Mehrotra (On the implementation of a primal-dual interior point method,
     SIAM Journal on Optimization, 1992), with one matrix in each step.
     """
-    start = starting_point(program, positive)
+    factorise = solver_of(program, positive)
+    start = starting_point(program, factorise)
     if not program.h.shape[0]:
         return (*start, np.all(np.isfinite(start.x)))
     size = 1.0 + sum(np.max(np.abs(v)) for v in (program.q, program.b, program.h) if len(v))
@@ -134,7 +136,7 @@ def iterate(program: QuadraticProgram, barrier: float, positive: bool = True) ->
         return ~ended & bounded & (count < MOST_STEPS)
 
     def advance(state: Any) -> Any:
-        point = next_point(Point(*state[0]), program, Residuals(*state[1]), barrier, positive)
+        point = next_point(Point(*state[0]), program, Residuals(*state[1]), barrier, factorise)
         return tuple(point), tuple(residuals_at(point, program)), state[2] + 1
 
     state = tuple(start), tuple(residuals_at(start, program)), 0
@@ -142,10 +144,10 @@ def iterate(program: QuadraticProgram, barrier: float, positive: bool = True) ->
     return (*found, is_solved(Residuals(*missed)))
 
 
-def starting_point(program: QuadraticProgram, positive: bool = True) -> Point:
+def starting_point(program: QuadraticProgram, factorise: Factorise) -> Point:
     """Return where to begin: the minimum with all constraints weighed, room and multipliers far from zero."""
     q, b, g, h = program.q, program.b, program.g, program.h
-    found = solver_of(program, np.ones(h.shape), positive)(np.concatenate([h @ g - q, b]) if len(b) else h @ g - q)
+    found = factorise(np.ones(h.shape))(np.concatenate([h @ g - q, b]) if len(b) else h @ g - q)
     x, y = split_between(found, q.shape[0])
     z = g @ x - h
     return Point(x, y, *(np.maximum(v - np.minimum(0.0, np.min(v, initial=0.0)) * 2 + 1.0, 1.0) for v in (-z, z)))
@@ -158,25 +160,31 @@ def split_between(found: Any, count: int) -> tuple[Any, Any]:
     return found[:count], found[count:]
 
 
-def solver_of(program: QuadraticProgram, weights: Any, positive: bool) -> Callable[[Any], Any]:
-    """Return what solves the conditions of optimality without inequalities, which the objective weighs instead."""
+def solver_of(program: QuadraticProgram, positive: bool) -> Factorise:
+    """Return a function of weights to what solves the conditions of optimality without inequalities.
+
+    The objective weighs these instead.
+    """
     p, _, a, _, g, _ = program
     if is_sparse(p):
-        return solver_of_system(program, weights, REGULAR)
-    rows = g * np.sqrt(weights)[:, None]
-    inner = p + rows.T @ rows  # of a matrix with its transpose, half of which is computed
+        return solver_of_system(program, REGULAR)
     size = REGULAR * (1.0 + np.max(np.abs(p), initial=0.0))
     n, m = a.shape[1], a.shape[0]
-    matrix = inner + size * np.eye(n)
-    if positive and not m:
-        factor = apply(factor_if_positive, matrix)
-        return lambda right: cholesky_solution(factor, right[:, None], False)[:, 0]
-    if m:
-        matrix = np.concatenate(
-            [np.concatenate([matrix, a.T], axis=1), np.concatenate([a, -size * np.eye(m)], axis=1)], axis=0
-        )
-    packed, pivots = apply(lu_factor, matrix, check_finite=False)
-    return lambda right: lu_solution(packed, right[:, None], pivots, 0)[:, 0]
+
+    def factorise(weights: Any) -> Callable[[Any], Any]:
+        rows = g * np.sqrt(weights)[:, None]
+        matrix = p + rows.T @ rows + size * np.eye(n)  # half of a matrix times its transpose is computed
+        if positive and not m:
+            factor = apply(factor_if_positive, matrix)
+            return lambda right: cholesky_solution(factor, right[:, None], False)[:, 0]
+        if m:
+            matrix = np.concatenate(
+                [np.concatenate([matrix, a.T], axis=1), np.concatenate([a, -size * np.eye(m)], axis=1)], axis=0
+            )
+        packed, pivots = apply(lu_factor, matrix, check_finite=False)
+        return lambda right: lu_solution(packed, right[:, None], pivots, 0)[:, 0]
+
+    return factorise
 
 
 def residuals_at(point: Point, program: QuadraticProgram) -> Residuals:
@@ -189,9 +197,11 @@ def residuals_at(point: Point, program: QuadraticProgram) -> Residuals:
     return Residuals(slope + y @ a, a @ x - b, g @ x + s - h, s * z)
 
 
-def next_point(point: Point, program: QuadraticProgram, missed: Residuals, barrier: float, positive: bool) -> Point:
+def next_point(
+    point: Point, program: QuadraticProgram, missed: Residuals, barrier: float, factorise: Factorise
+) -> Point:
     """Return the point after a step of prediction, and the correction that it suggests."""
-    solve = solver_of(program, point.z / point.s, positive)
+    solve = factorise(point.z / point.s)
     count = program.q.shape[0]
 
     def step_to(product: Any) -> Point:

@@ -108,28 +108,40 @@ def relaxed_elements(found: Any, p: Any, _q: Any, a: Any, _b: Any, g: Any, h: An
 # Of numbers
 
 
-def solver_of_system(program: QuadraticProgram, weights: Any, regular: float) -> Callable[[Any], Any]:
-    """Return what solves the conditions without inequalities, which the objective weighs instead."""
+def solver_of_system(program: QuadraticProgram, regular: float) -> Callable[[Any], Callable[[Any], Any]]:
+    """Return a function of weights to what solves the conditions where the objective weighs inequalities by these.
+
+    Only the last diagonal of the system depends on them: the others, and all places, are put together once.
+    """
     from scipy import sparse
     from scipy.sparse.linalg import splu
 
     p, _, a, _, g, _ = program
-    n, m = a.shape[1], a.shape[0]
+    (m, n), r = a.shape, g.shape[0]
     size = regular * (1.0 + (np.max(np.abs(p.data)) if p.nnz else 0.0))
     blocks = [[p + size * sparse.eye_array(n), a.T, g.T], [a, -size * sparse.eye_array(m), None]]
-    whole = sparse.block_array([*blocks, [g, None, -sparse.diags_array(1.0 / weights)]], format="csc")
-    try:
-        factor = splu(whole, **dict(SYMMETRIC))
-    except RuntimeError:  # singular: the iteration ends without a solution
-        return lambda right: np.full(right.shape, np.nan)
-    rest = np.zeros(len(weights))
+    stored = sparse.block_array([*blocks, [g, None, sparse.eye_array(r)]], format="csc")
+    stored.sort_indices()
+    diagonal = stored.indptr[n + m + 1 :] - 1  # the last elements of the last columns
+    rest = np.zeros(r)
 
-    def solve(right: Any) -> Any:
-        whole_right = np.concatenate([right, rest])
-        found = factor.solve(whole_right)
-        return (found + factor.solve(whole_right - whole @ found))[: n + m]
+    def factorise(weights: Any) -> Callable[[Any], Any]:
+        data = stored.data.copy()
+        data[diagonal] = -1.0 / weights
+        whole = sparse.csc_array((data, stored.indices, stored.indptr), shape=stored.shape)
+        try:
+            factor = splu(whole, **dict(SYMMETRIC))
+        except RuntimeError:  # singular: the iteration ends without a solution
+            return lambda right: np.full(right.shape, np.nan)
 
-    return solve
+        def solve(right: Any) -> Any:
+            whole_right = np.concatenate([right, rest])
+            found = factor.solve(whole_right)
+            return (found + factor.solve(whole_right - whole @ found))[: n + m]
+
+        return solve
+
+    return factorise
 
 
 def polish_sparse(x: Any, active: Any, program: QuadraticProgram) -> Polished:
