@@ -182,4 +182,4 @@ def test_coefficients_are_those_that_the_tool_computes(name):
     (fit,) = (fit for fit in FITS if fit.name == name)
     with mpmath.workdps(50):
         found = solved(fit, "float32")
-    assert tuple(hexadecimal(c, "float32") for c in found) == getattr(committed, name)["float32"]
+    assert [hexadecimal(c, "float32") for c in found] == committed.DATA[name]["float32"]

@@ -9,9 +9,10 @@ Chebyshev points, with as many terms as its goal needs: 2**-goal of the function
 from __future__ import annotations
 
 import functools
+import json
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 from mpmath import mpf
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "wengert"
-WRITTEN = SOURCE / "kernel" / "functions" / "coefficients.py"
+WRITTEN = SOURCE / "kernel" / "functions" / "coefficients.json"
 WRITTEN_SPECIAL = SOURCE / "primitives" / "polynomial_coefficients.py"
 GRID = 320
 DOUBLE, SINGLE, MIXED = "float64", "float32", "mixed"
@@ -571,26 +572,30 @@ HEADER = (
 )
 
 
-def module() -> str:
-    """Return the text of the module of coefficients of opcodes."""
-    lines = [*HEADER]
+def data() -> str:
+    """Return the text of the coefficients of opcodes: tables by name, and what they are, under "says"."""
+    says = {fit.name: fit.says for fit in FITS} | {"two_over_pi": "48 bits from each 24th on, from two zeros on"}
+    tables: dict[str, dict[str, list[Any]]] = {}
     for fit in FITS:
-        lines += ["", f"{fit.name} = {{  # {fit.says}"]
-        for dtype in fit.goals:
-            coefficients = [hexadecimal(c, dtype) for c in solved(fit, dtype)]
-            lines += [f'    "{dtype}": (', *items([f'"{c}"' for c in coefficients]), "    ),"]
-        lines += ["}"]
+        tables[fit.name] = {dtype: [hexadecimal(c, dtype) for c in solved(fit, dtype)] for dtype in fit.goals}
     for name, (value, widths) in PARTS.items():
-        lines += ["", f"{name} = {{"]
-        for key, bits in widths.items():
-            numbers = [f'"{float(part).hex()}"' for part in parts(value(), bits)]
-            lines += [f'    "{key}": (', *items(numbers), "    ),"]
-        lines += ["}"]
-    lines += ["", "TABLES = {", '    "two_over_pi": (  # 48 bits from each 24th on, from two zeros on']
-    lines += items([str(chunk) for chunk in two_over_pi()])
-    for table, says, entries in tables_of_powers():
-        lines += ["    ),", f'    "{table}": (  # {says}', *items([repr(x) for x in entries])]
-    return "\n".join([*lines, "    ),", "}"]) + "\n"
+        tables[name] = {key: [float(part).hex() for part in parts(value(), bits)] for key, bits in widths.items()}
+    tables["TABLES"] = {"two_over_pi": two_over_pi()}
+    for name, text, entries in tables_of_powers():
+        tables["TABLES"][name], says[name] = entries, text
+    return data_text({"says": says, **tables})
+
+
+def data_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return tables in JSON, the numbers of each in lines of 120 characters."""
+    written = []
+    for name, rows in tables.items():
+        lines = []
+        for key, value in rows.items():
+            items = textwrap.wrap(json.dumps(value), 116, initial_indent="      ", subsequent_indent="      ")
+            lines.append(f"    {json.dumps(key)}:\n" + "\n".join(items))
+        written.append(f"  {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n  }")
+    return "{\n" + ",\n".join(written) + "\n}\n"
 
 
 def special_module() -> str:
@@ -606,4 +611,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--special"]:
         WRITTEN_SPECIAL.write_text(special_module())
     else:
-        WRITTEN.write_text(module())
+        WRITTEN.write_text(data())

@@ -300,7 +300,7 @@ def installed(folder: str) -> tuple[str, int, int] | None:
 
 
 def sources(folder: str) -> list[Any]:
-    """Return folders, names, sizes and times of the modules that make code of graphs: whoever changes one begins anew.
+    """Return folders, names, sizes and times of what makes code of graphs: whoever changes one begins anew.
 
     To look at 180 of them takes more than all else that starting needs, so this is written for that.
     """
@@ -310,7 +310,7 @@ def sources(folder: str) -> list[Any]:
         found.append(place)
         with contextlib.suppress(OSError):
             for name in sorted(os.listdir(place)):
-                if name[-3:] == ".py":
+                if name.endswith((".py", ".json")):
                     status = os.stat(f"{place}/{name}")
                     found += name, status.st_size, status.st_mtime_ns
                 elif "." not in name and name != "__pycache__":

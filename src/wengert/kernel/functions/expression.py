@@ -27,7 +27,7 @@ __all__ = [
 
 Float = np.dtype[np.generic]
 Array = Any
-Table = Mapping[str, tuple[str, ...]]
+Table = Mapping[str, Sequence[str]]
 """Hexadecimal numbers by dtype."""
 BOOL: Float = np.dtype(np.bool_)
 DOUBLE: Float = np.dtype(np.float64)
