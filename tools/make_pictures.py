@@ -25,7 +25,7 @@ from rich.text import Text
 import wengert
 from tools.browser import PROGRAM, Browser
 from wengert import graph
-from wengert.pictures.svg import as_svg
+from wengert.pictures.picture import as_svg
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 

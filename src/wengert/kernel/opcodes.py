@@ -150,10 +150,10 @@ OPCODES = table(
     Opcode("sin", 1, np.sin, cost=30, function=Expansion("trigonometric.sincos", (1.2, 1.5), (1.2, 0.51))),
     Opcode("cos", 1, np.cos, cost=30, function=Expansion("trigonometric.sincos", (1.2, 1.5), (1.2, 0.51), result=1)),
     Opcode("tan", 1, np.tan, cost=40, function=Expansion("trigonometric.tan", (1.8, 2.2), (1.8, 0.51))),
-    Opcode("arcsin", 1, np.arcsin, cost=30, function=Expansion("angles.arcsin", (1, 1), (1, 1))),
-    Opcode("arccos", 1, np.arccos, cost=30, function=Expansion("angles.arccos", (1, 1), (1, 1))),
-    Opcode("arctan", 1, np.arctan, cost=30, function=Expansion("angles.arctan", (2, 2.5), (1.6, 1.6))),
-    Opcode("arctan2", 2, np.arctan2, cost=40, function=Expansion("angles.arctan2", (2, 2.5), (1.6, 2))),
+    Opcode("arcsin", 1, np.arcsin, cost=30, function=Expansion("trigonometric.arcsin", (1, 1), (1, 1))),
+    Opcode("arccos", 1, np.arccos, cost=30, function=Expansion("trigonometric.arccos", (1, 1), (1, 1))),
+    Opcode("arctan", 1, np.arctan, cost=30, function=Expansion("trigonometric.arctan", (2, 2.5), (1.6, 1.6))),
+    Opcode("arctan2", 2, np.arctan2, cost=40, function=Expansion("trigonometric.arctan2", (2, 2.5), (1.6, 2))),
     Opcode("sinh", 1, np.sinh, cost=30, function=Expansion("exponential.sinh", (2.5, 2.5), (2.5, 2.5))),
     Opcode(
         "cosh", 1, np.cosh, cost=30, function=Expansion("exponential.cosh", (1.5, 1.5), (1.5, 1.5)), never_negative=True

@@ -27,9 +27,8 @@ from wengert.numpy._namespace import enter_as
 from wengert.numpy._results import copy, layout_examples
 from wengert.primitives import shapes
 from wengert.traces.eager import eager
-from wengert.traces.nodes import record_result
+from wengert.traces.nodes import NOTHING, record_result
 from wengert.traces.operands import operand
-from wengert.traces.residuals import NOTHING
 
 
 def array_operand(name: str, value: Any) -> Any:

@@ -14,8 +14,7 @@ from wengert.passes.equations import Pass
 from wengert.passes.hoisting import hoist_invariants
 from wengert.passes.inlining import inline_calls
 from wengert.passes.lanes_last import put_lanes_last
-from wengert.passes.products_after_loops import multiply_after_loops
-from wengert.passes.products_of_two import multiply_in_pairs
+from wengert.passes.products_after_loops import multiply_after_loops, multiply_in_pairs
 from wengert.passes.simplify import simplify
 from wengert.support import config
 

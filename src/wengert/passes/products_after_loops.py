@@ -1,4 +1,4 @@
-"""Sums of products over the rounds of a loop as one product after it, whose terms the rounds are.
+"""Products in another order: of several factors two by two, and one after a loop for those that its rounds add up.
 
 The gradient of a matrix that every round multiplies by is a sum of outer products, one of each round. The loop leaves
 their factors behind as rows then, and no round reads and writes a matrix for it. That rounds in another order.
@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.core.forms.contraction import Contraction
+from wengert.core.forms.form import form_of
 from wengert.core.forms.labels import Labels, Names
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.memory.memory_layout import strides_of_stack
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
-from wengert.core.values.aval import UNKNOWN, Aval
+from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.equations import holds_graphs, loop_parameters, throughout
-from wengert.passes.products_of_two import labels_of_product
 from wengert.primitives.arithmetic import add
+from wengert.primitives.conversion import astype
 from wengert.primitives.shapes import transpose
 
 LEAST = 4
@@ -201,3 +203,53 @@ class SumsOfLoop:
 def lies_plainly(x: Any) -> bool:
     """Tell whether an array lies in C order."""
     return x.strides is None if type(x) is Variable else type(x) is np.ndarray and x.flags.c_contiguous
+
+
+LABELLED = frozenset(("labels", "subscripts", "optimize"))
+"""Parameters that say nothing but labels, and in which order NumPy multiplies."""
+
+
+def multiply_in_pairs(graph: Graph) -> Graph:
+    """Return a graph without products of several factors; their sums are rounded as those of two then."""
+    if not any(labels_of_several(equation) for equation in graph.equations):
+        return graph
+    return Graph(graph.inputs, [own for equation in graph.equations for own in in_pairs(equation)], graph.outputs)
+
+
+def labels_of_several(equation: Equation) -> Labels | None:
+    """Return the labels of a sum of products of several factors; None of all else, and where lengths are not known."""
+    return labels_of_product(equation) if len(equation.inputs) > 2 else None
+
+
+def labels_of_product(equation: Equation) -> Labels | None:
+    """Return the labels of a sum of products; None of all else, and where lengths are not known, or none."""
+    form = form_of(equation.primitive) if equation.primitive.registered else None
+    if not isinstance(form, Contraction) or not LABELLED.issuperset(equation.params):
+        return None
+    shapes = [aval_of(x).shape for x in equation.inputs]
+    return None if any(n < 1 for shape in shapes for n in shape) else form.record(shapes, equation.params)
+
+
+def in_pairs(equation: Equation) -> list[Equation]:
+    """Return a sum of products of several factors as those of two, in its dtype; other equations as they are."""
+    labels = labels_of_several(equation)
+    if labels is None:
+        return [equation]
+    (out,), found = equation.outputs, list[Equation]()
+
+    def new(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any], v: Variable) -> Variable:
+        found.append(Equation(primitive, tuple(inputs), params, (v,), equation.origin))
+        return v
+
+    def like(shape: tuple[int, ...]) -> Variable:
+        return Variable.of(Aval(shape, out.dtype))
+
+    factors = [
+        x if aval_of(x).dtype == out.dtype else new(astype, [x], {"dtype": out.dtype}, like(aval_of(x).shape))
+        for x in equation.inputs
+    ]
+    for n, (left, right, own) in enumerate(labels.pairs, 1):
+        v = out if n == len(labels.pairs) else like(own.shape)
+        made = new(PRIMITIVES["contract"], [factors[left], factors[right]], {"labels": own}, v)
+        factors = [made, *[x for i, x in enumerate(factors) if i not in (left, right)]]
+    return found

@@ -22,7 +22,7 @@ from wengert.core.memory.views import current
 from wengert.core.primitives.cotangent import has_finite_square, match_dtype
 from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.primitives.rule import Rule
+from wengert.core.primitives.signatures import Rule
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import NUMBERS, aval_of, is_differentiable, strong, zero_of
 from wengert.core.values.dispatch import apply, at_once, weaken

@@ -46,8 +46,18 @@ from wengert.core.values.tensor import (
 )
 from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning, unregister
-from wengert.traces.nodes import CREATED, Node, form_of_result, record_result, record_results
-from wengert.traces.residuals import NOTHING, GeneralResiduals, LargeResiduals, no_residuals, residuals_of
+from wengert.traces.nodes import (
+    CREATED,
+    NOTHING,
+    GeneralResiduals,
+    LargeResiduals,
+    Node,
+    form_of_result,
+    no_residuals,
+    record_result,
+    record_results,
+    residuals_of,
+)
 
 unregister(globals())  # what would warn goes the general way, and warns there
 Function = Callable[..., Any]

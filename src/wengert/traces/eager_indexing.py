@@ -22,8 +22,7 @@ from wengert.primitives.shapes import reshape
 from wengert.support.deferred_warnings import require_warning
 from wengert.traces.eager import eager
 from wengert.traces.hooks import hand_on
-from wengert.traces.nodes import Leaf, Node, new_node, record_result
-from wengert.traces.residuals import NOTHING
+from wengert.traces.nodes import NOTHING, Leaf, Node, new_node, record_result
 
 ndarray = np.ndarray
 ALONE = (OPERAND,)

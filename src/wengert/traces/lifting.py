@@ -24,8 +24,7 @@ from wengert.core.values.tensor import WATCHES, Tensor, make_tensor
 from wengert.errors import GraphError
 from wengert.primitives.shapes import broadcast_to
 from wengert.traces.cotangents import Cotangents
-from wengert.traces.nodes import Node, new_node
-from wengert.traces.residuals import NOTHING, PackedResiduals
+from wengert.traces.nodes import NOTHING, Node, PackedResiduals, new_node
 from wengert.traces.tape import Tape
 
 FEW = 10_000

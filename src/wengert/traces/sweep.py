@@ -31,7 +31,7 @@ from wengert.primitives.indexing.index_layout import join_index
 from wengert.primitives.selection import guarded
 from wengert.traces.cotangents import Cotangents, number_of
 from wengert.traces.lifting import Lifting, lifted, misshapen
-from wengert.traces.nodes import RESULT, Leaf, Node
+from wengert.traces.nodes import RELEASED, RESULT, GeneralResiduals, Leaf, Node
 from wengert.traces.powers_of_roots import (
     are_same,
     path_to_root,
@@ -41,7 +41,6 @@ from wengert.traces.powers_of_roots import (
     scaled_back,
     square_of,
 )
-from wengert.traces.residuals import RELEASED, GeneralResiduals
 from wengert.traces.steepness import may_be_steep
 from wengert.traces.tape import Tape
 

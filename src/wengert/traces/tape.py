@@ -25,14 +25,15 @@ from wengert.errors import GraphError
 from wengert.traces.grad_modes import recording
 from wengert.traces.hooks import hand_on
 from wengert.traces.nodes import (
+    GeneralResiduals,
     Leaf,
     Node,
     new_leaf,
     new_node,
     new_result,
+    no_residuals,
     pack,
 )
-from wengert.traces.residuals import GeneralResiduals, no_residuals
 from wengert.traces.transient import Transient, pickling_error
 
 

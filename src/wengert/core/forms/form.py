@@ -31,7 +31,7 @@ from wengert.core.maps.box_maps import BoxMap
 from wengert.core.memory.memory_layout import order_of, strides_of
 from wengert.core.memory.views import Step
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.primitives.rule import rule_error
+from wengert.core.primitives.signatures import rule_error
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_number, misfit, shape_of
 from wengert.core.values.dispatch import at_once
 from wengert.core.values.python_numbers import calculate

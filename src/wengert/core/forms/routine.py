@@ -16,7 +16,7 @@ from wengert.core.forms.shape_probes import Results, dummy, grown_order, probe_s
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.memory.memory_layout import strides_of, strides_of_copy
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.primitives.rule import rule_error
+from wengert.core.primitives.signatures import rule_error
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, shape_of
 from wengert.native.lapack import on_one_thread
 

@@ -17,7 +17,7 @@ from numpy import ndarray
 
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.forms.form import Form, Like, Pointwise, Shape, told_by
-from wengert.core.primitives.rule import Rule
+from wengert.core.primitives.signatures import Rule
 from wengert.core.values.aval import NUMBERS, UNKNOWN, aval_of, aval_text, shape_of, strong
 from wengert.core.values.tensor import Tensor, constant_tensor, current, is_staged, unwrap_plain
 from wengert.errors import RegistrationError

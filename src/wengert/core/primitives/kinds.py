@@ -16,7 +16,7 @@ from wengert.core.graph.equation import Variable
 from wengert.core.primitives.cotangent import guard, may_have_nan, strong_zero, unbroadcast
 from wengert.core.primitives.declaration_checks import Claim, alike
 from wengert.core.primitives.primitive import DeclaredForm, PointRules, Primitive, ShapeRules
-from wengert.core.primitives.rule import Rule, RuleSignature, rule_error
+from wengert.core.primitives.signatures import Rule, RuleSignature, rule_error
 from wengert.core.values.aval import Aval, aval_of, shape_of
 from wengert.core.values.tensor import is_staged, raw
 from wengert.errors import GraphError

@@ -12,7 +12,7 @@ import numpy as np
 
 from wengert.core.diagnostics.numpy_warnings import strict
 from wengert.core.diagnostics.source_positions import is_own
-from wengert.core.primitives.rule import Rule, rule_error
+from wengert.core.primitives.signatures import Rule, rule_error
 from wengert.core.values.aval import Aval
 from wengert.errors import DtypeError, UsageError
 from wengert.support.caches import Cache, cached

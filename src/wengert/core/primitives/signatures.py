@@ -1,15 +1,20 @@
-"""Calls of functions that the user gave, which may not have the parameters that these have; missing arguments."""
+"""Signatures of functions that users gave: calls of them, which they may not have the parameters for, and rules.
+
+A rule is written in ordinary array operations on whatever sits one level below: ndarrays, or Tensors of another
+trace. An argument whose name starts with an underscore is not needed by the rule: it is not saved, and the rule
+receives None in its place.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType, TracebackType
+from types import FunctionType, MappingProxyType, TracebackType
 from typing import Any
 
 from wengert.core.diagnostics.source_positions import is_own
-from wengert.errors import DtypeError
+from wengert.errors import DtypeError, RegistrationError
 from wengert.support.hints import hints, public_module
 
 UNEXPECTED = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'$")
@@ -97,3 +102,51 @@ def say_parameter(error: TypeError) -> None:
     note = f"Functions and methods of Wengert have NumPy's parameters: write {written} for {found[2]}=."
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)
+
+
+Rule = Callable[..., Any]
+
+
+def rule_error(name: str, given: str, needed: str) -> RegistrationError:
+    """Return the error about the declaration of a primitive."""
+    return RegistrationError(f"primitive {name}", given, needed, "Correct its declaration")
+
+
+def positional_arguments(rule: Rule) -> tuple[Sequence[str], str | None]:
+    """Return the names of a rule's positional arguments, and that of its `*args` if it has one.
+
+    A plain function's code tells; `inspect.signature`, for other callables, takes 15 times as long, which several
+    hundred rules would add to the import.
+    """
+    if type(rule) is FunctionType and not hasattr(rule, "__wrapped__"):
+        code = rule.__code__
+        count, names = code.co_argcount, code.co_varnames
+        return names[:count], names[count + code.co_kwonlyargcount] if code.co_flags & inspect.CO_VARARGS else None
+    found = inspect.signature(rule).parameters.values()
+    rest = next((p.name for p in found if p.kind is p.VAR_POSITIONAL), None)
+    return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], rest
+
+
+class RuleSignature:
+    """Hold which positional arguments of a rule are needed: those whose names carry no leading underscore."""
+
+    __slots__ = ("needed", "rest")
+
+    def __init__(self, name: str, rule: Rule, leading: int, operands: int | None) -> None:
+        if not callable(rule):
+            raise rule_error(name, f"a rule is {rule!r}", "a function is needed")
+        try:
+            positional, rest = positional_arguments(rule)
+        except ValueError:
+            raise rule_error(name, f"a rule is {rule!r}, which tells no signature", "a function is needed") from None
+        enough = len(positional) >= leading
+        exact = operands is None or rest is not None or len(positional) == leading + operands
+        if not (enough and exact):
+            wanted = f"{leading} + {operands}" if operands is not None else f"at least {leading}"
+            raise rule_error(name, f"a rule takes {len(positional)} positional arguments", f"{wanted} are needed")
+        self.needed = tuple(not argument.startswith("_") for argument in positional)
+        self.rest = rest is None or not rest.startswith("_")
+
+    def needs(self, position: int) -> bool:
+        """Tell whether the positional argument at `position` is needed."""
+        return self.needed[position] if position < len(self.needed) else self.rest

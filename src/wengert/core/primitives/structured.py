@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.primitives.rule import Rule
+from wengert.core.primitives.signatures import Rule
 from wengert.core.values.aval import Aval
 from wengert.support.caches import cached
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear, Opaque
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.primitives.rule import Rule
+from wengert.core.primitives.signatures import Rule
 from wengert.core.values.aval import Aval
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor

@@ -19,7 +19,7 @@ from wengert.core.maps.index_maps import AxisIndex, Shape, broadcast_map
 from wengert.core.memory.memory_layout import example, is_full, strides_of, strides_of_copy
 from wengert.core.memory.views import Step
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.primitives.rule import rule_error
+from wengert.core.primitives.signatures import rule_error
 from wengert.core.values.aval import Aval, aval_of, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.primitives.indexing.index_layout import (

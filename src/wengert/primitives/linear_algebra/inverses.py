@@ -17,7 +17,7 @@ from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import opaque, variant
 from wengert.core.primitives.kinds import Opaque
 from wengert.core.primitives.primitive import Primitive, RoutineCall
-from wengert.core.primitives.rule import Rule
+from wengert.core.primitives.signatures import Rule
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import visible_array
 from wengert.primitives.contractions import conj, shape_mismatch

@@ -11,7 +11,7 @@ from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import opaque
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.primitives.rule import Rule
+from wengert.core.primitives.signatures import Rule
 from wengert.core.values.dispatch import apply
 from wengert.primitives.linear_algebra.matrices import adjoint, of_scipy, total
 

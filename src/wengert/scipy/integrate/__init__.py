@@ -17,8 +17,7 @@ from wengert.numpy._accumulations import trapezoid
 from wengert.scipy.integrate._boundary_value import solve_bvp
 from wengert.scipy.integrate._initial_value import solve_ivp
 from wengert.scipy.integrate._integrals.adaptive import dblquad, nquad, quad, tplquad
-from wengert.scipy.integrate._integrals.array_integrals import quad_vec
-from wengert.scipy.integrate._integrals.fixed_places import fixed_quad
+from wengert.scipy.integrate._integrals.array_integrals import fixed_quad, quad_vec
 from wengert.scipy.integrate._integrals.samples import cumulative_simpson, cumulative_trapezoid, romb, simpson
 from wengert.scipy.integrate._odeint import odeint
 from wengert.scipy.integrate._residual import solve_dae

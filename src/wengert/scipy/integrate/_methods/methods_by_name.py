@@ -8,12 +8,11 @@ from typing import Any
 from wengert.scipy.integrate._methods.adaptive_steps import OneStepMethod
 from wengert.scipy.integrate._methods.bdf import BackwardDifferences
 from wengert.scipy.integrate._methods.esdirk import Kvaerno
-from wengert.scipy.integrate._methods.fixed_steps import FIXED, fixed_step_method
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod
 from wengert.scipy.integrate._methods.jacobian_matrices import FULL, Matrices
 from wengert.scipy.integrate._methods.radau import Radau
 from wengert.scipy.integrate._methods.rosenbrock import Rosenbrock
-from wengert.scipy.integrate._methods.tableaux import tableau
+from wengert.scipy.integrate._methods.tableaux import FIXED, fixed_step_method, tableau
 
 __all__ = ["FIXED", "METHODS", "WITH_JACOBIAN", "WITH_MASS", "AnyMethod", "method_named"]
 
