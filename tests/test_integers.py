@@ -249,6 +249,46 @@ def test_operators_wrap_where_the_number_chosen_does(program: Callable[[Any], An
                         assert lanes(np.array([n]))[0] == wanted
 
 
+def subtracted_at(y: Any, v: Any) -> Any:
+    np.subtract.at(y, [0, 0, 2], v)
+
+
+def placed(y: Any, v: Any) -> Any:
+    np.place(y, [True, False, True], v)
+
+
+def put_where(y: Any, v: Any) -> Any:
+    np.putmask(y, [True, False, True], v)
+
+
+@together("write", [subtracted_at, placed, put_where])
+def test_writes_of_integers_wrap_and_are_refused_as_in_numpy(write: Callable[[Any, Any], Any]) -> None:
+    def program(x: Any, v: Any) -> Any:
+        y = np.copy(x)
+        write(y, v)
+        return y
+
+    values = [np.array([1, 200, 3], "u1"), np.array([-128, 3, 0], "i1"), np.uint8(7), np.array([True, False, True])]
+    for target in ("f8", "f4", "i8", "i2", "u1", "?"):
+        x = np.array([3, 2, 5]).astype(target)
+        for value in values:
+            wanted = outcome(lambda x=x, value=value: program(x, value))
+            found = outcome(lambda x=x, value=value: wg.jit(program)(x, value))
+            assert alike(found, wanted), f"{target}, {value!r}: {found} for {wanted}"
+
+
+def test_integers_that_masks_leave_out_of_reductions_are_no_numbers() -> None:
+    mask = np.array([True, True, False])
+    for dtype in ("u8", "i4", "u1", "?"):
+        x = np.array([[3, 2, 1], [5, 0, 6]]).astype(dtype)
+        for ufunc in (np.logaddexp, np.logaddexp2):
+            wanted = ufunc.reduce(x, where=mask)
+            found = wg.jit(lambda x, ufunc=ufunc: ufunc.reduce(x, where=mask))(x)
+            np.testing.assert_allclose(found, wanted, rtol=1e-3 if wanted.dtype == np.float16 else 1e-12)
+    with pytest.raises(IndexError, match=r"multiply\.reduceat: index 0 for 0 elements"):
+        wg.jit(lambda x: np.multiply.reduceat(x, [0]))(np.ones(0))
+
+
 def test_a_step_of_zero_raises_python_s_error_with_the_line() -> None:
     with pytest.raises(ValueError, match=r"range\(\) arg 3 must not be zero") as error:
         wg.jit(in_steps)(1.0, 0)

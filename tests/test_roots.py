@@ -5,6 +5,8 @@ Each case is a function written with a root, and the same without one; their der
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -170,6 +172,40 @@ def test_second_derivatives_behind_infinite_partials_agree_in_every_mode(name: s
     for second in (wg.jacfwd(wg.jacfwd(f)), wg.jacrev(wg.jacrev(f)), wg.jacrev(wg.jacfwd(f))):
         np.testing.assert_allclose(second(x), want)
         np.testing.assert_allclose(wg.jit(second)(x), want)
+
+
+BY_ORDER: list[tuple[str, Function, float, list[float]]] = [
+    ("an even power within one that is not whole", lambda x: np.cbrt((x * x) ** 4.5), -1.5, [-6.75, 9.0, -6.0]),
+    ("odd power", lambda x: np.sqrt(x**3), 0.0, [0.0, np.inf]),
+    ("odd product", lambda x: np.sqrt(x * x * x), 4.0, [3.0, 0.375, -3 / 64]),
+    ("between cubes", lambda x: np.cbrt(x**4), 0.0, [0.0, np.inf]),
+    ("between cubes, below 0", lambda x: np.cbrt(x**4), -1.0, [-4 / 3, 4 / 9, 8 / 27]),
+    ("between cubes, odd", lambda x: np.cbrt(x**7), 0.0, [0.0, 0.0, np.inf]),
+    ("with a cusp", lambda x: np.cbrt(x**5), 0.0, [0.0, 0.0]),
+    ("cube root", np.cbrt, 0.0, [np.inf, -np.inf, np.inf]),
+    ("cube root from below", np.cbrt, -0.0, [np.inf, np.inf, np.inf]),
+    ("arccosh", np.arccosh, 1.0, [np.inf, -np.inf, np.inf]),
+    ("two infinities", lambda x: np.exp(np.sqrt(x)), 0.0, [np.inf, np.nan]),
+]
+
+
+@together("name, f, x, want", BY_ORDER)
+def test_roots_have_the_same_derivatives_in_every_order_of_modes(
+    name: str, f: Function, x: float, want: list[float]
+) -> None:
+    along: dict[str, Callable[[Function], Function]] = {
+        "forward": lambda g: lambda x: wg.jvp(g, (x,), (1.0,))[1],
+        "reverse": lambda g: lambda x: wg.grad(g)(x),
+    }
+    for k, right in enumerate(want, 1):
+        for modes in itertools.product(along, repeat=k):
+            derivative = f
+            for mode in modes:
+                derivative = along[mode](derivative)
+            np.testing.assert_allclose(derivative(x), right, err_msg=str(modes))
+            if k < 3:
+                np.testing.assert_allclose(wg.jit(derivative)(x), right, err_msg=f"jit of {modes}")
+        np.testing.assert_allclose(wg.taylor(f, (x,), (1.0,), k)[k] * math.factorial(k), right)
 
 
 @together("mode", ["grad", "jit", "of jit", "forward"])

@@ -131,6 +131,11 @@ def student(v: Any, x: Any) -> Any:
 WHOLE = [(float(n), float(k)) for n in range(4) for k in range(-2, 6)]
 SMOOTH = {
     "binom": Smooth(sp.binom, mp.binomial, [*WHOLE, (0.5, 2.0), (2.5, 3.5), (-0.5, 1.0), (10.0, 3.0), (3.0, 12.0)]),
+    "beta": Smooth(sp.beta, mp.beta, [(-0.5, 0.5), (0.6, -0.6), (1.2, -3.2), (-1.99999, 2.0), (-0.7, -0.9)]),
+    "poch": Smooth(sp.poch, mp.rf, [(1e-3, -1.0), (-30.3, 20.0), (-1.3, 0.2), (0.7, 0.3), (-2.0001, 1.0), (0.4, 2.0)]),
+    "legendre of a negative degree": Smooth(lambda x: sp.eval_legendre(-2, x), lambda x: x, [(3.0,), (-1.0,)]),
+    "second Chebyshev of a negative degree": Smooth(lambda x: sp.eval_chebyu(-4, x), lambda x: 1 - 4 * x * x, [(0.3,)]),
+    "polynomial beyond 1": Smooth(lambda x: sp.hyp2f1(-1.0, 3.0, 0.5, x), lambda x: 1 - 6 * x, [(5.0,), (1.0,)]),
     "log_ndtr": Smooth(sp.log_ndtr, lambda x: mp.log(mp.erfc(-x / mp.sqrt(2)) / 2), [(0.0,), (-1.0,), (5.0,)]),
     "logistic.logpdf": Smooth(stats.logistic.logpdf, lambda x: -2 * mp.log(2 * mp.cosh(x / 2)), [(0.0,), (1.0,)]),
     "vonmises.cdf": Smooth(stats.vonmises.cdf, vonmises, [(0.0, 1.0), (0.0, 0.5), (0.5, 1.0), (0.0, 2.0)], 2),
@@ -281,6 +286,9 @@ SMALL = [
     (sp.gammainc, 2, 0.7),
     (special.spherical_jn, 2, 1.25),
     (special.spherical_kn, 1, 0.7),
+    (sp.jv, 2, 0.7),
+    (sp.eval_legendre, 3, 0.7),
+    (sp.eval_chebyu, 4, 0.3),
 ]
 
 
@@ -290,6 +298,10 @@ def test_whole_numbers_of_few_bits_do_not_shorten_floats(f: Function, n: int, x:
     for dtype in (
         ("u1", "i1", "u2", "i2", "i4", "u8", "?") if n == 1 and f is sp.chdtr else ("u1", "i1", "u2", "i2", "u8")
     ):
-        for number in (np.array(n, dtype), np.array([n], dtype)):
-            found = wg.grad(lambda x, number=number: np.sum(f(number, x)))(x)
-            np.testing.assert_allclose(found, right, rtol=1e-14, err_msg=dtype)
+        for number in (np.array(n, dtype), np.array([n], dtype), np.dtype(dtype).type(n)):
+
+            def along(x: Any, number: Any = number) -> Any:
+                return np.sum(f(number, x))
+
+            for found in (wg.grad(along)(x), wg.jvp(along, (x,), (1.0,))[1]):
+                np.testing.assert_allclose(found, right, rtol=1e-14, err_msg=dtype)

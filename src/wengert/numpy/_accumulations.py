@@ -31,6 +31,7 @@ from wengert.numpy._reductions import (
     sum,
 )
 from wengert.numpy._results import dtype_within, lay_like, with_out
+from wengert.numpy._selection import out_of_range
 from wengert.numpy._shapes import row_and_axis, slice_axis
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import accumulations, reductions
@@ -155,7 +156,13 @@ def fill_masked(name: str, ufunc: np.ufunc, x: Any, where: Any) -> Any:
     if ufunc not in (np.logaddexp, np.logaddexp2):
         needed = "a ufunc whose identity leaves every other element unchanged is needed"
         raise UsageError(name, "where=", needed, "Use wengert.numpy.where on the operand, or leave it out")
+    x = as_reduced(ufunc, x)
     return np.where(where, x, np.full((), -np.inf, x.dtype))
+
+
+def as_reduced(ufunc: np.ufunc, x: Any) -> Any:
+    """Return elements in the dtype in which a ufunc reduces them: integers have no infinity, and no half."""
+    return x.astype(ufunc.reduce(np.ones(1, x.dtype)).dtype)
 
 
 def with_initial(name: str, ufunc: np.ufunc, x: Any, axis: tuple[int, ...], initial: Any) -> Any:
@@ -164,7 +171,7 @@ def with_initial(name: str, ufunc: np.ufunc, x: Any, axis: tuple[int, ...], init
         given = f"initial= with {len(axis)} axes"
         raise UsageError(name, given, "one axis is needed", "Reduce one axis after the other")
     shape = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
-    x = x.astype(ufunc.reduce(np.ones(1, x.dtype)).dtype)
+    x = as_reduced(ufunc, x)
     first = np.broadcast_to(as_tensor(operand(name, initial)).astype(x.dtype), shape)
     return np.concatenate([first, x], axis=axis[0])
 
@@ -194,6 +201,8 @@ def make_reduceat(ufunc: np.ufunc, reduce: Reduce) -> Callable[..., Any]:
             return with_out(name, apply(accumulations.reduceat, x, starts, axis=along, **kind), out)
         starts = np.asarray(concrete(name, indices, "Reduce the segments one by one")).tolist()
         rows = np.moveaxis(x, along, 0)
+        if (beyond := next((i for i in starts if not 0 <= i < len(rows)), None)) is not None:
+            raise out_of_range(name, f"index {beyond}", len(rows), "")
         stops = [*starts[1:], len(rows)]
         parts = [reduce(rows[i : j if j > i else i + 1], dtype=dtype) for i, j in zip(starts, stops, strict=True)]
         return with_out(name, stack(parts, along), out)

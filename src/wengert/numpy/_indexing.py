@@ -162,13 +162,24 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     kind = aval_of(source)
     numeric = dst.dtype.kind in "biufc"
     given = np.result_type(kind.number(1), dst.dtype) if kind.weak and numeric else kind.dtype
-    if not np.can_cast(given, dst.dtype, casting):  # type: ignore[arg-type]  # the stub wants literals
-        needed = f"a dtype that casts by the rule {casting!r} is needed"
-        action = "Convert the values with .astype first, or pass casting='unsafe'"
-        raise DtypeError("copyto", f"values of dtype {given} for a Tensor of dtype {dst.dtype}", needed, action)
+    require_cast("copyto", given, dst, casting, ", or pass casting='unsafe'")
     if numeric and (given.kind != dst.dtype.kind or not kind.weak):  # elements wrap, but for whole numbers of Python's
         source = as_tensor(source).astype(dst.dtype, copy=False)
     dst[...] = source if where is True else np.where(where, source, dst)
+
+
+def require_cast(name: str, given: Any, target: Tensor, casting: Any, otherwise: str = "") -> None:
+    """Refuse values of a dtype that a rule does not cast to the target's."""
+    if not np.can_cast(given, target.dtype, casting):
+        needed = f"a dtype that casts by the rule {casting!r} is needed"
+        action = f"Convert the values with .astype first{otherwise}"
+        raise DtypeError(name, f"values of dtype {given} for a Tensor of dtype {target.dtype}", needed, action)
+
+
+def require_safe_cast(name: str, values: Any, target: Tensor) -> None:
+    """Refuse arrays that NumPy does not cast safely; numbers and scalars are converted as those that are assigned."""
+    if isinstance(values, np.ndarray) or (type(values) is Tensor and not is_weak(values) and not is_scalar(values)):
+        require_cast(name, values.dtype, target, "safe")
 
 
 @implements(np.place, by="arr vals")
@@ -177,6 +188,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     if type(arr) is not Tensor:
         call_on_ndarrays(np.place, arr, mask, vals)
         return
+    require_safe_cast("place", vals, arr)
     if is_undecided(mask) and mask.shape == arr.shape and (values := flatten(as_tensor(vals))).size == 1:
         arr[mask] = values[0]
         return
@@ -193,6 +205,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     if type(a) is not Tensor:
         call_on_ndarrays(np.putmask, a, mask, values)
         return
+    require_safe_cast("putmask", values, a)
     if is_undecided(mask) and mask.shape == a.shape and np.shape(values) in ((), a.shape):
         a[mask] = values[mask] if np.ndim(values) else values
         return
@@ -339,7 +352,10 @@ def add_in_place(a: Any, indices: Any, b: Any, /) -> None:
 def subtract_in_place(a: Any, indices: Any, b: Any, /) -> None:
     """Subtract from part of a Tensor; repeated indices add up; see `numpy.ufunc.at`."""
     if type(a) is Tensor:
-        add_to_part(a, indices, -as_tensor(b))
+        value: Any = as_tensor(b)  # whole numbers change their sign in the dtype of the difference: they wrap before
+        if value.dtype.kind in "biu" and a.dtype.kind != "b":
+            value = value.astype(np.promote_types(value.dtype, a.dtype))
+        add_to_part(a, indices, -value)
     else:
         call_on_ndarrays(np.subtract.at, a, indices, b)
 

@@ -212,9 +212,11 @@ def bring_into_range(name: str, indices: Any, length: int, mode: str, *, negativ
     return np.where(indices < 0, indices + length, indices) if negative else indices
 
 
-def out_of_range(name: str, index: str, length: int) -> IndexError:
+def out_of_range(
+    name: str, index: str, length: int, otherwise: str = ", or pass mode='wrap' or mode='clip'"
+) -> IndexError:
     """Return the error about an index that is not in range(length)."""
-    action = "Correct the index, or pass mode='wrap' or mode='clip'"
+    action = f"Correct the index{otherwise}"
     return IndexError(describe(name, f"{index} for {length} elements", "indices inside the array are needed", action))
 
 

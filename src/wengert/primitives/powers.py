@@ -221,4 +221,4 @@ sqrt = elementwise(
     parts=complex_parts.root,
     not_negative=(),
 )
-cbrt = elementwise("cbrt", np.cbrt, d=lambda t, out, _x: t / (3 * out * out), singular=True, steep=True, degree=3)
+cbrt = elementwise("cbrt", np.cbrt, d=lambda t, out, _x: t / (3 * out) / out, singular=True, steep=True, degree=3)

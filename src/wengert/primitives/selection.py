@@ -77,7 +77,7 @@ def move_guarded(tangents: Sequence[Any], _out: Any, _x: Any, r: Any, t: Any, **
     if not kept or slope is None:
         return moved
     stays = t if step is None else np.where(t == 0, step, t)
-    return guard(moved, slope, stays, **{**kept, "multiple": False})
+    return guard(moved, slope, stays, **{**kept, "multiple": False, "steep": False})
 
 
 guarded = linear(

@@ -189,7 +189,7 @@ arcsinh_derivative = elementwise(
 arccosh_derivative = elementwise(
     "arccosh_derivative",
     arccosh_derivative_value,
-    d=lambda t, out, x: -(t * at_once(faded, out, x) * out * out),
+    d=lambda t, out, x: -(t * out * (1 / (x - 1) + 1 / (x + 1))) / 2,  # all terms have one sign at 1, at every order
     singular=True,
     scalar=lambda x: 1 / np.sqrt(x - 1) / np.sqrt(x + 1),
     parts=complex_parts.cosh_slope,

@@ -33,7 +33,15 @@ from wengert.native.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.traces.grad_modes import is_stopped
 from wengert.traces.linearity import require_linear
-from wengert.traces.powers_of_roots import are_same, exponent_of, power_slope, root_slope, scaled_square, square_of
+from wengert.traces.powers_of_roots import (
+    are_same,
+    exponent_of,
+    is_one_power,
+    power_slope,
+    root_slope,
+    scaled_square,
+    square_of,
+)
 from wengert.traces.steepness import may_be_steep
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
@@ -245,7 +253,7 @@ class Dual(Transient):
         while type(node.origin) is tuple:
             primitive, values, below, same = node.origin
             further = exponent_of(primitive, values, same)
-            if not further:
+            if not further or (found is not None and not is_one_power(exponent, further)):
                 break
             node = below
             exponent, found = exponent * further, (values[0], node.tangent)
@@ -261,7 +269,7 @@ class Dual(Transient):
         origin = node.origin
         if primitive.degree and type(origin) is tuple and values[0].dtype.kind == "f":
             exponent, raised = self.raised(node)
-            if raised is None or exponent % primitive.degree:
+            if raised is None or exponent < primitive.degree:
                 return None
             value, t = raised
             return root_slope(t, primitive.degree, exponent, strong(value))

@@ -42,7 +42,7 @@ from wengert.core.values.tensor import (
 from wengert.primitives.arithmetic import divide
 from wengert.traces.dual import propagate
 from wengert.traces.grad_modes import is_stopped
-from wengert.traces.powers_of_roots import are_same, exponent_of, square_of, squared_result
+from wengert.traces.powers_of_roots import are_same, exponent_of, is_one_power, root_of_power, square_of, squared_result
 from wengert.traces.transient import Transient
 
 
@@ -194,11 +194,12 @@ class Jet(Transient):
         power: Series | None = base
         raised, exponent = None, 1.0
         while primitive.degree and power is not None and power.power is not None:
+            if raised is not None and not is_one_power(exponent, power.power[0]):
+                break
             exponent, raised = exponent * power.power[0], power.power[1]
             power = self.series_of(raised)
-        if raised is not None and exponent % primitive.degree == 0:
-            k = int(exponent / primitive.degree)
-            found = (np.absolute(raised) if primitive.degree == 2 and k % 2 else raised) ** k
+        found: Any = None if raised is None else root_of_power(raised, primitive.degree, exponent)
+        if found is not None:
             return self.result(out, lambda k: found._node[k])
         exponent = exponent_of(primitive, operands, are_same(series))
         if not exponent or exponent % 1 or base.square is None:

@@ -50,6 +50,11 @@ def exponent_of(primitive: Primitive, operands: Sequence[Any], same: bool) -> fl
     return float(literal) if isinstance(literal, int | float) and literal >= 2 else 0.0
 
 
+def is_one_power(exponent: float, further: float) -> bool:
+    """Tell whether x**further to a power is x to the product, for x of both signs: (x**2)**4.5 is |x|**9."""
+    return exponent % 1 == 0 == further % 1
+
+
 def power_slope(t: Any, exponent: float, root: Any) -> Any:
     """Return what the tangent (or cotangent) t of the square of a root gives for a power of the root."""
     if exponent == 2:
@@ -60,13 +65,35 @@ def power_slope(t: Any, exponent: float, root: Any) -> Any:
 def root_slope(t: Any, degree: int, exponent: float, x: Any) -> Any:
     """Return what the tangent (or cotangent) t of x gives for a root, of this degree, of a power of x.
 
-    The square root of x**(2 k) is |x|**k, and the cube root of x**(3 k) is x**k.
+    The square root of x**(2 k) is |x|**k, and the cube root of x**(3 k) is x**k. Between them the slope is a root of a
+    lower power: that of sqrt(x**3) is 3/2 sqrt(x), which is infinite at the next order.
     """
     k = int(exponent / degree)
+    if exponent % degree:
+        lower = exponent - degree
+        root = np.sqrt if degree == 2 else np.cbrt
+        return t * (exponent / degree * root(x ** (int(lower) if lower == int(lower) else lower)))
     if degree == 2 and k % 2:
         sign = np.sign(x)
         return t * sign if k == 1 else t * (k * np.absolute(x) ** (k - 1) * sign)
     return t if k == 1 else t * (k * x ** (k - 1))
+
+
+def root_of_power(x: Any, degree: int, exponent: float) -> Any:
+    """Return a root, of this degree, of x**exponent, as a power of x or of its size; where x is 0, from above.
+
+    It is None where some slope has a cusp at 0, as that of cbrt(x**5), which is 5/3 cbrt(x**2): the mean of its sides
+    is 0, and so is the derivative of the root by its own rule.
+    """
+    k = exponent / degree
+    if k == int(k):
+        return (np.absolute(x) if degree == 2 and k % 2 else x) ** int(k)
+    if degree == 2 or exponent % 1:  # NaN below 0
+        return x**k
+    if exponent % degree == 2:
+        return None
+    size: Any = np.where(x < 0, -x, x) ** k
+    return np.where(x < 0, -size, size) if exponent % 2 else size
 
 
 # Forward mode

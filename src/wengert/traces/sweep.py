@@ -34,6 +34,7 @@ from wengert.traces.lifting import Lifting, lifted, misshapen
 from wengert.traces.nodes import RELEASED, RESULT, GeneralResiduals, Leaf, Node
 from wengert.traces.powers_of_roots import (
     are_same,
+    is_one_power,
     path_to_root,
     power_of,
     power_slope,
@@ -624,11 +625,11 @@ class Sweep(Cotangents):
         power, raised = None, node.inputs[0]
         while raised is not None and raised.primitive not in (None, RESULT) and not raised.released:
             further = power_of(raised) if self.is_open(raised) else 0.0
-            if not further:
+            if not further or (power is not None and not is_one_power(exponent, further)):
                 break
             exponent *= further
             power, raised = raised, raised.inputs[0]
-        if power is None or raised is None or exponent % degree or node.dtype.kind != "f" or not self.leads(raised):
+        if power is None or raised is None or exponent < degree or node.dtype.kind != "f" or not self.leads(raised):
             return False
         c = root_slope(ct, degree, exponent, self.residuals(power)[1][0])
         self.add(raised, c, c is not ct)

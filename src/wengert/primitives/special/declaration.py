@@ -36,24 +36,24 @@ def of_scalars(rule: Rule) -> Rule:
     """Return a rule that is given scalars of NumPy where all operands are Python numbers, which do not divide by 0.
 
     (Functions of one operand get them anyway.) What has no sign, or too few bits for floats of double precision, is
-    floats to it, those of the cotangent.
+    whole numbers of 64 bits to it, which are orders and degrees as those of Python's are.
     """
 
     @functools.wraps(rule)
     def strong_rule(t: Any, out: Any, *operands: Any) -> Any:
         if all(x is None or is_weak(x) for x in operands):
             operands = tuple(x if x is None else strengthen(x) for x in operands)
-        return rule(t, out, *[as_floats(x, t) for x in operands])
+        return rule(t, out, *map(widened, operands))
 
     return strong_rule
 
 
-def as_floats(x: Any, t: Any) -> Any:
-    """Return unsigned and short integers as floats of the dtype of the cotangent, and other arrays as they are."""
+def widened(x: Any) -> Any:
+    """Return unsigned and short integers as whole numbers of 64 bits, uint64 as floats, and others as they are."""
     dtype = getattr(x, "dtype", None)
     if dtype is None or dtype.kind not in "bui" or (dtype.kind == "i" and dtype.itemsize >= 4):
         return x
-    return x.astype(np.finfo(t.dtype).dtype)
+    return x.astype(np.int64 if dtype.itemsize < 8 else np.float64)
 
 
 def several(ufunc: np.ufunc, *slopes: Callable[[Any], Any]) -> Primitive:

@@ -223,7 +223,7 @@ special(sp.exp2, lambda t, out, _x: t * out * LN2)
 special(sp.exp10, lambda t, out, _x: t * out * LN10, scalar=lambda x: np.power(10, x))
 special(sp.expm1, lambda t, _out, x: t * np.exp(x))
 special(sp.log1p, lambda t, _out, x: t / (1 + x))
-special(sp.cbrt, lambda t, out, _x: t / (3 * out * out))
+special(sp.cbrt, lambda t, out, _x: t / (3 * out) / out)
 special(sp.cosm1, lambda t, _out, x: -t * np.sin(x), scalar=cosm1_at, cost=30)
 special(
     sp.powm1,

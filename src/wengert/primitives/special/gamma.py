@@ -169,20 +169,41 @@ polygamma_difference: Elementwise = elementwise(
 )
 
 
+def lies_to_the_right(left: Any) -> bool:
+    """Tell whether all numbers are known to lie where no gamma function has poles or is near one."""
+    known = visible_array(left)
+    return known is not None and not np.any(known)
+
+
 def poch_slope(out: Any, z: Any, m: Any) -> Any:
     """Return the derivative of (z)_m = gamma(z + m) / gamma(z) by z.
 
-    Where gamma(z) is infinite 1 / gamma(z) is sin(pi z) gamma(1 - z) / pi, and where gamma(z + m) is, too, both are
-    reflected, since m is whole there. At poles of gamma(z + m) alone the sign is that beside them.
+    Below 1/2 1 / gamma(z) is sin(pi z) gamma(1 - z) / pi, and where z + m is below, too, both are reflected, so that
+    poles of the two cancel before they are numbers. At poles of gamma(z + m) alone the sign is that beside them.
     """
-    below, above = is_pole(z), is_pole(z + m)
-    rest = 1 - z
-    both = out * at_once(polygamma_difference, np.where(above, rest, 1.0), np.where(above, -m, 0.0), order=0)
-    safe, end = np.where(below, z, 0.0), np.where(below & ~above, z + m, 1.0)
-    rest = np.where(below, rest, 1.0)
-    one = np.cos(np.pi * safe) * sp.gamma(end) * sp.gamma(rest) + out * (sp.digamma(end) - sp.digamma(rest))
-    usual = out * at_once(polygamma_difference, np.where(below | above, 1.0, z), np.where(above, 1.0, m), order=0)
-    return np.where(below, np.where(above, both, one), np.where(above, beside_poles(z, m), usual))
+    left = z < 0.5
+    if lies_to_the_right(left):
+        return np.where(
+            above := is_pole(z + m),
+            beside_poles(z, m),
+            out * psi_steps(np.where(above, 1.0, z), np.where(above, 1.0, m)),
+        )
+    both, below, above = left & (z + m < 0.5), is_pole(z), is_pole(z + m)
+    rest, steps = np.where(left, 1 - z, 1.0), np.where(both, m, 0.0)
+    wave = sine_of_pi(np.where(above, 0.5, z + m))
+    jump = np.pi * sine_of_pi(steps) * sp.poch(np.where(both, rest - m, 1.0), steps) / wave**2
+    reflected = out * psi_steps(rest, -steps) + np.where(above, 0.0, jump)
+    end = np.where(left & ~both, z + m, 1.0)
+    one = cosine_of_pi(z) * sp.gamma(end) * sp.gamma(rest) + out * psi_steps(rest, end - rest)
+    right = ~(left | above)
+    usual = out * psi_steps(np.where(right, z, 1.0), np.where(right, m, 1.0))
+    found = np.where(both, reflected, np.where(left, one, usual))
+    return np.where(above & ~below, beside_poles(z, m), found)
+
+
+def psi_steps(x: Any, h: Any) -> Any:
+    """Return psi(x + h) - psi(x)."""
+    return at_once(polygamma_difference, x, h, order=0)
 
 
 def beside_poles(z: Any, m: Any) -> Any:
@@ -219,8 +240,7 @@ def binom_slope(out: Any, n: Any, k: Any, operand: int) -> Any:
     """
     right = n - k < -0.5
     beside = right | (k < -0.5)
-    known = visible_array(beside)
-    if known is not None and not np.any(known):
+    if lies_to_the_right(beside):
         return out * binom_score(n, k, operand)
     k_right, n_beside = np.where(right, k, n - k), np.where(beside, n, 0.0)
     rest = np.where(beside, n - k_right, -1.0)  # it is the number beside, m or k
@@ -240,10 +260,32 @@ special(
     lambda t, out, n, k: t * binom_slope(out, n, k, 0),
     lambda t, out, n, k: t * binom_slope(out, n, k, 1),
 )
+
+
+def beta_slope(t: Any, out: Any, a: Any, b: Any) -> Any:
+    """Differentiate B(a, b) = gamma(a) gamma(b) / gamma(s), s = a + b, by a.
+
+    Where s is below 1/2, 1 / gamma(s) is reflected: it is 0 at poles, and its derivative is not. So is gamma(a) where
+    that is below, too: for whole b poles of the two cancel before they are numbers.
+    """
+    pole = is_pole(a)
+    beside = (a + b < 0.5) & np.where(a < 0.5, ~pole | np.equal(b, np.rint(b)), ~is_pole(b))
+    usual = -t * at_once(faded, out, psi_steps(a, b))
+    if lies_to_the_right(beside):
+        return usual
+    both, one = beside & (a < 0.5), beside & (a >= 0.5)
+    rest = np.where(beside, 1 - (a + b), 1.0)
+    jump = sine_of_pi(b) * sp.beta(np.where(both, b, 1.0), rest) / sine_of_pi(np.where(both & ~pole, a, 0.5)) ** 2
+    reflected = out * psi_steps(rest, np.where(both, b, 0.0)) - np.pi * np.where(pole, 0.0, jump)
+    other = sp.beta(np.where(one, a, 1.0), rest) / sine_of_pi(np.where(one, b, 0.5))
+    alone = np.pi * cosine_of_pi(a + b) * other + out * psi_steps(rest, np.where(one, a, 1.0) - rest)
+    return np.where(beside, t * np.where(both, reflected, alone), usual)
+
+
 special(
     sp.beta,
-    lambda t, out, a, b: -t * at_once(faded, out, at_once(polygamma_difference, a, b, order=0)),
-    lambda t, out, a, b: -t * at_once(faded, out, at_once(polygamma_difference, b, a, order=0)),
+    beta_slope,
+    lambda t, out, a, b: beta_slope(t, out, b, a),
 )
 special(
     sp.betaln,

@@ -29,12 +29,17 @@ def over(x: Any, c: Any) -> Any:
     return np.divide(x, c) if is_weak(c) and c == 0 else x / c
 
 
+def multiple(factor: Any, function: Any) -> Any:
+    """Return a multiple of a function, and 0 where the factor is 0, also where the function has no value."""
+    return np.where(np.equal(factor, 0), 0.0, factor * function)
+
+
 # Hypergeometric functions (Abramowitz & Stegun 1964, 13.4.8, 13.4.21, 15.2.1)
 
 by_last(sp.hyp0f1, "v", lambda v, z: over(sp.hyp0f1(v + 1, z), v))
-by_last(sp.hyp1f1, "ab", lambda a, b, z: over(a, b) * sp.hyp1f1(a + 1, b + 1, z))
-by_last(sp.hyp2f1, "abc", lambda a, b, c, z: over(a * b, c) * sp.hyp2f1(a + 1, b + 1, c + 1, z))
-by_last(sp.hyperu, "ab", lambda a, b, z: -a * sp.hyperu(a + 1, b + 1, z))
+by_last(sp.hyp1f1, "ab", lambda a, b, z: multiple(over(a, b), sp.hyp1f1(a + 1, b + 1, z)))
+by_last(sp.hyp2f1, "abc", lambda a, b, c, z: multiple(over(a * b, c), sp.hyp2f1(a + 1, b + 1, c + 1, z)))
+by_last(sp.hyperu, "ab", lambda a, b, z: multiple(-a, sp.hyperu(a + 1, b + 1, z)))
 
 
 # Orthogonal polynomials: derivatives are of the family with larger parameters and of the degree below (22.5, 22.7)
@@ -43,11 +48,15 @@ by_last(sp.hyperu, "ab", lambda a, b, z: -a * sp.hyperu(a + 1, b + 1, z))
 def next_lower(factor: Any, n: Any, polynomial: Any) -> Any:
     """Return factor polynomial(n - 1), and 0 for n = 0."""
     constant = np.equal(n, 0)
-    return np.where(constant, 0.0, factor) * polynomial(n - np.where(constant, 0, 1))
+    return multiple(np.where(constant, 0.0, factor), polynomial(n - np.where(constant, 0, 1)))
 
 
 def legendre(n: Any, x: Any) -> Any:
-    """Return the derivative of Legendre's polynomial, which is Jacobi's with parameters 1 times (n + 1) / 2."""
+    """Return the derivative of Legendre's polynomial, which is Jacobi's with parameters 1 times (n + 1) / 2.
+
+    Of a negative degree n it is that of the degree -1 - n.
+    """
+    n = np.maximum(n, -1 - n)
     return next_lower((n + 1) / 2, n, lambda k: sp.eval_jacobi(k, 1.0, 1.0, x))
 
 
@@ -67,8 +76,11 @@ def jacobi(n: Any, a: Any, b: Any, x: Any) -> Any:
 
 
 def chebyshev_second(n: Any, x: Any) -> Any:
-    """Return the derivative of Chebyshev's polynomial U, which is Gegenbauer's with parameter 1."""
-    return gegenbauer(n, 1.0, x)
+    """Return the derivative of Chebyshev's polynomial U, which is Gegenbauer's with parameter 1.
+
+    Of a negative degree n it is that of the degree -2 - n, with the other sign.
+    """
+    return np.where(n < -1, -1.0, 1.0) * gegenbauer(np.maximum(n, -2 - n), 1.0, x)
 
 
 by_last(sp.eval_legendre, "n", legendre)
