@@ -18,11 +18,6 @@ def relay(t: Any, _out: Any, _x: Any, _y: Any) -> Any:
     return t
 
 
-def negate(t: Any, _out: Any, _x: Any, _y: Any) -> Any:
-    """Be the rule of an operand that is subtracted."""
-    return -t
-
-
 add = elementwise(
     "add",
     np.add,
@@ -40,7 +35,7 @@ add = elementwise(
 subtract = elementwise(
     "subtract",
     np.subtract,
-    d=(relay, negate),
+    d=(relay, lambda t, _out, _x, _y: -t),
     passes=True,
     parts="each",
     linear_in=((0, 1),),
@@ -157,11 +152,6 @@ conjugate = elementwise(
 # Division
 
 
-def remainder_divisor(t: Any, _out: Any, x: Any, y: Any) -> Any:
-    """Differentiate x mod y = x - y floor(x / y) by y, away from the jumps."""
-    return -t * np.floor(np.divide(x, y))
-
-
 def remainder_at(x: Any, y: Any) -> Any:
     """Return what is left of x after dividing by y, with the sign of y."""
     if x.dtype.kind != "f":
@@ -200,7 +190,7 @@ def floor_divide_at(x: Any, y: Any) -> Any:
 remainder = elementwise(
     "remainder",
     np.remainder,
-    d=(lambda t, _out, _x, _y: t, remainder_divisor),
+    d=(lambda t, _out, _x, _y: t, lambda t, _out, x, y: -t * np.floor(np.divide(x, y))),
     scalar=remainder_at,
     cost=40,
     operator=operator.mod,

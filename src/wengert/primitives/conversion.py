@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -316,17 +316,10 @@ def require_none(failed: Any, *, error: Exception) -> Any:
     return failed
 
 
-def ask_all_lanes(
-    primitive: Primitive, _size: int, operands: Sequence[Any], _batched: Sequence[bool], params: Mapping[str, Any]
-) -> Any:
-    """Ask all lanes at once."""
-    return apply(primitive, operands[0], **params)
-
-
 raised = constant(
     "raised",
     require_none,
     form=Region(lambda inputs, _params: [aval_of(inputs[0])]),
-    batch=ask_all_lanes,
+    batch=lambda primitive, _size, operands, _batched, params: apply(primitive, operands[0], **params),
     must_run=True,
 )

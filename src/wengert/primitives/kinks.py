@@ -85,16 +85,6 @@ def split_at_ties(t: Any, chosen: Any, tied: Any) -> Any:
     return np.where(tied, 0.5 * t, found)
 
 
-def fmax_at(x: Any, y: Any) -> Any:
-    """Return the larger of two values, of which NaN is none."""
-    return np.where(is_nan(x), y, np.where(is_nan(y), x, np.maximum(x, y)))
-
-
-def fmin_at(x: Any, y: Any) -> Any:
-    """Return the smaller of two values, of which NaN is none."""
-    return np.where(is_nan(x), y, np.where(is_nan(y), x, np.minimum(x, y)))
-
-
 maximum = elementwise(
     "maximum",
     np.maximum,
@@ -121,7 +111,7 @@ fmax = elementwise(
     ),
     passes=True,
     masks=True,
-    scalar=fmax_at,
+    scalar=lambda x, y: np.where(is_nan(x), y, np.where(is_nan(y), x, np.maximum(x, y))),
     kink=HALVES,
 )
 fmin = elementwise(
@@ -133,7 +123,7 @@ fmin = elementwise(
     ),
     passes=True,
     masks=True,
-    scalar=fmin_at,
+    scalar=lambda x, y: np.where(is_nan(x), y, np.where(is_nan(y), x, np.minimum(x, y))),
     kink=HALVES,
 )
 

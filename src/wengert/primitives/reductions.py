@@ -390,11 +390,6 @@ min_ = extremum("min", np.minimum, np.nanmin)
 # The reduce methods of ufuncs
 
 
-def evaluate_logsumexp(x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    """Evaluate `logaddexp.reduce`."""
-    return LOGADDEXP(x, axis, None, None, keepdims)
-
-
 def logsumexp_vjp(ct: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
     """Weight the cotangent by exp(x - out); elements tied at infinity share equally."""
     out, ct = (restore_axes(v, x.shape, axis, keepdims) for v in (out, ct))
@@ -412,7 +407,7 @@ def logsumexp_at(x: Any, *, axis: Axes, keepdims: bool) -> Any:
 
 logaddexp_reduce = opaque(
     "logaddexp_reduce",
-    evaluate_logsumexp,
+    lambda x, *, axis, keepdims: LOGADDEXP(x, axis, None, None, keepdims),
     vjp=vjp_of_single("logaddexp_reduce", logsumexp_vjp),
     form=Reduction(np.logaddexp),
     scalar=logsumexp_at,

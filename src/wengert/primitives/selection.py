@@ -274,11 +274,6 @@ def histogram_at(weights: Any, x: Any, *, bins: Any, range: Any) -> Any:
     return np.sum(spread, axis=[k + 1 for k, _ in enumerate(x.shape)], keepdims=True)
 
 
-def counts_at(x: Any, *, bins: Any, range: Any) -> Any:
-    """Count the elements in bins in a kernel."""
-    return histogram_at(np.full_like(x, 1, np.int64), x, bins=bins, range=range)
-
-
 histogram = linear(
     "histogram",
     lambda weights, x, *, bins, range: np.histogram(x, bins, range, weights=weights)[0],
@@ -291,7 +286,7 @@ histogram_counts = constant(
     "histogram_counts",
     lambda x, *, bins, range: np.histogram(x, bins, range)[0],
     form=histogram_form(),
-    scalar=counts_at,
+    scalar=lambda x, *, bins, range: histogram_at(np.full_like(x, 1, np.int64), x, bins=bins, range=range),
     loop=range(1),
 )
 histogram_bin_edges = constant(

@@ -213,16 +213,11 @@ def search(a: Any, v: Any, *sorter: Any, side: Any) -> Any:
     return np.searchsorted(a, v, side, *sorter)
 
 
-def search_at(a: Any, v: Any, *sorter: Any, side: Any) -> Any:
-    """Return how many elements come before others in a kernel."""
-    return np.searchsorted(np.take(a, *sorter) if sorter else a, v, side)
-
-
 searchsorted = constant(
     "searchsorted",
     search,
     form=Routine("(n),(),(n)->()", stacked=False),
-    scalar=search_at,
+    scalar=lambda a, v, *sorter, side: np.searchsorted(np.take(a, *sorter) if sorter else a, v, side),
     loop=range(3),
 )
 

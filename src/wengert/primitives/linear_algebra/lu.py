@@ -186,16 +186,11 @@ def vjp_exchanged_rows(ct: Any, _out: Any, x: Any, pivots: Any, *, backward: boo
     return unbroadcast(apply(exchanged_rows, ct, pivots, backward=not backward), x.shape), None
 
 
-def jvp_exchanged_rows(tangents: Tangents, _out: Any, _x: Any, pivots: Any, *, backward: bool) -> Any:
-    """Do the same."""
-    return apply(exchanged_rows, tangents[0], pivots, backward=backward)
-
-
 exchanged_rows: Primitive = opaque(
     "exchanged_rows",
     evaluate_exchanged_rows,
     vjp=vjp_exchanged_rows,
-    jvp=jvp_exchanged_rows,
+    jvp=lambda tangents, _out, _x, pivots, *, backward: apply(exchanged_rows, tangents[0], pivots, backward=backward),
     form=Routine("(n,m),(n)->(n,m)"),
     routine=lambda *, backward: RoutineCall("exchange_rows", (), {"backward": int(backward)}),
 )

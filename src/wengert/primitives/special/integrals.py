@@ -67,13 +67,8 @@ def hyperbolic_sine_over(x: Any) -> Any:
     return np.where(far, found, at_once(sinhc_derivative, np.where(far, 0.0, x), order=0))
 
 
-def hyperbolic_cosine_over(x: Any) -> Any:
-    """Return cosh(x) / x."""
-    return (at_once(exponential_over, x) - at_once(exponential_over, -x)) / 2
-
-
 several(sp.sici, sine_over, cosine_over)
-several(sp.shichi, hyperbolic_sine_over, hyperbolic_cosine_over)
+several(sp.shichi, hyperbolic_sine_over, lambda x: (at_once(exponential_over, x) - at_once(exponential_over, -x)) / 2)
 
 
 # Complete elliptic integrals: (pi / 2) 2F1(+-1/2, 1/2; 1; m)

@@ -70,11 +70,6 @@ def slope_of_log(x: Any, n: int) -> Any:
     return -math.factorial(n - 1) / (-x) ** n
 
 
-def slope_of_log1p(x: Any, n: int) -> Any:
-    """Return a derivative of log(1 + x)."""
-    return slope_of_log(1 + x, n)
-
-
 def exprel_value(x: Any) -> Any:
     """Return (exp(x) - 1) / x, of complex numbers, too."""
     return np.expm1(x) / x if is_complex(x) else sp.exprel(x)
@@ -105,7 +100,7 @@ def exprel_derivative_at(x: Any, *, order: int) -> Any:
 exprel_derivative = quotient(
     "exprel_derivative", exprel_value, lambda x, _n: np.exp(x), near=3.0, scalar=exprel_derivative_at, cost=60
 )
-log1p_ratio = quotient("log1p_ratio", lambda x: np.log1p(x) / x, slope_of_log1p, near=0.5)
+log1p_ratio = quotient("log1p_ratio", lambda x: np.log1p(x) / x, lambda x, n: slope_of_log(1 + x, n), near=0.5)
 log_ratio = quotient("log_ratio", lambda x: np.log(x) / (x - 1), slope_of_log, near=0.5, zero=1.0)
 sinhc_derivative = quotient(
     "sinhc_derivative", lambda x: np.sinh(x) / x, lambda x, n: np.cosh(x) if n % 2 else np.sinh(x), near=3.0

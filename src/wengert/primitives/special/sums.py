@@ -149,16 +149,11 @@ def weighted_at(a: Any, b: Any, *, axis: Axes, keepdims: bool, signed: bool, sig
     return np.where(known & (signs >= 0), found, np.where(known, math.nan, np.log(plain)))
 
 
-def sign_at(a: Any, b: Any, *, axis: Axes, keepdims: bool) -> Any:
-    """Return the sign of a weighted sum of exponentials in a kernel."""
-    return weighted_at(a, b, axis=axis, keepdims=keepdims, signed=True, sign=True)
-
-
 logsumexp_sign = constant(
     "logsumexp_sign",
     lambda a, b, *, axis, keepdims: signed_value(a, b, axis, keepdims, 1),
     form=Reduction(operands=("weights",)),
-    scalar=sign_at,
+    scalar=lambda a, b, *, axis, keepdims: weighted_at(a, b, axis=axis, keepdims=keepdims, signed=True, sign=True),
 )
 weighted_logsumexp = opaque(
     "weighted_logsumexp",
