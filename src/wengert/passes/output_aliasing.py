@@ -12,7 +12,7 @@ from wengert.core.graph.graph import Graph
 from wengert.core.memory.memory_layout import Joined, axes_without_gaps
 from wengert.passes.equations import distinct_variables
 from wengert.primitives.conversion import copy
-from wengert.primitives.shapes import transpose
+from wengert.primitives.shapes import inverse, transpose
 
 
 def owner_of(graph: Graph) -> Callable[[Any], Variable | None]:
@@ -146,12 +146,3 @@ def axes_in_kernels(variable: Variable) -> tuple[int, ...]:
     """
     found = axes_without_gaps(variable.shape, variable.strides, variable.dtype.itemsize)
     return tuple(range(len(variable.shape))) if found is None else found
-
-
-def inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return where each axis is among some.
-
-    >>> inverse((2, 0, 1))
-    (1, 2, 0)
-    """
-    return tuple(sorted(range(len(axes)), key=axes.__getitem__))

@@ -121,31 +121,14 @@ arctan2 = elementwise(
     singular=True,
     own=True,
 )
-deg2rad = elementwise(
-    "deg2rad",
-    np.deg2rad,
-    d=lambda t, _out, _x: t * (np.pi / 180),
-    scalar=lambda x: x * (math.pi / 180),
-    linear_in=((0,),),
-)
-rad2deg = elementwise(
-    "rad2deg",
-    np.rad2deg,
-    d=lambda t, _out, _x: t * (180 / np.pi),
-    scalar=lambda x: x * (180 / math.pi),
-    linear_in=((0,),),
-)
-radians = elementwise(
-    "radians",
-    np.radians,
-    d=lambda t, _out, _x: t * (np.pi / 180),
-    scalar=lambda x: x * (math.pi / 180),
-    linear_in=((0,),),
-)
-degrees = elementwise(
-    "degrees",
-    np.degrees,
-    d=lambda t, _out, _x: t * (180 / np.pi),
-    scalar=lambda x: x * (180 / math.pi),
-    linear_in=((0,),),
-)
+
+
+def rescaled(ufunc: np.ufunc, factor: float) -> Elementwise:
+    """Return the primitive of a function of NumPy that multiplies by a factor."""
+    return elementwise(
+        ufunc.__name__, ufunc, d=lambda t, _out, _x: t * factor, scalar=lambda x: x * factor, linear_in=((0,),)
+    )
+
+
+deg2rad, rad2deg = rescaled(np.deg2rad, math.pi / 180), rescaled(np.rad2deg, 180 / math.pi)
+radians, degrees = rescaled(np.radians, math.pi / 180), rescaled(np.degrees, 180 / math.pi)

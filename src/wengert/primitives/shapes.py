@@ -37,7 +37,11 @@ def broadcast(x: Any, *, shape: Shape) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def inverse(axes: Axes) -> Axes:
-    """Return the permutation that undoes one; working it out takes longer than the transpose."""
+    """Return the permutation that undoes one; working it out takes longer than the transpose.
+
+    >>> inverse((2, 0, 1))
+    (1, 2, 0)
+    """
     return tuple(sorted(range(len(axes)), key=axes.__getitem__))
 
 

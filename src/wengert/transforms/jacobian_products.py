@@ -10,9 +10,10 @@ import numpy as np
 from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.primitives.conversion import own_copy
 from wengert.transforms.boundary import require_sequences
 from wengert.transforms.forward import push_forward
-from wengert.transforms.reverse import gradient_at, own_copy, pull_back
+from wengert.transforms.reverse import gradient_at, pull_back
 from wengert.transforms.transformed_function import DerivativeOptions, make_derivative
 
 Function = Callable[..., Any]

@@ -12,7 +12,7 @@ from wengert.core.diagnostics.argument_checks import require_callable, require_f
 from wengert.core.values.dispatch import apply, strengthen
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
-from wengert.primitives.conversion import barrier
+from wengert.primitives.conversion import barrier, own_copy
 from wengert.support.hints import hint_parameters
 from wengert.transforms.boundary import inner_value, resolve_positions
 from wengert.transforms.captured_gradients import CapturedSubstitution, captured_tensors
@@ -284,7 +284,7 @@ def pull_back(
     """
     require_callable(name, fun)
     require_flag(name, has_aux=has_aux)
-    kept = tuple(map_leaves(own_copy, x) for x in primals)
+    kept = tuple(map_leaves(own_copy, x) for x in primals)  # the pullback needs what the caller may write to
     run = Recording(name, fun, kept, {}, range(len(primals)), has_aux, originals=primals)
     if not any_result:
         require_differentiable_results(name, run.outputs, run.structure, run.leaves)
@@ -309,11 +309,6 @@ def pullback_of(run: Recording) -> Callable[..., tuple[Any, ...]]:
         return run.cotangents(cts, retain=True)
 
     return pullback
-
-
-def own_copy(leaf: Any) -> Any:
-    """Return a copy of an ndarray: what the caller may write to, while the pullback needs the original."""
-    return leaf.copy(order="K") if isinstance(leaf, np.ndarray) else leaf
 
 
 def match_cotangent(output: Any, ct: Any) -> Any:

@@ -109,7 +109,7 @@ class TracedForm:
     @cached
     def function(self) -> Run:
         """The graph as a function of arrays and numbers."""
-        return self.native or make_evaluation(self.packed)
+        return self.native or as_function(self.packed)
 
     def fits(self) -> bool:
         """Tell whether what the function captured is still there, with the shapes and dtypes it was traced with."""
@@ -256,14 +256,9 @@ def native_function(graph: Graph, wish: bool | None) -> GraphFunction | None:
     return GraphFunction(graph, wish is True)
 
 
-def make_evaluation(graph: Graph) -> Run:
-    """Return the function that evaluates a graph."""
-    return lambda *values: evaluate(graph, values)
-
-
 def function_of(graph: Graph, wish: bool | None) -> Run:
     """Return a graph as a function of arrays and numbers."""
-    return native_function(graph, wish) or make_evaluation(graph)
+    return native_function(graph, wish) or as_function(graph)
 
 
 class GraphCall(Primitive):

@@ -165,7 +165,7 @@ def evaluate_system(data: Any, b: Any, *, name: str, pattern: StoragePattern, tr
 
 
 def factor_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype in which SuperLU computes."""
+    """Return the dtype in which SuperLU and ARPACK compute."""
     return dtype if dtype.char in "fdFD" else np.result_type(dtype, np.float64)
 
 

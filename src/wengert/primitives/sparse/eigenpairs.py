@@ -39,7 +39,7 @@ from wengert.primitives.linear_algebra.cluster_derivatives import (
 )
 from wengert.primitives.linear_algebra.clusters import over_gaps, refusal, unequal_error
 from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of
-from wengert.primitives.sparse.direct_solves import factor_of, kept_factor
+from wengert.primitives.sparse.direct_solves import factor_dtype, factor_of, kept_factor
 from wengert.primitives.sparse.iterative_solves import batch_iterative
 from wengert.primitives.sparse.products import sampled_product, sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern
@@ -76,7 +76,7 @@ class PairsForm(Form):
 
     def results(self, _primitive: Primitive, inputs: Sequence[Any], params: Params) -> Results:
         """Return the shapes that the pattern and the number of eigenvalues tell."""
-        dtype = floating(aval_of(inputs[0]).dtype)
+        dtype = factor_dtype(aval_of(inputs[0]).dtype)
         count = dict(params["options"])["k"]
         values = Aval((count,), np.zeros(0, dtype).real.dtype)
         return ((values, Aval((params["pattern"].shape[0], count), dtype)) if self.has_vectors else (values,)), None
@@ -90,11 +90,6 @@ class BorderedForm(Form):
         avals = [aval_of(x) for x in inputs]
         dtype = np.result_type(*[x.dtype for x in avals])
         return (Aval(avals[3].shape, dtype), Aval(avals[4].shape, dtype)), None
-
-
-def floating(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype in which ARPACK computes."""
-    return dtype if dtype.char in "fdFD" else np.result_type(dtype, np.float64)
 
 
 # Products that are Hermitian
@@ -132,7 +127,7 @@ def start_of(v0: Array, size: int, dtype: np.dtype[Any]) -> tuple[Array, dict[st
 
 def found_pairs(data: Array, v0: Array, pattern: StoragePattern, options: Any) -> Eigenpairs:
     """Return the eigenvalues that were asked for and their vectors, which are kept for derivatives."""
-    data = data.astype(floating(data.dtype), copy=False)
+    data = data.astype(factor_dtype(data.dtype), copy=False)
     key = ("pairs", v0.tobytes(), options)
     found: Eigenpairs = kept_factor(pattern, key, data, lambda: computed_pairs(data, v0, pattern, dict(options))).factor
     return found
@@ -193,7 +188,7 @@ def evaluate_bordered(
     dtype = np.result_type(data, w, v, right, below)
     gaps = w[:, None] - w[None, :]
     found = np.empty(right.shape, dtype)
-    system = System(data.astype(floating(data.dtype), copy=False), v, pattern, dict(options).get("sigma"))
+    system = System(data.astype(factor_dtype(data.dtype), copy=False), v, pattern, dict(options).get("sigma"))
     for i in range(len(w)):
         found[:, i] = system.solve(float(w[i]), right[:, i].astype(v.dtype))
     return found + v @ below, (adjoint(v) @ right - gaps * below).astype(dtype, copy=False)
