@@ -19,11 +19,10 @@ from wengert.compile import executable
 from wengert.compile.executable import Compiled, NativeGraph, Natively
 from wengert.core.forms.form import Region
 from wengert.core.graph.graph import Graph, Variable, subgraphs
-from wengert.core.graph.loop_spec import LoopSpec
+from wengert.core.graph.loop_spec import Items, LoopSpec
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, Aval
 from wengert.core.values.dispatch import apply
-from wengert.core.values.sequences import Items
 from wengert.errors import RangeError, UsageError
 from wengert.lowering.layouts import as_array, as_value
 from wengert.lowering.segments import without_numbers

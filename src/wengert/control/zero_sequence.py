@@ -9,12 +9,12 @@ import numpy as np
 
 from wengert.control.structured_checks import require
 from wengert.core.forms.form import Region
+from wengert.core.graph.loop_spec import Items, sequence_aval
 from wengert.core.memory.memory_layout import Strides, example, strides_of, strides_of_stack
 from wengert.core.primitives.primitive import register
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
-from wengert.core.values.sequences import Items, sequence_aval
 from wengert.traces.linearity import Moves
 
 

@@ -20,7 +20,7 @@ from wengert.kernel.kernel import Program
 from wengert.lowering.correlation_steps import correlation_step
 from wengert.lowering.iterations import iteration_of, may_be_step
 from wengert.lowering.kernel_stages import program_of
-from wengert.lowering.matrix_steps import matrix_routine
+from wengert.lowering.matrix_steps import matrix_routine, usual_graph
 from wengert.lowering.product_bodies import originals, with_product_steps
 from wengert.lowering.products import ProductStep, product_step
 from wengert.lowering.program_steps import (
@@ -40,7 +40,6 @@ from wengert.lowering.rules.joins import MOST_BOXES
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
 from wengert.lowering.sparse_steps import sparse_step
-from wengert.lowering.usual_cases import usual_graph
 from wengert.lowering.writes import Change, WriteStep, last_readers, write_step
 from wengert.passes.dead_code import must_run, narrow_graph, needed_inputs
 from wengert.passes.equations import distinct_variables, variables

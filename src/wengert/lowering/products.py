@@ -28,9 +28,9 @@ from wengert.lowering.rules.operands import Pair
 from wengert.lowering.rules.scalars import Scalar
 from wengert.lowering.rules.view_index_maps import reshaped
 from wengert.passes.equations import unknown_parameters
-from wengert.passes.output_aliasing import axes_in_kernels, inverse
+from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.indexing.parts import assign
-from wengert.primitives.shapes import reshape, transpose
+from wengert.primitives.shapes import inverse, reshape, transpose
 from wengert.support.machine import MACHINE
 
 Views = Mapping[Variable, Equation]

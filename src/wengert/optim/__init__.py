@@ -23,7 +23,7 @@ array([2., 2.])
 from typing import TYPE_CHECKING
 
 from wengert.optim.drivers import curve_fit, least_squares, minimize, root
-from wengert.optim.equations import anderson, fixed_point
+from wengert.optim.equations import anderson, fixed_point, root_scalar
 from wengert.optim.files import load, save
 from wengert.optim.optimizer import Optimizer
 from wengert.optim.rules import (
@@ -43,7 +43,6 @@ from wengert.optim.rules import (
     sgd,
     warmed_up,
 )
-from wengert.optim.scalar_roots import root_scalar
 from wengert.optim.sparse_constraints import constraint
 from wengert.optim.training import train
 from wengert.support.hints import names_on_demand

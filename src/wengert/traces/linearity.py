@@ -16,11 +16,11 @@ import numpy as np
 from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.graph.loop_spec import Items
 from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
-from wengert.core.values.sequences import Items
 from wengert.core.values.tensor import Tensor, current, is_staged
 from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.primitives.conversion import stand_in

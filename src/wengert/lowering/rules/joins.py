@@ -14,9 +14,9 @@ from wengert.lowering.nodes import Access, Box, Nodes, Shape
 from wengert.lowering.rules.gather_scatter import scattered_at
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.view_index_maps import MOST_LITERAL, gathered, inverted, reshaped, where_known
-from wengert.passes.output_aliasing import inverse
 from wengert.primitives.indexing.index_forms import window_of
 from wengert.primitives.indexing.index_layout import join_index
+from wengert.primitives.shapes import inverse
 
 DType = np.dtype[Any]
 MOST_WINDOWS = 32

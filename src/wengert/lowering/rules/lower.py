@@ -38,7 +38,8 @@ from wengert.lowering.rules.view_index_maps import difference, imaginary, part, 
 from wengert.passes.dead_code import must_run
 from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.inlining import of_dtype
-from wengert.passes.output_aliasing import axes_in_kernels, inverse
+from wengert.passes.output_aliasing import axes_in_kernels
+from wengert.primitives.shapes import inverse
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from wengert.core.values.tensor import is_staged
 from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, UsageError, named_after
 from wengert.scipy.integrate._arguments import arguments, as_state, tolerances
-from wengert.scipy.integrate._dense_output import OdeSolution
 from wengert.scipy.integrate._initial_value import solve_ivp
 from wengert.scipy.integrate._methods.methods_by_name import WITH_MASS
+from wengert.scipy.integrate._results import OdeSolution
 from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.transforms.outer_values import FunctionCache, OuterValues
 

@@ -13,7 +13,8 @@ from wengert.core.values.dispatch import apply, as_tensor
 from wengert.errors import UsageError
 from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.solver_call import solve_without_derivatives
-from wengert.primitives.sparse.eigenpairs import floating, start_of
+from wengert.primitives.sparse.direct_solves import factor_dtype
+from wengert.primitives.sparse.eigenpairs import start_of
 from wengert.primitives.sparse.products import sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern
 from wengert.scipy.sparse._construction import coo_array
@@ -110,7 +111,7 @@ def pairs_of_matrix(matrix: Any, v0: Any, options: dict[str, Any]) -> tuple[Any,
         """Return the stored elements of the Jacobian of the equations of a pair."""
         return coo_array((bordered_elements(pair, fixed, data), places), shape=(2 * len(pair[1]) + 2,) * 2).tocsr().data
 
-    dtype = np.result_type(floating(aval_of(data).dtype), np.complex64)
+    dtype = np.result_type(factor_dtype(aval_of(data).dtype), np.complex64)
     found = found_pairs(lambda data: pattern.matrix(data), (data,), v0, pattern.shape[0], dtype, options)
     return attached(product, found, (data,), {"jacobian": elements, "linear_solver": whole})
 
@@ -139,7 +140,7 @@ def found_pairs(
 
     def solve(v0: Any, *args: Any) -> tuple[Any, Any]:
         whole = matrix(*args)
-        start, others = start_of(v0, size, floating(whole.dtype))
+        start, others = start_of(v0, size, factor_dtype(whole.dtype))
         values, vectors = linalg.eigs(whole, v0=start, **given, **others)
         return values.astype(dtype), vectors.astype(dtype)
 
