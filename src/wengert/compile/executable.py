@@ -17,7 +17,7 @@ from wengert.compile.programs import ABSENT, in_memory
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, evaluate, subgraphs
 from wengert.core.primitives.structured import Structured
-from wengert.core.values.round_counter import RoundCounter, TooManyRounds
+from wengert.core.values.execution_state import RoundCounter, TooManyRounds
 from wengert.kernel.backend import Loaded
 from wengert.lowering.iterations import may_be_step
 from wengert.lowering.layouts import kind_for, result_kind

@@ -53,11 +53,10 @@ from wengert.core.graph.loop_spec import Parts, is_counted, parts, sequence_aval
 from wengert.core.memory.memory_layout import Joined, arranged_as, strides_of, strides_of_stack
 from wengert.core.primitives.primitive import register
 from wengert.core.primitives.structured import Pullback, Structured, StructuredLowering
-from wengert.core.values.active_lanes import ACTIVE
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
+from wengert.core.values.execution_state import ACTIVE, COUNTING
 from wengert.core.values.recording import budget_for_each, share_of_budget
-from wengert.core.values.round_counter import COUNTING
 from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.passes.dead_code import narrow_graph, needed_inputs
 from wengert.passes.equations import with_extra_inputs

@@ -23,9 +23,9 @@ from wengert.core.memory.memory_layout import Strides, row_strides, stacked_stri
 from wengert.core.memory.views import current
 from wengert.core.memory.write_watches import Watch
 from wengert.core.primitives.structured import Structured
-from wengert.core.values.active_lanes import ACTIVE, ActiveLanes
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor
+from wengert.core.values.execution_state import ACTIVE, ActiveLanes
 from wengert.core.values.recording import READINGS, byte_budget, next_level, settings
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, make_tensor, unwrap_plain
 from wengert.passes.dead_code import eliminate_dead

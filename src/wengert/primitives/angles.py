@@ -123,12 +123,12 @@ arctan2 = elementwise(
 )
 
 
-def rescaled(ufunc: np.ufunc, factor: float) -> Elementwise:
+def scaling_primitive(ufunc: np.ufunc, factor: float) -> Elementwise:
     """Return the primitive of a function of NumPy that multiplies by a factor."""
     return elementwise(
         ufunc.__name__, ufunc, d=lambda t, _out, _x: t * factor, scalar=lambda x: x * factor, linear_in=((0,),)
     )
 
 
-deg2rad, rad2deg = rescaled(np.deg2rad, math.pi / 180), rescaled(np.rad2deg, 180 / math.pi)
-radians, degrees = rescaled(np.radians, math.pi / 180), rescaled(np.degrees, 180 / math.pi)
+deg2rad, rad2deg = scaling_primitive(np.deg2rad, math.pi / 180), scaling_primitive(np.rad2deg, 180 / math.pi)
+radians, degrees = scaling_primitive(np.radians, math.pi / 180), scaling_primitive(np.degrees, 180 / math.pi)

@@ -29,9 +29,9 @@ from wengert.core.memory.possible_aliases import SHARES
 from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import Structured
-from wengert.core.values.active_lanes import ACTIVE, ActiveLanes
 from wengert.core.values.aval import UNKNOWN, Aval, check_broadcast, shape_of, strong
 from wengert.core.values.dispatch import apply, is_weak, truth_as_integer
+from wengert.core.values.execution_state import ACTIVE, ActiveLanes
 from wengert.core.values.tensor import TRUTH, WATCHES, Tensor, make_tensor, unwrap_plain, wrapped_constant
 from wengert.errors import GraphError, ShapeError
 from wengert.primitives.indexing.index_forms import PartUpdate

@@ -25,9 +25,9 @@ from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate, fitting
 from wengert.core.memory.views import current, with_views_resolved
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.values.active_lanes import ACTIVE
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable, is_number
 from wengert.core.values.dispatch import innermost
+from wengert.core.values.execution_state import ACTIVE
 from wengert.core.values.recording import budget_for_each, budget_of, has_ended, settings
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor, unwrap_plain
 from wengert.native.entry import Entry

@@ -14,9 +14,9 @@ from wengert.core.diagnostics.numpy_warnings import call_with_warnings
 from wengert.core.memory.buffers import BORROWED, forbid_writes, may_change
 from wengert.core.memory.views import Derivation, apply_view
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
-from wengert.core.values.active_lanes import ACTIVE
 from wengert.core.values.aval import MOST_AXES, NUMBERS, Aval, strong
 from wengert.core.values.evaluation import evaluate_primitive
+from wengert.core.values.execution_state import ACTIVE
 from wengert.core.values.interop import is_lazy, lazy_error
 from wengert.core.values.numpy_overrides import DIFFERENTIABLE_BY, DIRECT, FUNCTIONS
 from wengert.core.values.object_arrays import array_of_lists, holds_objects, read_objects

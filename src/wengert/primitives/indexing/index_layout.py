@@ -16,9 +16,9 @@ from numpy import ndarray
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.graph.identity import Composite
 from wengert.core.memory.views import lasting
-from wengert.core.values.active_lanes import ACTIVE
 from wengert.core.values.aval import shape_of
 from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.execution_state import ACTIVE
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError, describe
 from wengert.support.attributes import has_class_attribute
