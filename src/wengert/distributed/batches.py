@@ -67,7 +67,7 @@ class Batches:
             ahead = ReadAhead(self.read, windows, pool, byte_size, self.budget)
             try:
                 for _, found in ahead:
-                    rows, left = skip(found(), left)
+                    rows, left = skip(found, left)
                     if rest is not None and row_count(rest):
                         rows = tuple(map(np.concatenate, zip(rest, rows, strict=True)))
                     whole = row_count(rows) // self.size * self.size

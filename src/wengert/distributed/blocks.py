@@ -21,8 +21,9 @@ from wengert.core.values.aval import is_number
 from wengert.core.values.tensor import Tensor, unwrap_plain
 from wengert.distributed.faults import find_nan_rows, has_nan
 from wengert.distributed.sources import Rows, row_count
-from wengert.distributed.sums import COUNTS, Leaves, add_leaves
+from wengert.distributed.sums import Leaves, add_leaves
 from wengert.errors import DtypeError, GraphError, UsageError
+from wengert.native.lapack import ONE_THREAD
 from wengert.transforms.jit import Jitted, jit
 from wengert.transforms.outer_values import OuterValues
 
@@ -126,6 +127,18 @@ def memory_for(fun: Callable[..., Any], args: Sequence[Any], rows: Rows, count: 
     return jit(fun, native=False).lower(*args, *blocks).memory
 
 
+class JittedBlock(Jitted[..., Any]):
+    """Be a jitted function of blocks whose bits do not depend on how many threads BLAS has.
+
+    Calls that are machine code alone, which come here only at first, see to that themselves.
+    """
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the function as jitted ones are called that are not machine code."""
+        with ONE_THREAD:
+            return super().__call__(*args)
+
+
 class BlockRunner:
     """Call a function on the blocks of partitions, and add up what it gives for them, on any thread of a process.
 
@@ -136,49 +149,45 @@ class BlockRunner:
 
     def __init__(self, summand: Summand, plan: BlockPlan) -> None:
         self.summand, self.plan = summand, plan
-        self.jitted: Jitted[..., Any] | None = jit(summand.fun, native=True) if summand.compiled else None
-        self.ready: set[int] = set()  # the numbers of rows that code was compiled for
+        self.jitted = JittedBlock(summand.fun, (), (), (), True) if summand.compiled else None
+        self.ready: dict[int, JittedBlock] = {}  # by the numbers of rows that code was compiled for
         self.plain_calls = 0
         self.lock = threading.Lock()
         self.structure: Any = None
         self.flat = -1  # how many arrays and numbers a plain tuple of them has that is the result
 
-    def sum_numbers(self, args: Sequence[Any], rows: Rows) -> Leaves:
-        """Return the same as `sum`, without the rows that give NaN."""
+    def sum_numbers(self, args: Sequence[Any], rows: Rows) -> tuple[Leaves, int]:
+        """Return the leaves of the sum over those rows of a partition that give no NaN, and how many do."""
         with np.errstate(invalid="ignore"):
             leaves = self.sum(args, rows)
-            bad = find_nan_rows(self.summand.fun, args, rows) if has_nan(leaves[COUNTS:]) else []
+            bad = find_nan_rows(self.summand.fun, args, rows) if has_nan(leaves) else []
         if bad:
             leaves = self.sum(args, tuple([np.delete(x, bad, axis=0) for x in rows]))
-            leaves[1] = len(bad)
-        return leaves
+        return leaves, len(bad)
 
     def sum(self, args: Sequence[Any], rows: Rows) -> Leaves:
-        """Return for the rows of a partition how many are summed up, how many left out, and the leaves of the sum.
-
-        Args:
-            args: the arguments.
-            rows: the arrays.
-        """
+        """Return the leaves of the sum over the rows of a partition."""
         count, start, total = len(rows[0]), 0, None
-        if self.jitted is not None and count in self.ready:  # it is a block of its own, then
-            return [count, 0, *self.leaves_of(self.jitted(*args, *rows))]
+        whole = self.ready.get(count)
+        if whole is not None:  # it is a block of its own, then
+            return self.leaves_of(whole(*args, *rows))
         for size in self.plan.cut(count):
             block = rows if size == count else tuple([x[start : start + size] for x in rows])
             leaves = self.block(args, block, size)
-            total = leaves if total is None else add_leaves(total, leaves, 0)
+            total = leaves if total is None else add_leaves(total, leaves)
             start += size
         assert total is not None
-        return [count, 0, *total]
+        return total
 
     def block(self, args: Sequence[Any], block: Rows, size: int) -> Leaves:
         """Return the leaves of what the function gives for a block."""
         if self.jitted is None or (size < FEW and size not in self.plan.lengths):
             self.plain_calls += 1
-            return self.leaves_of(self.summand.fun(*args, *block))
+            with ONE_THREAD:
+                return self.leaves_of(self.summand.fun(*args, *block))
         with contextlib.nullcontext() if size in self.ready else self.lock:  # one thread compiles what others want, too
             found = self.jitted(*args, *block)
-            self.ready.add(size)
+            self.ready[size] = self.jitted
         return self.leaves_of(found)
 
     @property

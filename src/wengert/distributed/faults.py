@@ -10,15 +10,20 @@ import numpy as np
 from wengert.core.containers.tree_leaves import flatten
 from wengert.distributed.sources import Rows, row_count
 
+ALONE = 10_000
+"""Elements of vectors up to which BLAS multiplies them on the thread that asks."""
+
 
 def has_nan(leaves: Sequence[Any]) -> bool:
     """Tell whether there is NaN among numbers and arrays of them."""
     for leaf in leaves:
         number = leaf
-        if type(leaf) is np.ndarray and leaf.size:
-            is_vector = leaf.ndim == 1 and leaf.dtype.char in "fd"
-            number = leaf.dot(leaf) if is_vector else np.minimum.reduce(leaf, axis=None)  # squares: 1 us less
-        if type(number) is not np.ndarray and number != number:
+        if type(leaf) is np.ndarray:
+            if leaf.ndim == 1 and leaf.size <= ALONE and leaf.dtype.char in "fd":
+                number = leaf.dot(leaf)  # squares: 1 us less
+            else:
+                number = np.minimum.reduce(leaf, axis=None) if leaf.size else 0.0
+        if number != number:
             return True
     return False
 

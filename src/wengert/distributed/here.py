@@ -9,13 +9,15 @@ from typing import Any
 from wengert.distributed.blocks import BlockRunner, Summand
 from wengert.distributed.partitions import Partitions
 from wengert.distributed.passes import RowCache, first_nan, plan_by, sum_partitions
-from wengert.distributed.profiles import PassProfile, ProgressLine, Stint, profile_of_pass
+from wengert.distributed.profiles import ProgressLine, Stint
 from wengert.distributed.sums import Leaves, SumTree
 from wengert.native.elementwise import SHARING
 from wengert.transforms.captured_state import CapturedState
 
 WORTHWHILE = 0.001
 """Seconds of a pass from which on several threads are worth waking."""
+ALONE = ("thread 0",)
+"""The names of the threads of other passes."""
 
 
 class HereRunner:
@@ -33,31 +35,26 @@ class HereRunner:
         self.work = WORTHWHILE  # seconds of the last pass, of all threads together
 
     def __call__(self, args: Sequence[Any]) -> tuple[Leaves, Any]:
-        """Return the leaves of the sum over all partitions, behind their counts, and what contains them."""
+        """Return the leaves of the sum over all partitions, and what contains them."""
         if (self.runner is None or self.summand.compiled) and not self.captured.is_same():
             self.runner, self.calls = BlockRunner(self.summand, plan_by(self.summand, args, self.rows, 0)), 0
         assert self.runner is not None  # nothing was noted before
         count, start = self.data.count, time.perf_counter()
         tree = SumTree(count)
         is_long = self.work >= WORTHWHILE
-        threads = min(SHARING.threads, count) if is_long else 1
+        workers = [f"thread {i}" for i in range(min(SHARING.threads, count))] if is_long else ALONE
         line = ProgressLine(self.summand.name, count) if is_long else None
         try:
-            stints = sum_partitions(self.runner, args, self.rows, range(count), tree, threads, line)
+            stints = sum_partitions(self.runner, args, self.rows, range(count), tree, workers, line)
         finally:
             if line is not None:
                 line.end()
         seconds = time.perf_counter() - start
-        self.work, self.spent = threads * seconds, (seconds, stints)
+        self.work, self.spent = len(workers) * seconds, (seconds, stints)
         if self.calls != self.runner.calls:  # which the function may have counted, say
             self.calls = self.runner.calls
             self.captured.note()
         return tree.root, self.runner.structure
-
-    def profile(self) -> PassProfile:
-        """Return what threads spent on the last pass."""
-        seconds, stints = self.spent
-        return profile_of_pass(seconds, [(f"thread {i}", stint) for i, stint in enumerate(stints)])
 
     def find_nan(self, args: Sequence[Any]) -> tuple[int, int] | None:
         """Return the numbers of the first partition and row that give NaN; None if none does by itself."""

@@ -18,7 +18,7 @@ from typing import Any
 from wengert.distributed.blocks import UNLIMITED, BlockPlan, Summand
 from wengert.distributed.dask_data import DaskSource, is_future
 from wengert.distributed.partitions import Partitions
-from wengert.distributed.profiles import PassProfile, Stint, profile_of_pass
+from wengert.distributed.profiles import Stint
 from wengert.distributed.shards import Parcel, Shard, WorkShare, align, find_nan, parcel_of, plan_shard, sum_shard
 from wengert.distributed.sources import byte_size
 from wengert.distributed.sums import Leaves, SumTree
@@ -93,7 +93,7 @@ class DaskRunner:
         self.attempts = 0
         self.looked = -LOOK
         self.slowest: float | None = None
-        self.spent: tuple[float, list[tuple[str, Stint]]] = (0.0, [])  # on the last pass
+        self.spent: tuple[float, list[Stint]] = (0.0, [])  # on the last pass
 
     # Workers and shards
 
@@ -198,7 +198,7 @@ class DaskRunner:
     # A pass
 
     def __call__(self, args: Sequence[Any]) -> tuple[Leaves, Any]:
-        """Return the leaves of the sum over all partitions, behind their counts, and what contains them."""
+        """Return the leaves of the sum over all partitions, and what contains them."""
         self.require_scheduler()
         try:
             return self.sum_up(args)
@@ -214,19 +214,15 @@ class DaskRunner:
             self.captured.note()
         tree, structure, machines = SumTree(self.data.count), None, {}
         begin, shares = time.perf_counter(), self.shares(args)
-        self.spent = time.perf_counter() - begin, [(share.worker, x) for share in shares for x in share.stints]
+        self.spent = time.perf_counter() - begin, [share.stint for share in shares]
         for share in shares:
             for place, found in share.nodes.items():
                 tree.add(*place, found)
             structure = share.structure
-            machines[share.machine] = share.worker
+            machines[share.machine] = share.stint.worker
         if len(machines) > 1:
             self.refuse_machines(machines)
         return list(map(align, tree.root)), structure
-
-    def profile(self) -> PassProfile:
-        """Return what workers spent on the last pass."""
-        return profile_of_pass(*self.spent)
 
     def refuse_machines(self, machines: dict[str, str]) -> None:
         """Raise a UsageError about workers that compute other bits than others."""
@@ -267,7 +263,7 @@ class DaskRunner:
         except BaseException:  # an interrupt: they end by themselves, and nobody asks for them
             self.abandoned += tasks
             raise
-        self.slowest = max([self.slowest or 0.0, *[sum(stint) for share in found for stint in share.stints]])
+        self.slowest = max([self.slowest or 0.0, *[share.stint.reading + share.stint.computing for share in found]])
         return found
 
     def ask(self, errands: Sequence[Errand], args: Any) -> list[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag
 from wengert.distributed.batches import Batches
 from wengert.distributed.dask_data import source_of
+from wengert.distributed.faults import add_place
 from wengert.distributed.sources import (
     NAME,
     ArraySource,
@@ -70,7 +71,11 @@ class Partitions:
         >>> partitions(np.arange(6), count=3).read(1)
         (array([2, 3]),)
         """
-        return as_rows(self.source.read(number), self.name(number))
+        try:
+            return as_rows(self.source.read(number), self.name(number))
+        except Exception as error:
+            add_place(error, self.name(number))
+            raise
 
     def name(self, number: int) -> str:
         """Return what errors call a partition: its number, and where it is from.

@@ -54,9 +54,13 @@ class RowCache:
                     self.known[number] = rows
         return rows
 
-    def are_here(self, numbers: Iterable[int]) -> bool:
-        """Tell whether partitions are in memory."""
-        return self.is_resident or self.known.keys() >= set(numbers)
+    def known_parts(self, numbers: Sequence[int]) -> list[tuple[int, Rows]] | None:
+        """Return partitions with their numbers if all are in memory, else None."""
+        known = self.known
+        try:
+            return [(i, known[i]) for i in numbers]
+        except KeyError:
+            return [(i, self(i)) for i in numbers] if self.is_resident else None
 
     def pool(self, name: str, threads: int) -> ThreadPoolExecutor:
         """Return so many threads with a name; in a forked process others than before."""
@@ -80,20 +84,21 @@ def sum_partitions(
     rows: RowCache,
     numbers: Sequence[int],
     tree: SumTree,
-    threads: int,
+    workers: Sequence[str],
     line: ProgressLine | None = None,
 ) -> list[Stint]:
-    """Add to a tree what a function gives for some partitions, on so many threads; return what each of them spent."""
-    name, are_here = rows.data.name, rows.are_here(numbers)
-    if threads == 1 and are_here:
-        return [sum_up(runner, args, [(i, partial(rows, i)) for i in numbers], tree, name, line)]
+    """Add to a tree what a function gives for some partitions, on threads of some names; return what each did."""
+    name, threads = rows.data.name, len(workers)
+    known = rows.known_parts(numbers) if threads == 1 else None
+    if known is not None:
+        return [sum_up(runner, args, known, tree, name, line, workers[0])]
     # each of several threads reads what it computes with, which its processor's cache holds then
-    ahead = ReadAhead(rows, numbers, None if are_here or threads > 1 else rows.pool("wengert-read", 1))
+    ahead = ReadAhead(rows, numbers, rows.pool("wengert-read", 1) if threads == 1 else None)
     try:
         if threads == 1:
-            return [sum_up(runner, args, ahead, tree, name, line)]
+            return [sum_up(runner, args, ahead, tree, name, line, workers[0])]
         pool, work = rows.pool("wengert-sum", threads), partial(sum_up, runner, args, ahead, tree, name, line)
-        jobs = [pool.submit(contextvars.copy_context().run, work) for _ in range(threads)]
+        jobs = [pool.submit(contextvars.copy_context().run, work, worker) for worker in workers]
         try:
             wait(jobs, return_when="FIRST_EXCEPTION")  # this thread waits, so that signals are answered at once
         finally:
@@ -107,28 +112,27 @@ def sum_partitions(
 def sum_up(
     runner: BlockRunner,
     args: Sequence[Any],
-    parts: Iterable[tuple[int, Callable[[], Rows]]],
+    parts: Iterable[tuple[int, Rows]],
     tree: SumTree,
     name: Callable[[int], str],
     line: ProgressLine | None,
+    worker: str,
 ) -> Stint:
     """Add up partitions until there are no more; return what that took."""
-    clock, is_own = time.perf_counter, runner.summand.compiled
-    add_up = runner.sum_numbers if runner.summand.leaves_out_nan else runner.sum
-    reading, end = 0.0, (begin := clock())
+    clock, is_own, leaves_out = time.perf_counter, runner.summand.compiled, runner.summand.leaves_out_nan
+    count, skipped, reading, end = 0, 0, 0.0, (begin := clock())
     for number, rows in parts:
+        reading += clock() - end
         try:
-            block = rows()
-            middle = clock()
-            reading += middle - end
-            tree.add(0, number, add_up(args, block), is_own)
-            end = clock()
+            leaves, bad = runner.sum_numbers(args, rows) if leaves_out else (runner.sum(args, rows), 0)
+            tree.add(0, number, leaves, is_own)
         except Exception as error:
             add_place(error, name(number))
             raise
         if line is not None:
             line.step()
-    return Stint(reading, end - begin - reading)
+        count, skipped, end = count + len(rows[0]) - bad, skipped + bad, clock()
+    return Stint(worker, count, skipped, reading, end - begin - reading)
 
 
 def plan_by(summand: Summand, args: Sequence[Any], rows: RowCache, number: int) -> BlockPlan:

@@ -15,13 +15,19 @@ REFRESH = 0.2
 
 
 class Stint(NamedTuple):
-    """What one thread spent on partitions of a pass, in seconds.
+    """What one thread did with partitions of a pass.
 
     Attributes:
-        reading: until rows were there.
-        computing: with them.
+        worker: the address of its worker, or which thread of this process it is.
+        rows: how many it summed up.
+        skipped: how many it left out.
+        reading: seconds until rows were there.
+        computing: seconds with them.
     """
 
+    worker: str
+    rows: int
+    skipped: int
     reading: float
     computing: float
 
@@ -30,7 +36,7 @@ class WorkerTime(NamedTuple):
     """What one worker, or thread of this process, spent on a pass, in seconds.
 
     Attributes:
-        worker: its address, or the number of the thread.
+        worker: its address, or which thread it is.
         reading: until rows were there.
         computing: with them.
         waiting: for the others, for messages, and for what sums are added up.
@@ -60,16 +66,16 @@ class PassProfile(NamedTuple):
         return "\n".join("  ".join(x.rjust(n) for x, n in zip(row, widths, strict=True)) for row in texts)
 
 
-def profile_of_pass(seconds: float, stints: Iterable[tuple[str, Stint]]) -> PassProfile:
+def profile_of_pass(seconds: float, stints: Iterable[Stint]) -> PassProfile:
     """Return what workers spent on a pass of so many seconds, from what each of their threads did.
 
-    >>> profile_of_pass(1.0, [("a", Stint(0.25, 0.5)), ("b", Stint(0.0, 1.0))])
+    >>> profile_of_pass(1.0, [Stint("a", 9, 0, 0.25, 0.5), Stint("b", 9, 0, 0.0, 1.0)])
     1,000.0 ms   reading   computing   waiting
              a  250.0 ms    500.0 ms  250.0 ms
              b    0.0 ms  1,000.0 ms    0.0 ms
     """
     times: dict[str, WorkerTime] = {}
-    for worker, (reading, computing) in stints:
+    for worker, _, _, reading, computing in stints:
         known = times.get(worker, WorkerTime(worker, 0.0, 0.0, 0.0))
         waiting = known.waiting + max(seconds - reading - computing, 0.0)
         times[worker] = WorkerTime(worker, known.reading + reading, known.computing + computing, waiting)

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class ReadAhead(Generic[T]):
-    """Iterate over items and functions that return what was read for them; several threads may, each item once.
+    """Iterate over items and what was read for them; several threads may, each item once.
 
     Args:
         read: of an item.
@@ -51,19 +51,19 @@ class ReadAhead(Generic[T]):
             self.last = self.size(found)
         return found
 
-    def __iter__(self) -> Iterator[tuple[T, Callable[[], Any]]]:
+    def __iter__(self) -> Iterator[tuple[T, Any]]:
         return self
 
-    def __next__(self) -> tuple[T, Callable[[], Any]]:
+    def __next__(self) -> tuple[T, Any]:
         with self.lock:
             if self.pool is None:
-                item = next(self.items)
-                return item, lambda: self.read(item)
-            if not self.jobs:
+                item, job = next(self.items), None
+            elif self.jobs:
+                item, job = self.jobs.popleft()
+                self.fill()
+            else:
                 raise StopIteration
-            item, job = self.jobs.popleft()
-            self.fill()
-            return item, job.result
+        return item, self.read(item) if job is None else job.result()
 
     def stop(self) -> None:
         """Let there be no more."""

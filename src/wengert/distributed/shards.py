@@ -21,7 +21,6 @@ from wengert.distributed.profiles import Stint
 from wengert.distributed.sources import PartitionSource
 from wengert.distributed.sums import Leaves, SumTree
 from wengert.native.elementwise import SHARING
-from wengert.native.lapack import ONE_THREAD
 from wengert.support.caches import Recent
 from wengert.support.digests import digest_of
 
@@ -45,15 +44,13 @@ class WorkShare(NamedTuple):
         nodes: of the tree of sums, those that its partitions fill, by level and number.
         structure: what contains their leaves.
         machine: what has to be the same on all workers.
-        worker: the address of the worker.
-        stints: what its thread spent on it.
+        stint: what its thread did.
     """
 
     nodes: dict[tuple[int, int], Leaves]
     structure: Any
     machine: str
-    worker: str
-    stints: list[Stint]
+    stint: Stint
 
 
 class Shard:
@@ -130,17 +127,16 @@ def sum_shard(shard: Shard, start: int, stop: int, args: Sequence[Any], parcel: 
     if os.getpid() != process and SHARING.threads > 1:  # kernels use the thread of the task alone
         SHARING.set_threads(1)
     runner, tree = runner_of(parcel), SumTree(shard.data.count)
-    with ONE_THREAD:
-        rows = shard.cache(runner.summand.budget)
-        stints = sum_partitions(runner, map_leaves(align, args), rows, range(start, stop), tree, 1)
-    return WorkShare(tree.nodes, runner.structure, machine(), str(get_worker().address), stints)
+    rows = shard.cache(runner.summand.budget)
+    workers = (str(get_worker().address),)
+    (stint,) = sum_partitions(runner, map_leaves(align, args), rows, range(start, stop), tree, workers)
+    return WorkShare(tree.nodes, runner.structure, machine(), stint)
 
 
 def plan_shard(shard: Shard, args: Sequence[Any], parcel: Parcel) -> BlockPlan:
     """Return how partitions are cut into blocks, as the first one of a shard tells; run by a worker."""
     summand = runner_of(parcel).summand
-    with ONE_THREAD:
-        return plan_by(summand, args, shard.cache(summand.budget), shard.start)
+    return plan_by(summand, args, shard.cache(summand.budget), shard.start)
 
 
 def find_nan(shard: Shard, start: int, stop: int, args: Sequence[Any], parcel: Parcel) -> Any:

@@ -16,8 +16,6 @@ import numpy as np
 from wengert.errors import ShapeError
 
 Leaves = list[Any]
-COUNTS = 2
-"""Leaves in front of those of the function: how many rows were summed up, and how many were left out."""
 
 
 class SumTree:
@@ -50,7 +48,7 @@ class SumTree:
                         break
                     # either into the other has the same bits: addition is commutative
                     first, second = (other[0], leaves) if other[1] else (leaves, other[0])
-                    leaves, is_own = add_leaves(first, second, COUNTS, other[1] or is_own), True
+                    leaves, is_own = add_leaves(first, second, other[1] or is_own), True
                 level, number = level + 1, number >> 1
             self.open[level, number] = leaves, is_own
 
@@ -65,19 +63,19 @@ class SumTree:
         return self.open[self.top, 0][0]
 
 
-def add_leaves(first: Leaves, second: Leaves, counts: int, is_own: bool = False) -> Leaves:
-    """Return the sums of leaves, of which the ones in front are counts; in the memory of the first where it is free.
+def add_leaves(first: Leaves, second: Leaves, is_own: bool = False) -> Leaves:
+    """Return the sums of leaves; in the memory of the first where it is free.
 
     Raises:
         ShapeError: they have not the same shapes, or not as many are there.
     """
     if len(first) != len(second):
-        raise shape_error(first[counts:], second[counts:])
+        raise shape_error(first, second)
     found = []
     for x, y in zip(first, second, strict=True):
         if type(x) is np.ndarray or type(y) is np.ndarray:
             if getattr(x, "shape", ()) != getattr(y, "shape", ()):
-                raise shape_error(first[counts:], second[counts:])
+                raise shape_error(first, second)
             if is_own and type(x) is np.ndarray and x.flags.writeable and x.dtype == y.dtype:
                 x += y
                 found.append(x)

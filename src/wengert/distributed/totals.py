@@ -15,10 +15,9 @@ from wengert.distributed.faults import has_nan
 from wengert.distributed.here import HereRunner
 from wengert.distributed.on_dask import DaskRunner, require_client
 from wengert.distributed.partitions import Partitions, partitions
-from wengert.distributed.profiles import PassProfile
-from wengert.distributed.sums import COUNTS, Leaves
+from wengert.distributed.profiles import PassProfile, profile_of_pass
+from wengert.distributed.sums import Leaves
 from wengert.errors import GraphError, NumericalError
-from wengert.native.lapack import ONE_THREAD
 from wengert.support.attributes import function_name, resemble
 from wengert.traces.grad_modes import byte_count
 from wengert.transforms import jacobian_products, reverse
@@ -77,7 +76,6 @@ class Total:
         else:
             require_client(name, client)
             self.run = DaskRunner(client, self.summand, self.data)
-        self.rows = self.skipped = 0
 
     def __repr__(self) -> str:
         """Return what is summed up over what."""
@@ -88,27 +86,34 @@ class Total:
         name = self.summand.name
         args, example = as_plain_arguments(name, args)
         try:
-            with ONE_THREAD:
-                leaves, structure = self.run(args)
-                is_nan = self.looks_for_nan and has_nan(leaves[COUNTS:])
+            found, structure = self.run(args)
         except GraphError as error:
             if self.summand.compiled:
                 error.add_note(f"{name} traces its function; with jit=False it is called as it is.")
             raise
-        self.rows, self.skipped = leaves[:COUNTS]
-        found = leaves[COUNTS:]
-        if is_nan and not has_nan(number_leaves(args)):
+        if self.looks_for_nan and has_nan(found) and not has_nan(number_leaves(args)):
             self.refuse_nan(args)
         if self.is_mean:
-            found = [x / self.rows for x in found]
+            rows = self.rows
+            found = [x / rows for x in found]
         if example is not None:
             found = [as_given(x, example) for x in found]
         return unflatten(structure, found)
 
     @property
+    def rows(self) -> int:
+        """How many rows the last call summed up."""
+        return sum(stint.rows for stint in self.run.spent[1])
+
+    @property
+    def skipped(self) -> int:
+        """How many rows the last call left out."""
+        return sum(stint.skipped for stint in self.run.spent[1])
+
+    @property
     def profile(self) -> PassProfile:
         """What each worker spent on the last pass."""
-        return self.run.profile()
+        return profile_of_pass(*self.run.spent)
 
     def refuse_nan(self, args: Sequence[Any]) -> None:
         """Raise a NumericalError about the first rows that give NaN by themselves."""
