@@ -31,8 +31,9 @@ LOOK = 1.0
 """Seconds after which it is looked again which workers there are."""
 SMALL = 1 << 18
 """Bytes of arguments that travel with each task; larger ones are scattered."""
-HELD = 32
-"""Passes whose tasks, with small results, Dask is told together to forget: a message for each delays the next."""
+HELD, AGAIN = 32, 0.25
+"""Passes, and seconds of them, whose tasks, with small results, Dask is told together to forget: a message for each
+delays the next by 5 ms. What a dead worker had of them is computed again, ahead of what is waited for."""
 PATIENCE, LONGEST = 5.0, 10.0
 """Seconds, and times what the slowest task of the passes before took, after which a task is given to another worker."""
 TRIES = 8
@@ -246,7 +247,8 @@ class DaskRunner:
         if size > SMALL and not self.late:
             (sent,) = self.client.scatter([sent], broadcast=True, hash=False)
         self.done += [task for errand in self.errands for task in errand.tasks]
-        if size > SMALL or len(self.done) > HELD * len(self.errands):
+        passes = len(self.done) / max(len(self.errands), 1)
+        if size > SMALL or passes > HELD or passes * self.spent[0] > AGAIN:
             self.done.clear()
         for errand in self.errands:
             errand.tasks, errand.tries = [], 0
