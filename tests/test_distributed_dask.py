@@ -156,6 +156,9 @@ def case_of_a_killed_worker(client, cluster):
     os.kill(process, signal.SIGKILL)
     for _ in range(5):
         same(run, partitions((8, READ)), jit=False)
+    client.cancel([errand.shard for errand in run.run.errands])  # as `client.restart()` does
+    run.run.workers, run.run.looked = {}, 0.0
+    same(run, partitions((8, READ)), jit=False)
 
 
 def case_of_a_partition_that_ends_workers(client, cluster):

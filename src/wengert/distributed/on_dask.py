@@ -102,6 +102,8 @@ class DaskRunner:
         """Have a shard for each thread of the workers, as it was when it was last looked which there are."""
         self.late = [task for task in self.late if not task.done()]
         self.abandoned = [task for task in self.abandoned if not task.done()]
+        if any(errand.shard.cancelled() for errand in self.errands):  # as by client.restart()
+            self.errands, self.coming = [], []
         if self.coming and all(errand.shard.done() for errand in self.coming):
             self.adopt()
         if time.monotonic() - self.looked < LOOK and self.errands:
@@ -361,6 +363,8 @@ class DaskRunner:
         try:
             self.workers, self.looked = self.present_workers(), time.monotonic()
         except WorkerError as error:
+            last = self.data.name(errand.stop - 1)
+            error.add_note(f"those that ended had partitions {errand.start} to {last} to sum up")
             raise (self.accusation(errand) if errand.is_suspect else error) from error.__cause__
 
     def accusation(self, errand: Errand) -> WorkerError:
