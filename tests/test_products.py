@@ -145,6 +145,20 @@ def test_products_of_a_matrix_with_its_transpose_are_those_of_two_matrices(
         np.testing.assert_array_equal(found[0], found[1])
 
 
+@together("target", TARGETS)
+def test_sums_across_lanes_give_the_same_on_each_processor(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [(rows, columns, terms) for rows in range(1, 6) for columns in range(1, 6) for terms in (3, 16, 37)]
+    for seed, (rows, columns, terms) in enumerate(some_of(sizes, target)):
+        own = {"dots": (0, 0, 9), "dots_block": (20, 1024)[seed % 2]}
+        monkeypatch.setattr(product_plans, "MACHINE", MACHINE.replaced(**own))
+        dtype, into = np.dtype(("float64", "float32")[seed % 2]), Affine(0, (columns, 1, 0))
+        factors = "left", Affine(0, (terms, 0, 1)), "right", Affine(0, (0, terms, 1))
+        step = Product("into", into, *factors, (rows, columns, terms), "addend", Affine(0, (0, 1, 0)))
+        lengths = {"left": rows * terms, "right": columns * terms, "addend": columns, "into": rows * columns}
+        kinds = [Buffer(name, (n,), dtype, "output" if name == "into" else "input") for name, n in lengths.items()]
+        require_evaluated(Program(("left", "right", "addend"), ("into",), tuple(kinds), (step,)), target, seed)
+
+
 def require_evaluated(program: Program, target: str, seed: int) -> None:
     """Require a program of a product to give on a processor what it gives by its records."""
     assert not findings(program), text(program)
@@ -159,7 +173,7 @@ def require_evaluated(program: Program, target: str, seed: int) -> None:
 def packing(seed: int, **fields: Any) -> Machine:
     """Return the machine as if its caches were so small that small factors are packed, in one way or the other."""
     small = {"second_cache": 1 << seed % 14, "packed_sides": (2, 9), "packed_once": (1000 * (seed % 2), 8)}
-    return MACHINE.replaced(**small, **{"block": (256, 16, 20), **fields})
+    return MACHINE.replaced(**small, **{"block": (256, 16, 20), "dots": (0, 0, 9 * (seed % 4)), **fields})
 
 
 def test_threads_that_share_a_product_give_its_bits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +183,7 @@ def test_threads_that_share_a_product_give_its_bits(monkeypatch: pytest.MonkeyPa
         arrays = arrays_for(program, seed)
         (want,) = PROCESSOR.compiled(program)(arrays)
         with monkeypatch.context() as patched:
-            patched.setattr(product_plans, "MACHINE", packing(seed, clock=0.1))
+            patched.setattr(product_plans, "MACHINE", packing(seed, clock=0.1, dots=MACHINE.dots))
             for place in (ctypes.c_void_p(), team):
                 (found,) = Processor(HOST, place).compiled(program)(arrays)
                 np.testing.assert_array_equal(found, want, err_msg=f"seed {seed}\n{text(program)}")

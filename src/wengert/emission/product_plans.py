@@ -44,6 +44,7 @@ PRODUCT = Struct(
     block_terms=I64,
     packs_left=I64,  # whether the left factor is packed
     packs_right=I64,  # 0 if the right one is not, else OWN_PANELS or SHARED_PANELS
+    across=I64,  # whether vectors run along the terms, and are added up across lanes
     shared=I64,  # elements of the panels that all blocks share
     panel=I64,  # elements from what one block has packed to what the next one has
     blocks=I64,  # of one product that threads share, at most; 1 if they do not
@@ -159,6 +160,11 @@ def most_rows(target: Target) -> dict[int, int]:
     return {3: 8, 2: 8, 1: 8} if registers(target) == 32 else {3: 4, 2: 6, 1: 8}
 
 
+def most_dots(target: Target) -> int:
+    """Return how many rows, and columns, tiles have at most whose vectors run along the terms."""
+    return 4 if registers(target) == 32 else 3
+
+
 def even(length: int, most: int) -> int:
     """Return how long blocks are of which as few as can be cover a length."""
     return -(-length // -(-length // most))
@@ -192,6 +198,8 @@ class ProductPlan:
         self.most = most_rows(target)
         vectors = multiple(self.n, self.lanes) // self.lanes
         self.vectors = 3 if vectors >= 3 and vectors != 4 else min(vectors, 2)
+        self.wide = self.vectors * self.lanes
+        self.is_across = self.runs_across()
         self.choose_blocks()
         shares = cycles_of_product(product, lanes_of(target)) >= MACHINE.moment
         parts = self.share() if shares else 1
@@ -208,13 +216,14 @@ class ProductPlan:
             "into_row": rows.into,
             "addend_row": rows.addend,
             "tile_rows": self.height,
-            "tile_columns": self.vectors * self.lanes,
+            "tile_columns": self.wide,
             "block_rows": self.block_rows,
             "block_columns": self.block_columns,
             "panel_columns": self.panel_columns,
             "block_terms": self.block_terms,
             "packs_left": int(self.packs_left),
             "packs_right": self.packs_right,
+            "across": int(self.is_across),
             "shared": self.shared_room(),
             "panel": self.panel,
             "blocks": -(-self.m // self.block_rows) * -(-self.n // self.block_columns) if shares and parts == 1 else 1,
@@ -222,7 +231,7 @@ class ProductPlan:
             "room": each,
             "is_turned": int(self.shape.is_turned),
             "adds": int(product.addend_at is not None),
-            "mirrors": int(is_symmetric(product, self.shape) and self.n >= MIRRORED * self.vectors * self.lanes),
+            "mirrors": int(not self.is_across and is_symmetric(product, self.shape) and self.n >= MIRRORED * self.wide),
         }
         starts = [
             0 if at is None else at.constant
@@ -242,6 +251,11 @@ class ProductPlan:
         wide = self.vectors * self.lanes
         self.block_terms, self.block_rows, self.panel_columns = k, m, n
         self.packs_left, self.packs_right = False, 0
+        if self.is_across:
+            self.height = self.wide = most_dots(self.target)
+            self.block_terms = even(k, MACHINE.dots_block)
+            self.block_columns, self.panel = n, 0
+            return
         is_large = max(k * n, m * k) * size > MACHINE.second_cache // 4 or collides(k, terms.right * size)
         if is_large and min(m, n, k) >= MACHINE.packed_sides[0] and m >= MACHINE.packed_sides[1]:
             self.packs_right = SHARED_PANELS if m > MACHINE.packed_once[0] else OWN_PANELS
@@ -258,9 +272,15 @@ class ProductPlan:
             self.block_terms = even(k, MACHINE.panel // (self.vectors * self.target.vector_bytes))
         self.block_columns, self.panel = self.panel_columns, 0
 
+    def runs_across(self) -> bool:
+        """Whether vectors run along the terms: where these are many, and lie side by side in both factors."""
+        vectors, terms, most = MACHINE.dots
+        is_beside, least = self.shape.terms.left == self.shape.terms.right == 1, min(self.m, self.n)
+        return is_beside and self.k >= max(vectors * self.lanes, terms * least) and least <= most
+
     def share(self) -> int:
         """Choose what threads share; return how many parts the outermost level is cut into."""
-        levels, wide = self.shape.levels, self.vectors * self.lanes
+        levels, wide = self.shape.levels, self.wide
         if levels and levels[0].into and levels[0].length >= MACHINE.fewest_parts:
             return min((2 * MACHINE.fewest_parts), levels[0].length)
         parts, has_columns = 2 * MACHINE.fewest_parts, self.n >= MACHINE.fewest_parts * wide

@@ -1,35 +1,28 @@
 """Products of matrices of all sizes by one function for each dtype, which is compiled once.
 
-Sizes, steps and blocks stand in the arena (`product_plans`), so nothing is compiled for a graph. There is a function
-for each tile, that is for each number of rows and of vectors; the last vector of a row has a mask, which costs nothing
-where processors have masks.
+Sizes, steps and blocks stand in the arena (`product_plans`), so nothing is compiled for a graph. What computes parts of
+a result is chosen while it runs (`product_tiles`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from wengert.emission.product_plans import LEVELS, OPERANDS, OWN_PANELS, PRODUCT, SHARED_PANELS, most_rows
-from wengert.emission.tiled_functions import SQUARE, TiledFunctions
+from wengert.emission.product_plans import LEVELS, OPERANDS, OWN_PANELS, PRODUCT, SHARED_PANELS
+from wengert.emission.product_tiles import ProductTiles
+from wengert.emission.tiled_functions import SQUARE
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.job_tables import JOB, SHARED
 from wengert.native.jobs import share
-from wengert.native.structs import I8, I64, POINTER, Pointer, Struct, Type
+from wengert.native.structs import I8, I64, POINTER, Pointer, Struct
 from wengert.native.tables import KERNEL
 from wengert.native.values import Value
 from wengert.support.caches import cached
 
 PRODUCTS = "product"
 """What the names of these functions begin with: "product.matrices.float64"."""
-UNROLLED = 2
-"""Terms that a round of a tile adds."""
-FAR = 64
-"""Terms of a tile from which on what it writes is brought into the cache ahead."""
-AHEAD = 8
-"""Terms that tiles which pack bring into the cache ahead."""
-
 BLOCK = Struct(
     "Block",
     fields=Pointer(PRODUCT),
@@ -59,124 +52,8 @@ def multiples(length: Value, of: Value) -> Value:
     return (length + of - 1) // of
 
 
-class ProductFunctions(TiledFunctions):
+class ProductFunctions(ProductTiles):
     """Write the functions of products of one dtype."""
-
-    # ---------------------------------------------------------------- tiles
-
-    @cached
-    def tiles(self) -> dict[tuple[int, int], NativeFunction]:
-        """The tiles, by their vectors and rows."""
-        sizes = [(vectors, rows) for vectors, most in most_rows(self.target).items() for rows in range(1, most + 1)]
-        return {size: self.tile(*size) for size in sorted(sizes)}
-
-    @cached
-    def first_tiles(self) -> dict[tuple[int, int], NativeFunction]:
-        """The tiles that pack the columns of the right factor which they read, by their vectors and rows.
-
-        They have as many rows as those of most vectors have in a plan, of which the last panel may have fewer.
-        """
-        sizes = {(v, rows) for vectors, rows in most_rows(self.target).items() for v in range(1, vectors + 1)}
-        return {size: self.tile(*size, packs=True) for size in sorted(sizes)}
-
-    @cached
-    def parameters(self) -> dict[str, Type]:
-        """The parameters of tiles, and two more of those that pack."""
-        return {
-            "left": self.address,
-            "left_row": I64,
-            "left_term": I64,
-            "right": self.address,
-            "right_term": I64,
-            "into": self.address,
-            "into_row": I64,
-            "addend": self.address,
-            "addend_row": I64,
-            "terms": I64,
-            "last": I64,  # columns in the last vector
-            "packed": self.address,
-            "width": I64,  # elements from one term to the next there
-        }
-
-    def tile(self, vectors: int, rows: int, packs: bool = False) -> NativeFunction:
-        """Return the function that computes so many rows and vectors of a result.
-
-        Args:
-            vectors: in each of its rows.
-            rows: how many.
-            packs: whether it puts the vectors of the right factor side by side for the tiles below it. Its products
-                hide what that takes.
-        """
-
-        def body(b: Builder, *arguments: Value) -> None:
-            left, left_row, left_term, right, right_term, into, into_row, *rest = arguments
-            addend, addend_row, terms, last, *own_panel = rest
-            mask = b.compare("slt", b.numbers(I64, range(self.lanes)), b.spread(last, self.lanes))
-
-            def row_of(place: Value) -> list[Value]:
-                own = [place.at(v * self.lanes).to(self.vector) for v in range(vectors)]
-                return [*[x.load() for x in own[:-1]], own[-1].load_where(mask)]
-
-            def term(sums: Sequence[Value], at: Value) -> list[Value]:
-                own = row_of(right.at(at * right_term))
-                if packs:
-                    pack(own, at, *own_panel)
-                found = []
-                for r, place in enumerate(rows_of(b, left.at(at * left_term), left_row, rows)):
-                    x = b.spread(place.load(), self.lanes)
-                    found += [self.add_product(b, x, y, sums[r * vectors + v]) for v, y in enumerate(own)]
-                return found
-
-            def pack(own: Sequence[Value], at: Value, packed: Value, width: Value) -> None:
-                for v, x in enumerate(own):
-                    packed.at(at * width).at(v * self.lanes).to(self.vector).store(x)
-                    right.at((at + AHEAD) * right_term).at(v * self.lanes).bring(written=False)
-
-            with b.when(terms >= FAR):
-                for place in self.places(into, into_row, rows, vectors):
-                    place.bring(written=True)
-            sums = self.total(b, terms, rows * vectors, term)
-
-            def with_addend() -> list[Value]:
-                own = [x for r in range(rows) for x in row_of(addend.at(addend_row * r) if r else addend)]
-                return [x + y for x, y in zip(sums, own, strict=True)]
-
-            found = b.either(addend.differs(None), with_addend, lambda: sums)
-            self.store(found, self.places(into, into_row, rows, vectors), vectors, mask)
-
-        names = tuple(self.parameters)[: None if packs else -2]
-        kinds = tuple([self.parameters[name] for name in names])
-        return self.function(f"{'first' * packs}tile{vectors}x{rows}", kinds, body, names)
-
-    def places(self, first: Value, row: Value, rows: int, vectors: int) -> list[Value]:
-        """Return the addresses of the vectors of a tile."""
-        return [
-            place.at(v * self.lanes).to(self.vector)
-            for place in [first.at(row * r) if r else first for r in range(rows)]
-            for v in range(vectors)
-        ]
-
-    def store(self, found: Sequence[Value], places: Sequence[Value], vectors: int, mask: Value) -> None:
-        """Store the vectors of a tile, the last of each row where a mask is set."""
-        for number, (place, x) in enumerate(zip(places, found, strict=True), 1):
-            if number % vectors:
-                place.store(x)
-            else:
-                place.store_where(x, mask)
-
-    def total(
-        self, b: Builder, terms: Value, count: int, term: Callable[[Sequence[Value], Value], list[Value]]
-    ) -> list[Value]:
-        """Write the loop over terms, which are added to some vectors; return these."""
-        whole = terms - terms % UNROLLED
-        with b.loop(whole, carry=[b.constant(self.vector, 0)] * count, step=UNROLLED) as loop:
-            found: Sequence[Value] = loop.values
-            for ahead in range(UNROLLED):
-                found = term(found, loop.index + ahead)
-            loop.next(*found)
-        with b.loop(terms, whole, carry=loop.results) as loop:
-            loop.next(*term(loop.values, loop.index))
-        return loop.results
 
     # ---------------------------------------------------------------- blocks
 
@@ -209,7 +86,10 @@ class ProductFunctions(TiledFunctions):
                 row, column = each.index // side * height, each.index % side * width
                 rows = b.least(height, fields.get("rows") - row)
                 own = block.get("work").to(self.scalar).at(fields.get("shared") + each.index * fields.get("panel"))
-                self.compute(b, block, row, rows, column, b.least(width, columns - column), own)
+                with b.when(fields.get("across").differs(0)) as otherwise:
+                    self.compute_across(b, block, row, rows, column, b.least(width, columns - column))
+                with otherwise:
+                    self.compute(b, block, row, rows, column, b.least(width, columns - column), own)
 
         return NativeFunction(f"blocks.{self.dtype}", JOB, body)
 
@@ -264,6 +144,35 @@ class ProductFunctions(TiledFunctions):
                 i.step = tall
                 rest = b.least(tall, rows - i.index)
                 call_tile(b, self.tiles, vectors, rest, arguments(i.index, source, own_term))
+
+    def compute_across(self, b: Builder, block: Value, row: Value, rows: Value, column: Value, columns: Value) -> None:
+        """Write what computes a block of a result by sums across lanes."""
+        fields, addend_row = block.get("fields"), block.get("addend_row")
+        left, right, into, addend = (block.get(x).to(self.scalar) for x in ("left", "right", "into", "addend"))
+        left_row, right_column, into_row = (fields.get(x) for x in ("left_row", "right_column", "into_row"))
+        with b.loop(column + columns, column) as j:
+            j.step = fields.get("tile_columns")
+            lines = b.least(j.step, column + columns - j.index)
+            with b.loop(row + rows, row) as i:
+                i.step = fields.get("tile_rows")
+                start = b.select(addend.differs(None), addend.at(i.index * addend_row).at(j.index), addend)
+                call_tile(
+                    b,
+                    self.dots,
+                    lines,
+                    b.least(i.step, row + rows - i.index),
+                    [
+                        left.at(i.index * left_row),
+                        left_row,
+                        right.at(j.index * right_column),
+                        right_column,
+                        into.at(i.index * into_row).at(j.index),
+                        into_row,
+                        start,
+                        addend_row,
+                        block.get("terms"),
+                    ],
+                )
 
     def pack_rows(self, b: Builder, fields: Value, left: Value, rows: Value, terms: Value, packed: Value) -> None:
         """Write what packs rows of the left factor, as many as a tile has side by side."""
@@ -427,12 +336,3 @@ def call_tile(
             choose(keys[half:])
 
     choose(list(tiles))
-
-
-def rows_of(b: Builder, first: Value, step: Value, count: int) -> list[Value]:
-    """Return the addresses of rows, so written that most become parts of instructions: steps of 1 and 2, and a base."""
-    found: list[Value] = []
-    steps = [step, b.new(I64, f"shl {step}, 1"), step * 3]
-    for r in range(count):
-        found.append(found[r - r % 4].at(steps[r % 4 - 1]) if r % 4 else found[r - 4].at(step * 4) if r else first)
-    return found
