@@ -295,6 +295,31 @@ def test_rolls_read_boxes_without_tables() -> None:
         assert not [buffer for buffer in program.buffers if buffer.kind == "constant"]
 
 
+def test_copies_side_by_side_read_no_tables() -> None:
+    x = np.arange(24.0).reshape(4, 6)
+
+    def copied(x: Any) -> Any:
+        return np.tile(np.sin(x).T, (2, 3)), np.repeat(x, 3, 1) + np.repeat(x * 1j, 3, 1).imag, np.tile(x, 2) * 2.0
+
+    for program in programs_of(require_same(trace(copied)(x), [x])):
+        assert not [buffer for buffer in program.buffers if buffer.kind == "constant"]
+
+
+def sum_alone(x: Any) -> Any:
+    return np.einsum("abc,ad->bda", x, np.ones((2, 30)))
+
+
+def gradient_of_long_window(x: Any) -> Any:
+    return wg.grad(lambda w: np.sum(np.convolve(np.sin(np.arange(60.0)), w.reshape(-1), "valid") ** 2))(x)
+
+
+@pytest.mark.parametrize("function", [sum_alone, gradient_of_long_window])
+def test_sums_multiply_no_more_than_they_must(function: Callable[[Any], Any]) -> None:
+    x = np.linspace(-1.0, 1.0, 56).reshape(2, 4, 7)
+    found = require_same(flatten_calls(trace(function)(x)), [x])
+    assert max([math.prod(stage.extents) for stage in stages_of(found)]) <= 60 * 5
+
+
 def test_what_is_read_under_several_maps_is_computed_once() -> None:
     def smoothed(x: Any) -> Any:
         for _ in range(20):

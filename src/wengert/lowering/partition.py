@@ -177,7 +177,7 @@ class Partition:
         steps = {e for e in self.steps if not is_apart or self.is_alone(e)}
         refused = {i: reason for i, reason in self.reasons.items() if graph.equations[i] not in steps}
         refused |= dict.fromkeys(sharing_views(graph), "memory that is also another result's")
-        if least is not None and all(equation.primitive.view for equation in graph.equations):
+        if least is not None and all(e.primitive.view and len(e.inputs) == 1 for e in graph.equations):
             refused |= dict.fromkeys(range(len(graph.equations)), "a view, and nothing else to compute")
         if not refused and are_apart(outputs) and self.is_whole(is_apart):
             program = self.program(self.whole) if self.steps else program_of(self.lowered)

@@ -15,7 +15,7 @@ import numpy as np
 
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import form_of
-from wengert.core.forms.labels import Labels, Names
+from wengert.core.forms.labels import Labels, Names, labelled
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.memory.memory_layout import strides_of_stack
@@ -210,15 +210,30 @@ LABELLED = frozenset(("labels", "subscripts", "optimize"))
 
 
 def multiply_in_pairs(graph: Graph) -> Graph:
-    """Return a graph without products of several factors; their sums are rounded as those of two then."""
+    """Return a graph without products of several factors, or with sums of one alone, which are summed first.
+
+    Their sums are rounded as those of two then. `einsum("abc,ad->bda", x, y)` multiplies as many times fewer.
+    """
     if not any(labels_of_several(equation) for equation in graph.equations):
         return graph
     return Graph(graph.inputs, [own for equation in graph.equations for own in in_pairs(equation)], graph.outputs)
 
 
 def labels_of_several(equation: Equation) -> Labels | None:
-    """Return the labels of a sum of products of several factors; None of all else, and where lengths are not known."""
-    return labels_of_product(equation) if len(equation.inputs) > 2 else None
+    """Return the labels of a product of several factors, or of two with sums of their own; None of all else.
+
+    It is None, too, where lengths are not known.
+    """
+    labels = labels_of_product(equation) if len(equation.inputs) > 1 else None
+    if labels is None or labels.relation is not None:
+        return None
+    return labels if len(equation.inputs) > 2 or any(lone_labels(labels)) else None
+
+
+def lone_labels(labels: Labels) -> list[set[int]]:
+    """Return for each operand those labels that are in no other one, nor in the result, and not of length one."""
+    counts = Counter([n for own in (*labels.operands, labels.result) for n in set(own)])
+    return [{n for n in own if counts[n] == 1 and labels.lengths[n] > 1} for own in labels.operands]
 
 
 def labels_of_product(equation: Equation) -> Labels | None:
@@ -248,6 +263,17 @@ def in_pairs(equation: Equation) -> list[Equation]:
         x if aval_of(x).dtype == out.dtype else new(astype, [x], {"dtype": out.dtype}, like(aval_of(x).shape))
         for x in equation.inputs
     ]
+    lone, operands = lone_labels(labels), list(labels.operands)
+    for i, names in enumerate(lone):
+        if names:
+            kept = tuple([n for n in dict.fromkeys(operands[i]) if n not in names])
+            sums = labelled([labels.lengths_of(operands[i])], [operands[i]], kept)
+            factors[i] = new(PRIMITIVES["contract"], [factors[i]], {"labels": sums}, like(sums.shape))
+            operands[i] = kept
+    if any(lone):
+        shapes, lengths = list(map(labels.lengths_of, operands)), {n: labels.lengths[n] for n in labels.result}
+        flags, merged = labels.conjugated, labels.merged
+        labels = labelled(shapes, operands, labels.result, conjugated=flags, lengths=lengths, merged=merged)
     for n, (left, right, own) in enumerate(labels.pairs, 1):
         v = out if n == len(labels.pairs) else like(own.shape)
         made = new(PRIMITIVES["contract"], [factors[left], factors[right]], {"labels": own}, v)

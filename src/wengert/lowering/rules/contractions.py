@@ -71,10 +71,11 @@ def read_by_labels(call: Call, labels: Labels, i: int, names: Sequence[int], spa
 
 
 def moving_label(labels: Labels) -> int | None:
-    """Return the label of the first operand that an equation binds to others; None where there is no equation."""
+    """Return the label that an equation binds to others, the longer one of two operands; None without an equation."""
     if labels.relation is None:
         return None
-    return next(n for n in labels.operands[0] if n in labels.relation.labels)
+    own = [n for operand in labels.operands for n in operand if n in labels.relation.labels]
+    return max(own, key=lambda n: labels.lengths[n])
 
 
 def moved(label: int, labels: Labels, names: Sequence[int]) -> AxisIndex:

@@ -34,7 +34,16 @@ from wengert.lowering.rules.operands import Call, Pair, Refused, Rule, Value
 from wengert.lowering.rules.pointwise import is_whole_number, pointwise, too_large, too_long_to_compare, whole_bits
 from wengert.lowering.rules.reductions import extremum_partials, recurrence, reduction, scan, trace
 from wengert.lowering.rules.scalars import Scalar
-from wengert.lowering.rules.view_index_maps import difference, imaginary, part, place_diagonal, triangle, view
+from wengert.lowering.rules.view_index_maps import (
+    difference,
+    imaginary,
+    part,
+    place_diagonal,
+    repeat,
+    tile,
+    triangle,
+    view,
+)
 from wengert.passes.dead_code import must_run
 from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.inlining import of_dtype
@@ -298,6 +307,8 @@ NAMED: dict[str, tuple[Rule, tuple[str, ...]]] = {
     "difference": (difference, ("axis",)),
     "concatenate": (concatenate, ("axis", "lengths", "dtype", "casting")),
     "stack": (stack, ("axis", "dtype", "casting")),
+    "tile": (tile, ("reps",)),
+    "repeat": (repeat, ("repeats", "axis")),
     "pad": (pad, ("widths",)),
     "place_windows": (place_windows, ("shape", "window", "axis")),
     "assign": (assign, ("path", "index", "add")),
