@@ -187,17 +187,17 @@ OPCODES = table(
         never_negative=True,
     ),
     Opcode("log_expit", 1, special("log_expit"), cost=55, function=Expansion("logarithm.log_expit", (2, 2), (2, 2))),
-    Opcode("erf", 1, special("erf"), cost=55, function=Expansion("normal.erf", (2, 2), (2, 2))),
+    Opcode("erf", 1, special("erf"), cost=55, function=Expansion("special.erf", (2, 2), (2, 2))),
     Opcode(
         "erfc",
         1,
         special("erfc"),
         cost=90,
-        function=Expansion("normal.erfc", (3.5, 3.5), (0.51, 0.51)),
+        function=Expansion("special.erfc", (3.5, 3.5), (0.51, 0.51)),
         never_negative=True,
     ),
-    Opcode("lgamma", 1, special("gammaln"), cost=110, function=Expansion("gamma.lgamma", (4, 4), (0.51, 0.51))),
-    Opcode("digamma", 1, special("digamma"), cost=90, function=Expansion("gamma.digamma", (5, 5), (0.51, 0.51))),
+    Opcode("lgamma", 1, special("gammaln"), cost=110, function=Expansion("special.lgamma", (4, 4), (0.51, 0.51))),
+    Opcode("digamma", 1, special("digamma"), cost=90, function=Expansion("special.digamma", (5, 5), (0.51, 0.51))),
 )
 """Every opcode by name; the names are NumPy's where it has the function."""
 

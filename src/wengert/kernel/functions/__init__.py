@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from wengert.kernel.functions import division, exponential, gamma, logarithm, normal, powers, trigonometric
+from wengert.kernel.functions import division, exponential, logarithm, powers, special, trigonometric
 from wengert.kernel.functions.expression import Body, Expression, Features, Rare, evaluated, written
 from wengert.kernel.opcodes import OPCODES, Expansion
 
@@ -23,7 +23,7 @@ __all__ = [
 
 BODIES: dict[str, Body] = {
     f"{module.__name__.rpartition('.')[2]}.{name}": getattr(module, name)
-    for module in (division, exponential, gamma, logarithm, normal, powers, trigonometric)
+    for module in (division, exponential, logarithm, powers, special, trigonometric)
     for name in module.__all__
 }
 """What writes functions, by the modules that have it."""
