@@ -11,6 +11,7 @@ import pytest
 import scipy.special as sp
 
 import wengert.random as _random  # noqa: F401 - it declares primitives
+import wengert.scipy.sparse.linalg as _linalg  # noqa: F401 - so does this
 from tests.cases import OPTIONS, Failures
 from tools.special_accuracy import MORE_ROUNDINGS, ROUNDINGS, ROWS, WITHOUT_KERNEL, Row, roundings
 from wengert.compile.executable import Compiled
