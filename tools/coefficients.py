@@ -23,7 +23,7 @@ from mpmath import mpf
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "wengert"
 WRITTEN = SOURCE / "kernel" / "functions" / "coefficients.json"
-WRITTEN_SPECIAL = SOURCE / "primitives" / "polynomial_coefficients.py"
+WRITTEN_SPECIAL = SOURCE / "primitives" / "polynomial_coefficients.json"
 GRID = 320
 DOUBLE, SINGLE, MIXED = "float64", "float32", "mixed"
 Number = Any  # a number of mpmath
@@ -558,20 +558,6 @@ def hexadecimal(number: Number, dtype: str) -> str:
     return float(np.dtype(dtype).type(str(number)) if dtype == SINGLE else number).hex()
 
 
-def items(numbers: Sequence[str]) -> list[str]:
-    """Return lines with the items of a tuple."""
-    return textwrap.wrap(
-        " ".join(f"{number}," for number in numbers), 120, initial_indent=" " * 8, subsequent_indent=" " * 8
-    )
-
-
-HEADER = (
-    '"""Coefficients of polynomials, lowest power first; tools/coefficients.py computes them."""',
-    "",
-    "# fmt: off",
-)
-
-
 def data() -> str:
     """Return the text of the coefficients of opcodes: tables by name, and what they are, under "says"."""
     says = {fit.name: fit.says for fit in FITS} | {"two_over_pi": "48 bits from each 24th on, from two zeros on"}
@@ -598,17 +584,16 @@ def data_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
     return "{\n" + ",\n".join(written) + "\n}\n"
 
 
-def special_module() -> str:
-    """Return the text of the module of coefficients of SciPy's functions, as numbers that Python reads exactly."""
-    lines = [*HEADER]
-    for fit in SPECIAL_FITS:
-        lines += ["", f"{fit.name} = (  # {fit.says}", *items([repr(float(c)) for c in solved(fit, DOUBLE)]), ")"]
-    return "\n".join(lines) + "\n"
+def special_data() -> str:
+    """Return the text of the coefficients of SciPy's functions, as numbers that Python reads exactly."""
+    says = {fit.name: fit.says for fit in SPECIAL_FITS}
+    found = {fit.name: [float(c) for c in solved(fit, DOUBLE)] for fit in SPECIAL_FITS}
+    return data_text({"says": says, "polynomials": found})
 
 
 if __name__ == "__main__":
     mpmath.mp.dps = 50
     if sys.argv[1:] == ["--special"]:
-        WRITTEN_SPECIAL.write_text(special_module())
+        WRITTEN_SPECIAL.write_text(special_data())
     else:
         WRITTEN.write_text(data())

@@ -158,9 +158,9 @@ logaddexp2 = elementwise(
 
 def bessel_i_at(v: int, scaled: bool = False) -> Callable[..., Any]:
     """Return I_v(x) at a point, or exp(-|x|) times it; infinity is NaN to SciPy, too."""
-    near, far = (coefficients.I1, coefficients.I1_FAR) if v else (coefficients.I0, coefficients.I0_FAR)
 
     def expression(x: Any) -> Any:
+        near, far = (coefficients.I1, coefficients.I1_FAR) if v else (coefficients.I0, coefficients.I0_FAR)
         size = np.absolute(x)
         left, right = polynomial(x * x, near), polynomial(8 / size, far) / np.sqrt(size)
         left, right = (x * left + 0, np.copysign(right, x)) if v else (left, right)  # of -0.0, too, it is 0.0

@@ -13,7 +13,7 @@ from numpy.random.bit_generator import ISeedSequence
 from wengert.core.forms.form import Pointwise
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import constant, elementwise
-from wengert.primitives.polynomial_coefficients import NORMAL_FAR, QUANTILE
+from wengert.primitives import polynomial_coefficients as coefficients
 from wengert.primitives.special.incomplete import moved_by_shape
 
 Array = np.ndarray[Any, Any]
@@ -125,7 +125,7 @@ def offsets_at(x: Any) -> Any:
 
 def near_normals_at(q: Any) -> Any:
     """Return the quantile of 1/2 + q, |q| <= 0.35."""
-    return q * polynomial_in_place(q * q, QUANTILE)
+    return q * polynomial_in_place(q * q, coefficients.QUANTILE)
 
 
 def far_normals_at(q: Any) -> Any:
@@ -133,7 +133,7 @@ def far_normals_at(q: Any) -> Any:
     m, n = np.frexp(0.5 - np.absolute(q))
     s = (m - ROOT_HALF) / (m + ROOT_HALF)
     root = np.sqrt((0.5 - n) * LOG_2 - s * polynomial_in_place(s * s, ARCTANH))
-    return np.copysign(root + polynomial_in_place((root - MIDDLE) / (root + MIDDLE), NORMAL_FAR), q)
+    return np.copysign(root + polynomial_in_place((root - MIDDLE) / (root + MIDDLE), coefficients.NORMAL_FAR), q)
 
 
 def normals_at(x: Any) -> Any:

@@ -64,9 +64,9 @@ by_order(sp.kn, lambda n, x, _out: -(sp.kv(n - 1, x) + sp.kv(n + 1, x)) / 2)
 
 def bessel_k_at(v: int, scaled: bool = False) -> Rule:
     """Return K_v(x) at a point, or exp(x) times it."""
-    near, far = (coefficients.K1, coefficients.K1_FAR) if v else (coefficients.K0, coefficients.K0_FAR)
 
     def expression(x: Any) -> Any:
+        near, far = (coefficients.K1, coefficients.K1_FAR) if v else (coefficients.K0, coefficients.K0_FAR)
         rest, log = polynomial(x * x, near), np.log(0.5 * x)
         left = (
             rest / x + log * (x * polynomial(x * x, coefficients.I1))

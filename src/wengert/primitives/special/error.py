@@ -12,8 +12,8 @@ from wengert.core.diagnostics.numpy_warnings import silence
 from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import at_once
+from wengert.primitives import polynomial_coefficients as coefficients
 from wengert.primitives.floating_point import in_double, polynomial
-from wengert.primitives.polynomial_coefficients import ERFCX, ERFCX_SLOPE, QUANTILE, QUANTILE_FAR
 from wengert.primitives.special.declaration import LEGENDRE, flat, is_complex, several, special
 from wengert.primitives.trigonometric import arctan_derivative, faded
 
@@ -137,7 +137,7 @@ def from_middle(x: Any) -> Any:
 def erfcx_at(x: Any) -> Any:
     """Return exp(x^2) erfc(x), for x < 0 by 2 exp(x^2) - erfcx(-x)."""
     size = np.absolute(x)
-    right = 0.5 * polynomial(from_middle(size), ERFCX) / (0.5 + size)
+    right = 0.5 * polynomial(from_middle(size), coefficients.ERFCX) / (0.5 + size)
     return np.where(x < 0, 2 * np.exp(x * x) - right, right)
 
 
@@ -147,15 +147,15 @@ def erfcx_derivative_at(x: Any, *, order: int) -> Any:
     if order != 1:
         return None
     size = np.absolute(x)
-    right = -polynomial(from_middle(size), ERFCX_SLOPE) / (1 + size) / (1 + size)
+    right = -polynomial(from_middle(size), coefficients.ERFCX_SLOPE) / (1 + size) / (1 + size)
     return np.where(x < 0, 2 * x * erfcx_at(x) - 2 / ROOT_PI, right)
 
 
 def normal_quantile_at(q: Any, tail: Any) -> Any:
     """Return the quantile of the normal distribution for the probability 1/2 + q, whose smaller tail is known."""
     root = np.sqrt(-np.log(tail))
-    far = np.copysign(root * polynomial(from_middle(root), QUANTILE_FAR), q)
-    return np.where(np.absolute(q) <= 0.35, q * polynomial(q * q, QUANTILE), far)
+    far = np.copysign(root * polynomial(from_middle(root), coefficients.QUANTILE_FAR), q)
+    return np.where(np.absolute(q) <= 0.35, q * polynomial(q * q, coefficients.QUANTILE), far)
 
 
 @in_double

@@ -12,8 +12,8 @@ from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import at_once
 from wengert.core.values.tensor import visible_array
+from wengert.primitives import polynomial_coefficients as coefficients
 from wengert.primitives.floating_point import in_double, polynomial
-from wengert.primitives.polynomial_coefficients import GAMMA, GAMMA_FAR
 from wengert.primitives.special.declaration import LEGENDRE, flat, is_complex, piecewise_constant, refusing, special
 from wengert.primitives.trigonometric import faded
 
@@ -105,9 +105,9 @@ def gamma_of_positive_at(x: Any) -> Any:
         y = np.where(more, y - 1, y)
         product = np.where(more, product * y, product)
     root = np.power(x, 0.5 * x - 0.25)
-    far = math.sqrt(2 * math.pi) * (root / np.exp(x)) * root * polynomial(1 / x, GAMMA_FAR)
+    far = math.sqrt(2 * math.pi) * (root / np.exp(x)) * root * polynomial(1 / x, coefficients.GAMMA_FAR)
     far = np.where(x > MOST, np.inf, far)
-    return np.where(x < FAR, polynomial(y - 2.5, GAMMA) * product, far)
+    return np.where(x < FAR, polynomial(y - 2.5, coefficients.GAMMA) * product, far)
 
 
 @in_double
