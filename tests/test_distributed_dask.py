@@ -248,8 +248,17 @@ def test_on_workers(name, cluster):
     CASES[name](default_client(), cluster)
 
 
+def stored(frame, folder):
+    """A data frame that Dask reads from a file, more of it at once the fewer columns are asked for."""
+    pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
+    import dask.dataframe as dd
+
+    frame.to_parquet(folder / "x.parquet", row_group_size=250)
+    return dd.read_parquet(folder / "x.parquet", split_row_groups=True)
+
+
 @pytest.mark.usefixtures("cluster")
-def test_data_frames_are_partitions():
+def test_data_frames_are_partitions(tmp_path):
     pandas = pytest.importorskip("pandas", reason="data frames need pandas")
     import dask.dataframe as dd
     from distributed import default_client
@@ -263,6 +272,7 @@ def test_data_frames_are_partitions():
         same(run, data, jit=False)
     np.testing.assert_array_equal(partitions(frame["y"]).read(3)[0], Y[750:])
     assert partitions(frame, columns=["y"]).split(2).read(1)[0].shape == (125,)
+    assert partitions(stored(known, tmp_path), columns=[names, "y"]).count == 4
     with pytest.raises(DtypeError, match=r"column 'name' of dtype .*; columns of numbers are needed"):
         partitions(frame)
     with pytest.raises(UsageError, match="column 'z'; one of 'x0', "):

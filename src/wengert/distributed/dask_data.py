@@ -5,6 +5,8 @@ They are known by the names of their modules, so that nothing of Dask is importe
 
 from __future__ import annotations
 
+import importlib
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -105,10 +107,10 @@ def source_of(data: Any, columns: Any) -> PartitionSource | None:
             given = f"a {type(x).__name__} among Dask's arrays and data frames"
             action = "Pass partitions of delayed values or futures in a list; put arrays into dask.array.from_array"
             raise UsageError(NAME, given, "arrays and data frames of Dask alone are needed", action)
+    if columns is None and len(collections) == 1 and is_frame(collections[0]):
+        columns = list(collections[0].columns)
     if columns is not None:
-        collections = tuple(x for one in collections for x in by_columns(one, columns))
-    elif len(collections) == 1 and is_frame(collections[0]):
-        collections = tuple(collections[0][name] for name in collections[0].columns)
+        return joined_source([parts for one in collections for parts in column_parts(one, columns)], None, "partition")
     for x in collections:
         require_numbers(x)
     return align_partitions(collections)
@@ -119,18 +121,25 @@ def is_frame(value: Any) -> bool:
     return hasattr(value, "columns") and value.ndim > 1
 
 
-def by_columns(frame: Any, columns: Any) -> list[Any]:
-    """Return the columns of a data frame that are asked for: one for a name, a table for a list of names."""
+def column_parts(frame: Any, columns: Any) -> list[list[Any]]:
+    """Return the partitions of the columns of a data frame that are asked for: vectors for names, tables for lists.
+
+    All are of the same partitions of the frame: Dask reads more files at once where fewer columns are asked for.
+    """
     if not is_frame(frame) or not isinstance(columns, list | tuple):
         given = f"columns of a {type(frame).__name__}"
         raise UsageError(NAME, given, "a data frame, and a list of names, are needed", "Leave columns out")
     asked = [list(c) if isinstance(c, list | tuple) else c for c in columns]
-    known = list(frame.columns)
-    for name in (n for c in asked for n in (c if isinstance(c, list) else [c])):
+    known, names = list(frame.columns), [n for c in asked for n in (c if isinstance(c, list) else [c])]
+    for name in names:
         if name not in known:
             needed = f"one of {', '.join(map(repr, known[:20]))} is needed"
             raise UsageError(NAME, f"column {name!r}", needed, "Correct the name")
-    return [frame[c] for c in asked]
+    table = frame[list(dict.fromkeys(names))]
+    require_numbers(table)
+    pick = importlib.import_module("dask").delayed(operator.getitem, pure=True)
+    parts = table.to_delayed()
+    return [[pick(part, c) for part in parts] for c in asked]
 
 
 def require_numbers(collection: Any) -> None:
@@ -160,12 +169,20 @@ def align_partitions(collections: Sequence[Any]) -> DaskSource:
         if hasattr(x, "chunks"):
             x = x.rechunk({0: lengths, **dict.fromkeys(range(1, x.ndim), -1)})
         columns.append(list(np.ravel(np.asarray(x.to_delayed(), dtype=object))))
+    return joined_source(columns, lengths, "chunk" if arrays else "partition")
+
+
+def joined_source(columns: Sequence[Sequence[Any]], lengths: Sequence[int] | None, what: str) -> DaskSource:
+    """Return a source of delayed values whose partitions belong together, some for each array."""
     counts = {len(column) for column in columns}
     if len(counts) > 1:
         given = f"collections of {' and '.join(map(str, sorted(counts)))} partitions"
-        action = "Repartition data frames alike, or turn them into arrays: frame.to_dask_array(lengths=True)"
+        action = (
+            "Pass one data frame and columns=[...], repartition data frames alike, or turn them into arrays:"
+            " frame.to_dask_array(lengths=True)"
+        )
         raise ShapeError(NAME, given, "as many in each are needed", action)
-    return DaskSource(list(zip(*columns, strict=True)), lengths, "chunk" if arrays else "partition")
+    return DaskSource(list(zip(*columns, strict=True)), lengths, what)
 
 
 def chunks_of(array: Any) -> Any:
