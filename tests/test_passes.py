@@ -414,6 +414,27 @@ def test_branches_and_loops_lose_what_nothing_needs() -> None:
         assert same_bits(evaluate(gradient, (x,))[0], eager)
 
 
+def test_code_computes_once_what_differs_by_barriers_alone() -> None:
+    def run(x: Any, scale: Any) -> Any:
+        def inner(y: Any) -> Any:
+            held = wg.stop_gradient(scale)
+            return y * np.sin(y * scale[0]) * np.sin(y * held[0])
+
+        def outer(y: Any, _: Any) -> Any:
+            return while_loop(lambda y: y > 0.5, inner, y), ()
+
+        return scan(outer, x, np.arange(3.0))[0]
+
+    args = np.float64(1.5), np.array([0.7])
+    graph = flatten_calls(trace(run)(*args))
+    check(graph)
+    (outside,) = [e for e in graph.equations if e.primitive.name == "scan"]
+    (loop,) = [e for e in outside.params["body"].equations if e.primitive.name == "while_loop"]
+    assert (outside.params["spec"].constants, loop.params["spec"].constants) == (1, 1)
+    assert operations(loop.params["body"]) == ["multiply", "sin", "multiply", "multiply"]
+    assert same_bits(evaluate(graph, args)[0], run(*args))
+
+
 def leaf(result: Any) -> Any:
     """The last of several results."""
     return result[-1] if isinstance(result, tuple) else result

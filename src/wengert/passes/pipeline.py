@@ -8,7 +8,7 @@ from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.graph.graph_checker import check
 from wengert.core.graph.printing import render
 from wengert.errors import GraphError
-from wengert.passes.common_subexpressions import merge_common
+from wengert.passes.common_subexpressions import drop_barriers, merge_common, share_constants
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.equations import Pass
 from wengert.passes.hoisting import hoist_invariants
@@ -23,8 +23,10 @@ PIPELINE: tuple[Pass, ...] = (eliminate_dead, simplify, hoist_invariants, merge_
 
 BEFORE_LOWERING: tuple[Pass, ...] = (
     inline_calls,
+    drop_barriers,
     multiply_in_pairs,
     *PIPELINE,
+    share_constants,
     multiply_after_loops,
     put_lanes_last,
 )

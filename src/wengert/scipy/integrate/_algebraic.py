@@ -25,7 +25,8 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
 )
 from wengert.scipy.integrate._methods.held_factors import moving_root
 from wengert.scipy.integrate._methods.jacobian_matrices import FULL
-from wengert.scipy.integrate._methods.tableaux import Slope, jacobian_by_state
+from wengert.scipy.integrate._methods.tableaux import jacobian_by_state
+from wengert.scipy.integrate._methods.visits import Slope
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient
 

@@ -33,7 +33,8 @@ from wengert.scipy.integrate._methods.implicit_method import at_other_time
 from wengert.scipy.integrate._methods.jacobian_matrices import FULL
 from wengert.scipy.integrate._methods.methods_by_name import AnyMethod
 from wengert.scipy.integrate._methods.rosenbrock import Rosenbrock
-from wengert.scipy.integrate._methods.tableaux import Slope, Tableau
+from wengert.scipy.integrate._methods.tableaux import Tableau
+from wengert.scipy.integrate._methods.visits import Slope
 from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient, vjp

@@ -22,7 +22,7 @@ from wengert.creation import asarray
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.scipy.integrate._methods.adaptive_steps import TOO_MANY, Method, Step, Walk, interpolated, least_size
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod
-from wengert.scipy.integrate._methods.tableaux import Slope
+from wengert.scipy.integrate._methods.visits import Slope
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient
 

@@ -41,7 +41,7 @@ from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod
 from wengert.scipy.integrate._methods.jacobian_matrices import FULL, GivenPattern, Matrices
 from wengert.scipy.integrate._methods.matrix_choice import FEWEST, banded_matrices, checked_elements, matrices_for
 from wengert.scipy.integrate._methods.methods_by_name import WITH_MASS, AnyMethod, method_named
-from wengert.scipy.integrate._methods.tableaux import Slope
+from wengert.scipy.integrate._methods.visits import Slope
 from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.transforms.jit import jit
@@ -183,9 +183,9 @@ class Integrator(NamedTuple):
         """Try a step."""
         if not isinstance(before, Watched):
             walk, step = (self.attempt if self.flow is None else self.flowing)(before, t1, control)
-            return Advance(walk, step, self.extension(step) if self.options.dense else (), ())
+            return Advance(walk, step, self.extension(step, walk.rejected) if self.options.dense else (), ())
         walk, step = self.attempt(before.walk, t1, control)
-        extension = self.extension(step)
+        extension = self.extension(step, walk.rejected)
         after, found = self.events.look(self.slope, self.rate, self.method, before, walk, step, extension, control.most)
         resets = self.options.events.resets
         if self.algebraic is not None and any(resets):
@@ -221,9 +221,11 @@ class Integrator(NamedTuple):
         walk = checked_index(self.slope, walk_of(state), self.algebraic, (0, EVENT, TOO_SMALL))
         return state._replace(walk=walk) if isinstance(state, Watched) else walk
 
-    def extension(self, step: Step) -> list[Any]:
-        """Return the coefficients of the continuous extension of a step."""
-        return self.method.extend(self.slope, step.t, step.y, step.end, step.h, step.slopes)
+    def extension(self, step: Step, rejected: Any) -> list[Any]:
+        """Return the coefficients of the continuous extension of a step, which is at rest if it was rejected."""
+        end = np.where(rejected, step.y, step.end)
+        slopes = tuple([np.where(rejected, 0.0, x) for x in step.slopes])
+        return self.method.extend(self.slope, step.t, step.y, end, step.h, slopes)
 
 
 State = Walk | Watched
@@ -392,7 +394,7 @@ def states_at(equation: Integrator, state: State, t1: Any, times: Any, control: 
     def output(carried: tuple[State, Step], time: Any) -> Any:
         state, step = while_loop(lambda carried: has_to_go_on(walk_of(carried[0]), time), attempt, carried)
         walk = walk_of(state)
-        found = interpolated(method, step.y, equation.extension(step), (time - step.t) / step.h)
+        found = interpolated(method, step.y, equation.extension(step, walk.rejected), (time - step.t) / step.h)
         found = equation.state_in(step, time, found, control)
         is_valid = (walk.failure == 0) | (walk.failure == EVENT) | (walk.failure == NOT_FINITE)
         reached = is_valid & (direction * (time - walk.t) <= 0)

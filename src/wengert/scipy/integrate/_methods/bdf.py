@@ -37,7 +37,8 @@ from wengert.scipy.integrate._methods.implicit_method import (
     newton_tolerance,
 )
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
-from wengert.scipy.integrate._methods.tableaux import Slope, combination, root_mean_square
+from wengert.scipy.integrate._methods.tableaux import combination, root_mean_square
+from wengert.scipy.integrate._methods.visits import Slope
 from wengert.transforms.reverse import stop_gradient
 
 HIGHEST, MOST_ITERATIONS = 5, 4
@@ -168,12 +169,12 @@ class BackwardDifferences(ImplicitMethod):
         memory = self.prepared(slope, walk.memory, trial)
         order = memory.order
         found = iterate(self, slope, memory, trial, control)
-        change = moving_change(self, slope, trial, order, np.where(found.converged, found.change, 0.0))
-        held = stop_gradient(change)
+        held = np.where(found.converged, found.change, 0.0)
         state = known_sum(KNOWN, order, stop_gradient(trial.differences)) + held
         scale = control.atol + control.rtol * np.abs(state)
         norm = root_mean_square(of_order(ERROR, order) * held / scale)
         good = found.converged & (norm <= 1) & np.logical_not(trial.lost)
+        change = moving_change(self, slope, trial, order, held, good, walk.y)
         again = np.logical_not(found.converged) & np.logical_not(memory.current)
         safety = 0.9 * (2 * MOST_ITERATIONS + 1) / (2 * MOST_ITERATIONS + found.rounds)
         differences = after_step(trial.differences, change, order)
@@ -331,15 +332,21 @@ def iterate(
     return found
 
 
-def moving_change(method: ImplicitMethod, slope: Slope, trial: Trial, order: Any, change: Any) -> Any:
-    """Return how far the state is from the predicted one, with the derivatives that the equation of a step gives it."""
+def moving_change(
+    method: ImplicitMethod, slope: Slope, trial: Trial, order: Any, change: Any, good: Any, start: Any
+) -> Any:
+    """Return how far the state is from the predicted one, with the derivatives that the equation of a step gives it.
+
+    Of attempts that are not good these are as if they ended where they start.
+    """
+    end, start = np.where(good, trial.end, trial.now), stop_gradient(start)
     predicted, psi = known_sum(KNOWN, order, trial.differences), known_sum(WEIGHTS, order, trial.differences)
     c = trial.h / of_order(ALPHA, order)
 
     def equations(change: Any) -> tuple[Any, Matrices, Any]:
-        state = predicted + change
-        jacobian = method.matrices.jacobian(slope, trial.end, state)
-        missed = method.by_mass(change + psi) - c * slope(trial.end, state)
+        state = np.where(good, predicted + change, start)
+        jacobian = method.matrices.jacobian(slope, end, state)
+        missed = method.by_mass(np.where(good, change + psi, 0.0)) - c * slope(end, state)
         return missed, method.matrices, method.mass_like(jacobian) - c * jacobian
 
     return moving_root(equations, change)

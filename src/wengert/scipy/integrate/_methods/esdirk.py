@@ -18,10 +18,10 @@ import numpy as np
 
 from wengert.control.while_loop import while_loop
 from wengert.scipy.integrate._methods.adaptive_steps import Control, Counts, Step, Walk, as_arrays, try_step
-from wengert.scipy.integrate._methods.held_factors import moving_root
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, newton_progress, newton_tolerance
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
-from wengert.scipy.integrate._methods.tableaux import Rows, Slope, combination, root_mean_square
+from wengert.scipy.integrate._methods.tableaux import Rows, combination, root_mean_square
+from wengert.scipy.integrate._methods.visits import Slope, Visits
 from wengert.transforms.reverse import stop_gradient
 
 GAMMA = 0.26
@@ -110,7 +110,7 @@ class Attempt:
         self.rounds: Any = 0
         self.converged: Any = True
 
-    def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
+    def stages(self, slope: Slope, visits: Visits, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
         """Return the slopes of a step, the state at its end, and the slope there, which is the last of them, too."""
         start, size = stop_gradient((y, h))
         jacobian = self.method.jacobian_at(slope, stop_gradient(t), start)
@@ -119,12 +119,14 @@ class Attempt:
         slopes, state = [f], y
         for row in STAGES:
             time, known = t + (sum(row) + GAMMA) * h, y + h * combination(row, slopes)
-            state = self.stage(slope, time, known, h, factors, known + GAMMA * h * slopes[-1], scale)
+            state = self.stage(slope, visits, time, known, h, factors, known + GAMMA * h * slopes[-1], scale)
             slopes.append((state - known) / (GAMMA * h))
         return slopes, state, slopes[-1]
 
-    def stage(self, slope: Slope, t: Any, known: Any, h: Any, factors: Any, guess: Any, scale: Any) -> Any:
-        """Return the state of a stage, where it is what is known and a part of the slope there, with derivatives."""
+    def stage(
+        self, slope: Slope, visits: Visits, t: Any, known: Any, h: Any, factors: Any, guess: Any, scale: Any
+    ) -> Any:
+        """Return the state of a stage, where it is what is known and a part of the slope there."""
         tolerance, by_mass = newton_tolerance(self.control.rtol), self.method.by_mass
         time, fixed, weight, first = stop_gradient((t, known, GAMMA * h, guess))
 
@@ -140,16 +142,20 @@ class Attempt:
             over = failed | converged | (rounds >= MOST_ITERATIONS)
             return np.where(failed, state, state - change), norm, rounds, converged, over
 
-        found = while_loop(lambda now: np.logical_not(now[-1]), improve, as_arrays((first, 0.0, 0, False, False)))
-        self.rounds, self.converged = self.rounds + found[2], self.converged & found[3]
+        def find() -> Any:
+            found = while_loop(lambda now: np.logical_not(now[-1]), improve, as_arrays((first, 0.0, 0, False, False)))
+            self.rounds, self.converged = self.rounds + found[2], self.converged & found[3]
+            return np.where(found[3], found[0], fixed)
+
+        place, before = visits.place(t, known)
 
         def equations(state: Any) -> tuple[Any, Matrices, Any]:
             matrices = self.method.matrices
-            jacobian = matrices.jacobian(slope, t, state)
-            missed = by_mass(state - known) - GAMMA * h * slope(t, state)
+            jacobian = matrices.jacobian(slope, place, state)
+            missed = by_mass(state - before) - GAMMA * h * slope(place, state)
             return missed, matrices, self.method.mass_like(jacobian) - GAMMA * h * jacobian
 
-        return moving_root(equations, np.where(found[3], found[0], stop_gradient(known)))
+        return visits.root(find, equations)
 
     def error_norm(self, slopes: Sequence[Any], scale: Any, h: Any) -> Any:
         """Return the norm of the error estimate, which is what the last two stages differ by; below 1 it is good."""

@@ -13,7 +13,7 @@ from wengert.scipy.integrate._algebraic import rate_of
 from wengert.scipy.integrate._methods.adaptive_steps import Control, Counts, Step, Walk
 from wengert.scipy.integrate._methods.held_factors import moving_with
 from wengert.scipy.integrate._methods.jacobian_matrices import FULL, Matrices
-from wengert.scipy.integrate._methods.tableaux import Slope
+from wengert.scipy.integrate._methods.visits import Slope
 from wengert.transforms.reverse import stop_gradient
 
 EPS = float(np.finfo(float).eps)

@@ -31,7 +31,8 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
 from wengert.scipy.integrate._methods.held_factors import moving_root
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, newton_progress, newton_tolerance
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
-from wengert.scipy.integrate._methods.tableaux import Slope, combination, root_mean_square
+from wengert.scipy.integrate._methods.tableaux import combination, root_mean_square
+from wengert.scipy.integrate._methods.visits import Slope
 from wengert.transforms.reverse import stop_gradient
 
 ROOT = 6**0.5
@@ -170,12 +171,11 @@ class Radau(ImplicitMethod):
         memory = self.prepared(slope, memory, now, state, h)
         scale = control.atol + np.abs(state) * control.rtol
         found = iterate(self, held, memory, now, state, h, scale, control.rtol)
-        stages = np.where(found.converged, found.stages, 0.0)
         after, norm, factor = judged(self, held, memory, found, now, state, f, h, control)
         good = found.converged & (norm <= 1) & np.logical_not(lost)
         done = good & (stop_gradient(end) == bound)
         again = np.logical_not(found.converged) & np.logical_not(memory.current)
-        stages = moving_stages(self, slope, walk.t, walk.y, end - walk.t, stages)
+        stages = moving_stages(self, slope, walk.t, walk.y, end - walk.t, np.where(good, found.stages, 0.0), good)
         length = np.abs(h)
         grown = np.minimum(LARGEST_FACTOR, factor)
         renew = good & (found.rounds > 2) & (found.rate > 1e-3) & (not self.is_constant)
@@ -329,14 +329,17 @@ def judged(
     return memory._replace(counts=counts), norm, factor
 
 
-def moving_stages(method: ImplicitMethod, slope: Slope, t: Any, y: Any, h: Any, stages: Any) -> Any:
-    """Return the stages of a step with the derivatives that their equations give them, to any order."""
-    n = y.shape[0]
+def moving_stages(method: ImplicitMethod, slope: Slope, t: Any, y: Any, h: Any, stages: Any, good: Any) -> Any:
+    """Return the stages of a step with the derivatives that their equations give them, to any order.
+
+    Of attempts that are not good these are as if all stages were where they start, which `stages` has to be, too.
+    """
+    n, start = y.shape[0], stop_gradient(t)
 
     def equations(z: Any) -> tuple[Any, Matrices, Any]:
         """Return the residual, and its Jacobian."""
         z = z.reshape(3, n)
-        places = [(t + place * h, y + z[i]) for i, place in enumerate(PLACES)]
+        places = [(np.where(good, t + place * h, start), y + z[i]) for i, place in enumerate(PLACES)]
         slopes = np.stack([slope(*place) for place in places])
         jacobians = np.stack([method.matrices.jacobian(slope, *place) for place in places])
         mass = method.mass_like(jacobians[0])

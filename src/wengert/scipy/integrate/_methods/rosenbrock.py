@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.scipy.integrate._methods.held_factors import moving_with
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
-from wengert.scipy.integrate._methods.tableaux import Rows, Slope, combination, root_mean_square
+from wengert.scipy.integrate._methods.tableaux import Rows, combination, root_mean_square
+from wengert.scipy.integrate._methods.visits import Slope, Taken, Visits
 from wengert.transforms.checkpointing import checkpoint
 from wengert.transforms.forward import jvp
 
@@ -89,16 +91,15 @@ class Rosenbrock(NamedTuple):
     more: Any = None
     is_adaptive: bool = True
 
-    def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
+    def stages(self, slope: Slope, visits: Visits, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
         """Return the increments of a step, the state at its end, and what stands for the slope there."""
-
-        def compute(t: Any, y: Any, h: Any) -> list[Any]:
-            return self.increments(slope, t, y, h)
-
-        found = (compute if self.matrices.are_kept else checkpoint(compute))(t, y, h)
+        found = self.increments(slope, visits, t, y, h)
+        if isinstance(visits, Taken) and not self.matrices.are_kept:
+            again = checkpoint(lambda t, y, h: self.increments(slope, visits.anew(), t, y, h))(t, y, h)
+            found = [moving_with(value, mover) for value, mover in zip(found, again, strict=True)]
         return found, y + combination((*LAST, 1.0), found), f
 
-    def increments(self, slope: Slope, t: Any, y: Any, h: Any) -> list[Any]:
+    def increments(self, slope: Slope, visits: Visits, t: Any, y: Any, h: Any) -> list[Any]:
         """Return the increments of a step."""
         matrices = self.matrices
         by_state = matrices.jacobian(slope, t, y)
@@ -112,7 +113,7 @@ class Rosenbrock(NamedTuple):
                 right = slope(t, y) + time * h * by_time
             else:
                 change = combination(slopes, found) / h
-                right = slope(t + place * h, y + combination(states, found))
+                right = visits.slope(slope, t + place * h, y + combination(states, found))
                 right = right + (change if self.mass is None else matrices.by_mass(self.mass, change))
                 right = right + time * h * by_time if time else right
                 right = np.where(np.abs(right) < np.inf, right, OVERFLOW)

@@ -13,15 +13,15 @@ Acta Numerica 12, 2003). Between steps they are extended by cubics through both 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.scipy.integrate._methods.visits import Slope, Visits
 from wengert.transforms.jacobian import jacfwd
 
 Rows = Sequence[Sequence[float]]
-Slope = Callable[[Any, Any], Any]
 
 
 class Tableau(NamedTuple):
@@ -61,13 +61,13 @@ class Tableau(NamedTuple):
         """Whether there is an estimate of errors."""
         return self.error is not None
 
-    def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
+    def stages(self, slope: Slope, visits: Visits, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
         """Return the slopes of a step, the state at its end, and the slope there, which is the last of them, too."""
         slopes = [f]
         for place, row in zip(self.c[1:], self.a[1:], strict=True):
-            slopes.append(slope(t + place * h, y + h * combination(row, slopes)))
+            slopes.append(visits.slope(slope, t + place * h, y + h * combination(row, slopes)))
         end = y + h * combination(self.b, slopes)
-        slopes.append(slope(t + h, end))
+        slopes.append(visits.slope(slope, t + h, end))
         return slopes, end, slopes[-1]
 
     def error_norm(self, slopes: Sequence[Any], scale: Any, h: Any) -> Any:
@@ -223,14 +223,14 @@ class Verlet(NamedTuple):
     more: Any = None
     is_adaptive: bool = False
 
-    def stages(self, slope: Slope, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
+    def stages(self, slope: Slope, visits: Visits, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
         """Return the slopes at both ends of a step, the state at its end, and the slope there."""
         half = y.shape[0] // 2
         middle = y + h / 2 * f
-        place = y[:half] + h * slope(t + h / 2, middle)[:half]
+        place = y[:half] + h * visits.slope(slope, t + h / 2, middle)[:half]
         ahead = np.concatenate([place, middle[half:] + h / 2 * f[half:]])
-        end = np.concatenate([place, middle[half:] + h / 2 * slope(t + h, ahead)[half:]])
-        last = slope(t + h, end)
+        end = np.concatenate([place, middle[half:] + h / 2 * visits.slope(slope, t + h, ahead)[half:]])
+        last = visits.slope(slope, t + h, end)
         return [f, last], end, last
 
     def error_norm(self, slopes: Sequence[Any], scale: Any, h: Any) -> Any:
