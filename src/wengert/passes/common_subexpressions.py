@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from operator import is_
 from collections.abc import Sequence
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.identity import Elements, identity, identity_of_params
+from wengert.core.graph.loop_spec import is_counted
 from wengert.core.memory.memory_layout import is_full
 from wengert.passes.equations import (
     Known,

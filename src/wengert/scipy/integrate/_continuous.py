@@ -19,6 +19,7 @@ import numpy as np
 
 from wengert.control.scan import scan
 from wengert.control.while_loop import while_loop
+from wengert.scipy.integrate._algebraic import Algebraic, rate_of
 from wengert.scipy.integrate._methods.adaptive_steps import (
     Control,
     OneStepMethod,
@@ -33,7 +34,7 @@ from wengert.scipy.integrate._methods.implicit_method import at_other_time
 from wengert.scipy.integrate._methods.jacobian_matrices import FULL
 from wengert.scipy.integrate._methods.methods_by_name import AnyMethod
 from wengert.scipy.integrate._methods.rosenbrock import Rosenbrock
-from wengert.scipy.integrate._methods.tableaux import Tableau
+from wengert.scipy.integrate._methods.tableaux import Tableau, jacobian_by_state
 from wengert.scipy.integrate._methods.visits import Slope
 from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.forward import jvp
@@ -74,22 +75,47 @@ class Flow:
 
     Attributes:
         slope_of: gives the right-hand side, of what functions read.
+        mass_of: gives the mass matrix, likewise, and the equations that a singular one leaves; None for that of ones.
         method: that of the steps.
-        own: that of equations for tangents and cotangents.
     """
 
-    def __init__(self, slope_of: Callable[[Any], Slope], method: AnyMethod) -> None:
-        self.slope_of, self.method = slope_of, method
-        self.own: OneStepMethod = method if isinstance(method, Tableau) else Rosenbrock(FULL)
+    def __init__(self, slope_of: Callable[[Any], Slope], mass_of: Any, method: AnyMethod) -> None:
+        self.slope_of, self.mass_of, self.method = slope_of, mass_of, method
         self.moving: Any = custom_rule(lambda value, *_: value)
         self.moving.defvjp(lambda *given: (given[0], given), self.pull)
         self.moving.defjvp(self.push)
+        self.reaching: Any = custom_rule(lambda y, _end, _leaves: y)
+        self.reaching.defvjp(lambda *given: (given[0], given), self.pull_time)
+        self.reaching.defjvp(self.push_time)
 
     def __call__(self, value: Any, piece: Piece, end: Any) -> Any:
         """Return the state at the end of a piece, whose value is known, with derivatives."""
-        slope, known = self.slope_of(piece.leaves), stop_gradient((value, piece.step, piece.control, piece.t, end))
-        first = at_other_time(slope, piece.t, known[3], piece.y)
-        return at_other_time(slope, known[4], end, self.moving(*known, first, piece.leaves))
+        known = stop_gradient((value, piece.step, piece.control, end))
+        return self.reaching(self.moving(*known, piece.t, piece.y, piece.leaves), end, piece.leaves)
+
+    def rate_of(self, leaves: Any) -> Slope:
+        """Return how states change."""
+        return rate_of(self.slope_of(leaves), *self.masses(leaves))
+
+    def masses(self, leaves: Any) -> tuple[Any, Algebraic | None]:
+        """Return the mass matrix, None for that of ones, and the algebraic equations, None without."""
+        if self.mass_of is None:
+            return None, None
+        mass, algebraic = self.mass_of(leaves)
+        return mass, stop_gradient(algebraic)
+
+    def near(self, piece: Piece, extension: Any, part: Any) -> Callable[[Any], tuple[Any, Any]]:
+        """Return the solution near a part of the step of a piece: time and state as functions of it."""
+        (held, _, _, start, _), terms = stop_gradient((piece, extension))
+        t = start + part * held.h
+        y = self(interpolated(self.method, held.y, terms, part), piece, t)
+        rate = self.rate_of(piece.leaves)
+
+        def path(part: Any) -> tuple[Any, Any]:
+            time = start + part * held.h
+            return time, at_other_time(rate, t, time, y)
+
+        return path
 
     def along(self, piece: Piece) -> Callable[[Any], Any]:
         """Return the state of a piece as a function of time."""
@@ -103,14 +129,30 @@ class Flow:
 
         return state
 
+    def equations(self, t: Any, y: Any, leaves: Any) -> Callable[[Any, Any], Any]:
+        """Return f(t, y) - M y' as a function of the state and of what functions read, with y' held."""
+        if self.mass_of is None:
+            return lambda y, leaves: self.slope_of(leaves)(t, y)
+        rate = self.rate_of(leaves)(t, y)
+        return lambda y, leaves: self.slope_of(leaves)(t, y) - self.masses(leaves)[0] @ rate
+
     def pull(self, residuals: Any, ct: Any) -> Any:
         """Return the cotangents of a piece from that of the state at its end."""
-        _, step, control, start, end, y, leaves = residuals
-        piece = Piece(step, control, leaves, start, y)
+        _, step, control, end, start, y, leaves = residuals
+        first, total = self.pull_between(Piece(step, control, leaves, start, y), end, ct)
+        by_start = -np.sum(first * self.rate_of(leaves)(start, y))
+        return None, None, None, None, by_start, first, tuple([-x for x in total])
+
+    def pull_between(self, piece: Piece, end: Any, ct: Any) -> tuple[Any, Any]:
+        """Return the cotangent of the state at the beginning of a piece, and what those of leaves lack: its integral.
+
+        Both times are held.
+        """
         state = self.along(piece)
 
         def cotangents(t: Any, c: Any) -> Any:
-            return vjp(lambda y, leaves: self.slope_of(leaves)(t, y), state(t), piece.leaves)[1](c)
+            place = state(t)
+            return vjp(self.equations(t, place, piece.leaves), place, piece.leaves)[1](c)
 
         def change(t: Any, c: Any) -> Any:
             return -cotangents(t, c)[0]
@@ -119,24 +161,67 @@ class Flow:
             return cotangents(t, c)[1]
 
         nothing = [0.0 * x for x in piece.leaves]
-        last, total = self.integrate(change, (end, piece.t), ct, 1.0 / piece.sizes, piece.control, add, nothing)
-        return None, None, None, None, None, last, tuple([-x for x in total])
+        mass, algebraic = self.masses(piece.leaves)
+        if mass is None:
+            return self.integrate(change, (end, piece.t), ct, 1.0 / piece.sizes, piece.control, add, nothing)
+        mass, by_state = mass.T, jacobian_by_state(self.slope_of(piece.leaves), end, state(end)).T
+        matrix, missed = mass, []
+        if algebraic is not None:
+            rows, columns = algebraic
+            moved = np.linalg.solve(columns.T @ by_state @ rows.T, columns.T @ ct) @ rows
+            ct, missed = ct - by_state @ moved, cotangents(end, moved)[1]
+            matrix = mass + columns @ columns.T @ by_state
+        first = np.linalg.solve(matrix, ct)
+        weights = (np.abs(mass) + np.abs((end - piece.t) * by_state)).T @ piece.sizes
+        sizes = 1.0 / stop_gradient(np.where(weights == 0, 1.0, weights))
+        ends = end, piece.t
+        last, total = self.integrate(change, ends, first, sizes, piece.control, add, nothing, mass)
+        total = [x + y for x, y in zip(total, missed, strict=True)] if missed else total
+        return mass @ last, total
 
     def push(self, primals: Any, tangents: Any) -> Any:
         """Return the state at the end of a piece, and its tangent."""
-        (value, step, control, start, end, y, leaves), (*_, first, moves) = primals, tangents
+        (value, step, control, end, start, y, leaves), (*_, begins, first, moves) = primals, tangents
         piece = Piece(step, control, leaves, start, y)
+        first = first - begins * self.rate_of(leaves)(start, y)
         state = self.along(piece)
 
         def change(t: Any, v: Any) -> Any:
-            primals, tangents = (state(t), piece.leaves), (v, moves)
-            return jvp(lambda y, leaves: self.slope_of(leaves)(t, y), primals, tangents)[1]
+            place = state(t)
+            return jvp(self.equations(t, place, piece.leaves), (place, piece.leaves), (v, moves))[1]
 
-        last, _ = self.integrate(change, (piece.t, end), first, piece.sizes, piece.control, lambda t, v: [], [])
+        mass, algebraic = self.masses(piece.leaves)
+        if algebraic is not None:
+            rows, columns = algebraic
+            by_state = jacobian_by_state(self.slope_of(piece.leaves), piece.t, state(piece.t))
+            missed = np.linalg.solve(rows @ by_state @ columns, rows @ change(piece.t, first))
+            first = first - columns @ missed
+        times = piece.t, end
+        last, _ = self.integrate(change, times, first, piece.sizes, piece.control, lambda t, v: [], [], mass)
         return value, last
 
+    def pull_time(self, residuals: Any, ct: Any) -> Any:
+        """Return the cotangents of a state and of the time when it is reached."""
+        y, end, leaves = residuals
+        rate = self.rate_of(leaves)(end, self.reaching(y, end, leaves))
+        return ct, np.sum(ct * rate), None
+
+    def push_time(self, primals: Any, tangents: Any) -> Any:
+        """Return a state, and its tangent by that and by the time when it is reached."""
+        (y, end, leaves), (first, moves, _) = primals, tangents
+        found = self.reaching(y, end, leaves)
+        return found, first + moves * self.rate_of(leaves)(end, found)
+
     def integrate(
-        self, slope: Slope, ends: tuple[Any, Any], first: Any, sizes: Any, control: Control, add: Any, total: Any
+        self,
+        slope: Slope,
+        ends: tuple[Any, Any],
+        first: Any,
+        sizes: Any,
+        control: Control,
+        add: Any,
+        total: Any,
+        mass: Any = None,
     ) -> tuple[Any, Any]:
         """Return the solution of a linear equation at an end, and the integrals of what is to be added up.
 
@@ -148,8 +233,10 @@ class Flow:
             control: its relative tolerance is that here, too.
             add: what is integrated, arrays, of time and value.
             total: zeros like these.
+            mass: what the rate of the value is multiplied by.
         """
         start, end = ends
+        method: OneStepMethod = self.method if isinstance(self.method, Tableau) else Rosenbrock(FULL, mass)
         largest = np.maximum(np.max(np.abs(stop_gradient(first)) / sizes, initial=0.0), LEAST)
         control = Control(control.rtol, control.rtol * sizes * largest, np.inf, 0.0, control.most)
         length = stop_gradient(end) - stop_gradient(start)
@@ -157,12 +244,12 @@ class Flow:
 
         def attempt(carried: tuple[Walk, list[Any]]) -> tuple[Walk, list[Any]]:
             walk, total = carried
-            after, step = try_step(slope, self.own, walk, end, control)
-            extension = self.own.extend(slope, step.t, step.y, step.end, step.h, step.slopes)
+            after, step = try_step(slope, method, walk, end, control)
+            extension = method.extend(slope, step.t, step.y, step.end, step.h, step.slopes)
 
             def add_share(total: list[Any], node: tuple[Any, Any]) -> tuple[list[Any], None]:
                 place, share = node[0], np.where(after.rejected, 0.0, node[1] * step.h)
-                found = add(step.t + place * step.h, interpolated(self.own, step.y, extension, place))
+                found = add(step.t + place * step.h, interpolated(method, step.y, extension, place))
                 return [x + share * np.where(after.rejected, 0.0, y) for x, y in zip(total, found, strict=True)], None
 
             return after, scan(add_share, total, (PLACES, WEIGHTS))[0] if total else total

@@ -26,6 +26,9 @@ from wengert.scipy.integrate._methods.visits import Slope
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient
 
+Path = Callable[[Any], tuple[Any, Any]]
+"""A solution: time and state at a part of a step."""
+Near = Callable[[Any, Any], Path]
 NAME = "solve_ivp"
 HALVINGS = 53
 EVENT, ACCUMULATION, GRAZING = 3, 4, 10
@@ -187,6 +190,7 @@ class EventFunctions:
         method: Method,
         step: Step,
         coefficients: Sequence[Any],
+        near: Near,
         begin: Any,
         end: Any,
         start: Any,
@@ -194,7 +198,7 @@ class EventFunctions:
     ) -> Any:
         """Return the time and the state at the zero of a function in a part of a step; anything if there is none.
 
-        `start` has its sign at the beginning, where it may be zero.
+        `start` has its sign at the beginning, where it may be zero; `near` gives the solution with its derivatives.
         """
         held, terms = stop_gradient((step, coefficients))
 
@@ -206,14 +210,22 @@ class EventFunctions:
 
         low, high = fori_loop(0, np.where(happened, HALVINGS, 0), halve, (begin, end))
         part = stop_gradient(0.5 * (low + high))
+        path = near(part, happened)
         for _ in range(2):
-            value, rate = jvp(lambda x: self.at(index, method, step, coefficients, x), (part,), (np.ones(()),))
+            value, rate = jvp(lambda x: self.value(index, *path(x)), (part,), (np.ones(()),))
             usable = np.logical_and(happened, rate != 0)
             part = part - np.where(usable, value, 0.0) / np.where(usable, rate, 1.0)
-        return step.t + part * step.h, interpolated(method, step.y, coefficients, part)
+        return path(part)
 
     def zeros_in(
-        self, method: Method, before: Any, after: Any, good: Any, step: Step, coefficients: Sequence[Any]
+        self,
+        method: Method,
+        before: Any,
+        after: Any,
+        good: Any,
+        step: Step,
+        coefficients: Sequence[Any],
+        near: Near,
     ) -> tuple[Found, Any]:
         """Return the zeros in a step, two of each function at most, and which functions touch zero.
 
@@ -224,6 +236,7 @@ class EventFunctions:
             good: whether the step is accepted.
             step: the step.
             coefficients: of its continuous extension.
+            near: gives the solution near a part of it.
         """
         turns = [self.turn_in(i, method, step, coefficients, good) for i in range(len(self))]
         part, crosses, touches = map(np.stack, zip(*turns, strict=True))
@@ -237,7 +250,7 @@ class EventFunctions:
         for i in range(len(self)):
 
             def zero(_: Any, slot: Any, i: int = i) -> Any:
-                return _, self.zero_in(i, method, step, coefficients, *slot)
+                return _, self.zero_in(i, method, step, coefficients, near, *slot)
 
             slots = ends[i, :2], ends[i, 1:], np.stack([before[i], -before[i]]), happened[i]
             t, y = scan(zero, (), slots)[1]
@@ -255,11 +268,14 @@ class EventFunctions:
         step: Step,
         coefficients: Sequence[Any],
         most: Any,
+        near: Near,
     ) -> tuple[Watched, Found]:
         """Return where an integration is after a step, and the events in it; there may be so many attempts at most."""
         good = np.logical_not(after.rejected)
         values = np.where(good, stop_gradient(self.values(after.t, after.y)), before.values)  # signs after a reset stay
-        (happened, times, states), touches = self.zeros_in(method, before.values, values, good, step, coefficients)
+        (happened, times, states), touches = self.zeros_in(
+            method, before.values, values, good, step, coefficients, near
+        )
         direction = np.sign(stop_gradient(step.h))
         limits = np.array(self.settings.counts)[:, None]
         numbers = before.counts[:, None] + np.cumsum(happened, axis=1)

@@ -119,7 +119,8 @@ def solve_ivp(
             "forward" keeps no steps, and its time grows with the size of what is traced or differentiated.
             "continuous" solves equations for cotangents, and for tangents, along the continuous extension, with steps
             and errors of their own: derivatives of the solution, not of the steps, within its tolerance. Both need
-            `t_eval`, and no events; "continuous" also real states, no mass matrix, and steps that are chosen.
+            `t_eval`; "forward" no events, "continuous" real states, a mass matrix that is known, steps that are chosen,
+            and `terminal` for events whose times and states are to be returned.
         memory_budget: how many bytes reverse mode may keep of the steps, as `wengert.memory_budget` says.
 
     Returns:
@@ -168,13 +169,19 @@ def solve_ivp(
     control = Control(*tolerances(rtol, atol, state.shape[0]), *sizes, most_steps(max_steps))
     functions, resets, settings = settings_of(events)
     has_all_steps = times is None or bool(dense_output)
-    odd = {"a mass matrix": mass is not None, "complex states": state.dtype.kind == "c", "step": size is not None}
-    require_gradient(gradient, has_all_steps or bool(functions), [what for what, is_there in odd.items() if is_there])
     pattern = pattern_of(jac_sparsity, lband, uband, method, state.shape[0])
     jacobian = jacobian_of(jac, method, state, pattern)
     masses, algebraic = masses_of(mass, method, state, start)
+    unknown = masses is not None and elements(masses) is None
+    odd = {
+        "a mass matrix that is being traced": unknown,
+        "complex states": state.dtype.kind == "c",
+        "step": size is not None,
+    }
+    has_events = bool(functions) and gradient != "continuous"
+    require_gradient(gradient, has_all_steps or has_events, [what for what, is_there in odd.items() if is_there])
     values = fun, arguments(args), masses, algebraic, functions, resets, jacobian
-    dense = bool(dense_output) or bool(functions and times is not None)
+    dense = bool(dense_output) or (has_events and times is not None)
     chosen = first_step is not None or size is not None
     is_solved, places = start == "solved", mass_places(masses)
     flags = chosen, dense, bool(vectorized)
@@ -213,7 +220,8 @@ def require_gradient(gradient: Any, has_steps: bool, odd: Sequence[str]) -> None
     """
     require_choice(NAME, "gradient", gradient, ("discrete", "forward", "continuous"))
     if gradient != "discrete" and has_steps:
-        given = f"gradient={gradient!r} without t_eval, with dense_output or with events"
+        events = "" if gradient == "continuous" else ", with events"
+        given = f"gradient={gradient!r} without t_eval{events} or with dense_output"
         raise UsageError(NAME, given, "states at output times are needed", "Leave gradient out, or pass t_eval alone")
     if gradient == "continuous" and odd:
         given = f"gradient='continuous' with {' and '.join(odd)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from wengert.scipy.integrate._algebraic import (
     rate_of,
 )
 from wengert.scipy.integrate._continuous import Flow, Piece
-from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings, Found, Watched
+from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings, Found, Path, Watched
 from wengert.scipy.integrate._methods.adaptive_steps import (
     INCONSISTENT,
     INCONSISTENT_RESET,
@@ -176,17 +177,22 @@ class Integrator(NamedTuple):
     def initial_state(self, t0: Any, y0: Any) -> tuple[Any, Any]:
         """Return the state at the beginning, and whether there is one."""
         if self.options.is_solved and self.algebraic is not None:
-            return completed_state(self.slope, t0, y0, self.algebraic)
+            slope = self.slope if self.flow is None else self.flow.slope_of(self.leaves)
+            return completed_state(slope, t0, y0, self.algebraic)
         return y0, True
 
     def advance(self, before: State, t1: Any, control: Control) -> Advance:
         """Try a step."""
+        take = self.attempt if self.flow is None else self.flowing
         if not isinstance(before, Watched):
-            walk, step = (self.attempt if self.flow is None else self.flowing)(before, t1, control)
+            walk, step = take(before, t1, control)
             return Advance(walk, step, self.extension(step, walk.rejected) if self.options.dense else (), ())
-        walk, step = self.attempt(before.walk, t1, control)
+        walk, step = take(before.walk, t1, control)
         extension = self.extension(step, walk.rejected)
-        after, found = self.events.look(self.slope, self.rate, self.method, before, walk, step, extension, control.most)
+        near = functools.partial(self.near, step, extension, control)
+        after, found = self.events.look(
+            self.slope, self.rate, self.method, before, walk, step, extension, control.most, near
+        )
         resets = self.options.events.resets
         if self.algebraic is not None and any(resets):
             is_new = np.any(found.happened & np.array(resets)[:, None]) & (after.walk.failure == 0)
@@ -205,7 +211,7 @@ class Integrator(NamedTuple):
         bound = stop_gradient(t1)
         walk, step = self.attempt(stop_gradient(before), bound, control)
         t = np.where(walk.rejected, before.t, np.where(walk.t == bound, t1, walk.t))
-        step = step._replace(t=before.t, y=before.y)
+        step = at_rest(step._replace(t=before.t, y=before.y), walk.rejected)
         return walk._replace(t=t, y=self.state_in(step, t, walk.y, control)), step
 
     def state_in(self, step: Step, t: Any, value: Any, control: Control) -> Any:
@@ -213,6 +219,13 @@ class Integrator(NamedTuple):
         if self.flow is None:
             return value
         return self.flow(value, Piece(step, control, self.leaves, step.t, step.y), t)
+
+    def near(self, step: Step, extension: Sequence[Any], control: Control, part: Any, is_known: Any) -> Path:
+        """Return the solution near a part of a step, if that is known, with its derivatives; it is a number."""
+        if self.flow is not None:
+            piece = Piece(step, control, self.leaves, step.t, step.y)
+            return self.flow.near(piece, extension, np.where(is_known, part, 0.0))
+        return lambda part: (step.t + part * step.h, interpolated(self.method, step.y, extension, part))
 
     def end(self, state: State) -> State:
         """Return where an integration ends, or that the index was not 1 there, which some methods do not notice."""
@@ -223,9 +236,14 @@ class Integrator(NamedTuple):
 
     def extension(self, step: Step, rejected: Any) -> list[Any]:
         """Return the coefficients of the continuous extension of a step, which is at rest if it was rejected."""
-        end = np.where(rejected, step.y, step.end)
-        slopes = tuple([np.where(rejected, 0.0, x) for x in step.slopes])
-        return self.method.extend(self.slope, step.t, step.y, end, step.h, slopes)
+        still = at_rest(step, rejected)
+        return self.method.extend(self.slope, still.t, still.y, still.end, still.h, still.slopes)
+
+
+def at_rest(step: Step, rejected: Any) -> Step:
+    """Return a step that goes nowhere if it was rejected."""
+    slopes = tuple([np.where(rejected, 0.0, x) for x in step.slopes])
+    return step._replace(end=np.where(rejected, step.y, step.end), slopes=slopes)
 
 
 State = Walk | Watched
@@ -260,24 +278,30 @@ class IntegrationProgram:
             return RightHandSide(own, args, like, options.columns)
 
         def equation(leaves: Sequence[Any], state: Any, run: Callable[[Integrator], Any]) -> Any:
-            taken = stop_gradient(leaves) if options.is_continuous else leaves
-            (own, args, mass, algebraic, events, resets, jac), made = kept.replaced((function, *others), taken)
+            (own, args, mass, algebraic, events, resets, jac), made = kept.replaced((function, *others), leaves)
             if function is not kept.values[0]:  # it has been converted, as control flow asked for that
                 events, resets, (jac,) = map(convert_functions, (events, resets, (jac,)))
-            slope = RightHandSide(own, args, state, options.columns)
+            slope = moving = RightHandSide(own, args, state, options.columns)
+            if options.is_continuous:
+                slope = slope_of(stop_gradient(leaves), state)
             if self.matrices is None:
                 self.matrices = matrices_of(slope, state, options, mass is not None)
             matrices, bands = self.matrices, None if options.pattern is None else options.pattern.bands
             jacobian = Jacobian(jac, args, slope.size, bands) if callable(jac) else jac
             if options.is_solved and algebraic is not None:
-                resets = [x if x is None else completing(x, slope, algebraic) for x in resets]
+                resets = [x if x is None else completing(x, moving, algebraic) for x in resets]
             watched = EventFunctions(events, resets, args, options.events)
-            method = method_named(options.method, mass, algebraic, jacobian, matrices)
-            rate = rate_of(slope, mass, algebraic)
+            held = stop_gradient(mass) if options.is_continuous else mass
+            method = method_named(options.method, held, algebraic, jacobian, matrices)
+            rate = rate_of(slope, held, algebraic)
             flow = None
             if options.is_continuous:
                 like = np.zeros(slope.size)
-                flow = Flow(lambda leaves: slope_of(leaves, like), method)
+
+                def mass_of(leaves: Sequence[Any]) -> Any:
+                    return kept.replaced((function, *others), leaves)[0][2:4]
+
+                flow = Flow(lambda leaves: slope_of(leaves, like), None if mass is None else mass_of, method)
             found = run(Integrator(slope, rate, method, watched, options, algebraic, matrices, flow, tuple(leaves)))
             made.require_unwritten(NAME)
             return found

@@ -98,7 +98,7 @@ def solve_dae(
     """
     require_callable(NAME, fun, "fun")
     if gradient == "continuous":
-        needed = "'discrete' or 'forward' is needed, as there are algebraic states"
+        needed = "'discrete' or 'forward' is needed, as nothing bounds the errors of rates"
         raise UsageError(NAME, "gradient='continuous'", needed, "Leave gradient out")
     if method not in WITH_MASS:
         needed = f"one of {', '.join(WITH_MASS)} is needed"
