@@ -64,7 +64,7 @@ COMPARED: dict[str, Sequence[str]] = {
     "sparse": ("asdex", "scipy"),
     "power-flow": ("pypower",),
     "kinetics": ("jax-jit",),
-    "equations": ("wengert-value", "diffrax", "scipy"),
+    "equations": ("wengert-value", "diffrax", "sksundae", "scipy"),
     "sparse-values": ("scipy", "jax-jit"),
     "jit": ("wengert-eager", "jax-jit", "torch-compile", "numba", "numpy"),
 }

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import wengert as wg
+from benchmarks.equations_in_plane import in_plane, robertson_by_cvode
 from benchmarks.measure import Case, Program, timed
 from wengert.scipy import integrate
 from wengert.scipy.integrate import solve_ivp
@@ -101,6 +102,9 @@ def derivative(library: str, name: str, what: str) -> Run | None:
     if library == "diffrax":
         problem = PROBLEMS[name](importlib.import_module("jax.numpy"))
         return by_diffrax(problem, end_by_diffrax(problem, what), what)
+    if what == "value" and (library, name) == ("sksundae", "Robertson"):
+        problem = PROBLEMS[name](np)
+        return robertson_by_cvode(problem.slope, np.array(problem.parameters), problem.end, problem.tolerance)
     return by_scipy(PROBLEMS[name](np)) if library == "scipy" and what == "value" and name == "Brusselator" else None
 
 
@@ -285,6 +289,7 @@ def cases(_threads: int) -> Iterator[Case]:
     }
     programs |= ALONE
     programs["10,000 Lotka-Volterra systems, gradient"] = partial(many_systems, count=10_000)
+    programs["Brusselator in the plane, 20,000 states, gradient and value"] = partial(in_plane, size=100)
     programs |= {f"as SciPy's, {method}": partial(whole_call, method=method) for method in METHODS}
     for name, make in programs.items():
         yield Case(name, 1, partial(as_program, make))
