@@ -7,7 +7,6 @@ import wengert as wg
 from wengert.errors import UsageError
 from wengert.scipy.integrate import solve_ivp
 
-
 LOW = 0.55
 
 
