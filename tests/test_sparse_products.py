@@ -195,3 +195,4 @@ def test_indices_outside_are_left_to_scipy() -> None:
         wrong = a.copy()
         wrong.indices[4] = places
         assert pattern_of(wrong).line_table is None
+    assert pattern_of(scipy.sparse.csr_array(([1.0], ([1], [1 << 32])), shape=(2, 1 << 33))).line_table is None

@@ -168,7 +168,7 @@ class StoragePattern(Composite):
 
         None unless it is a sound pattern by rows or columns, whose elements are all in the matrix.
         """
-        if self.format not in ("csr", "csc") or len(self.shape) != 2 or self.size >= 1 << 31:
+        if self.format not in ("csr", "csc") or len(self.shape) != 2 or max(self.size, *self.shape) >= 1 << 31:
             return None
         indices, starts = self.arrays
         lines, across = self.shape if self.format == "csr" else self.shape[::-1]
