@@ -127,7 +127,7 @@ def main(start: int, step: int, seconds: float) -> None:
             continue
         try:
             found = compare(module, problem)
-        except (WengertError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+        except (WengertError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, NameError) as error:
             found = [f"{type(error).__name__}: {error}"]
         counts["differs" if found else "agrees"] += 1
         if found:
