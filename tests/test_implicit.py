@@ -557,3 +557,11 @@ def test_equations_with_loops_are_traced_once_however_they_are_differentiated(
     np.testing.assert_allclose(derivative(point), first, rtol=1e-12)
     monkeypatch.undo()
     np.testing.assert_allclose(wg.jit(derivative)(point), first, rtol=1e-9, atol=1e-12)
+
+
+def test_series_go_through_equations_with_loops() -> None:
+    point, direction = np.array([0.4, 0.7, 1.0]), np.array([1.0, -0.5, 0.3])
+    series = wg.taylor(by_many_steps, (point,), (direction,), 2)
+    along = lambda a: wg.jvp(by_many_steps, (a,), (direction,))[1]
+    np.testing.assert_allclose(series[1], along(point), rtol=1e-9)
+    np.testing.assert_allclose(2 * series[2], wg.jvp(along, (point,), (direction,))[1], rtol=1e-9)

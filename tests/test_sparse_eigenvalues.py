@@ -16,6 +16,7 @@ from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.primitives.sparse import direct_solves, eigenpairs
 from wengert.scipy import sparse
 from wengert.scipy.sparse import linalg
+from wengert.support.caches import FACTORS
 
 RNG = np.random.default_rng(0)
 SIZE, COUNT = 8, 3
@@ -131,7 +132,7 @@ def test_one_run_and_one_factor_serve_all(monkeypatch: pytest.MonkeyPatch) -> No
     wg.hvp(values, (matrix,), (matrix,))
     linalg.eigsh(matrix, 2, sigma=-20.0)
     assert made == ["pairs", "factor"]
-    direct_solves.FACTORS.clear()
+    FACTORS.entries.clear()
     np.testing.assert_array_equal(wg.grad(values)(matrix).data, first.data)
 
 
@@ -186,6 +187,18 @@ def test_operators() -> None:
     turning = lambda d: np.sum(linalg.eigsh(by_products(d), 1, which="SA")[1] ** 2 * C[:, :1])
     with pytest.raises(NumericalError, match=r"^eigsh: a linear system that minres left with a residual of "):
         wg.grad(turning)(np.diag(repeated))
+
+
+def test_complex_operators_have_derivatives_to_second_order() -> None:
+    turning = 1j * (HALF - HALF.T)
+    product = lambda s: linalg.LinearOperator((SIZE, SIZE), lambda x: (FULL * s + turning * s * s) @ x, complex)
+    of = lambda w, v: np.sum(w**3) + np.sum(np.abs(v) ** 4 * C[:, :1])
+    by_operator = lambda s: of(*linalg.eigsh(product(s), 2, which="SA"))
+    in_full = lambda s: of(*(x[..., :2] for x in np.linalg.eigh(FULL * s + turning * s * s)))
+    for transform in (wg.grad, lambda f: wg.grad(wg.grad(f)), lambda f: wg.jit(lambda s: wg.jvp(f, (s,), (1.0,))[1])):
+        np.testing.assert_allclose(transform(by_operator)(1.1), transform(in_full)(1.1), rtol=1e-7)
+    values, vectors = linalg.eigsh(product(1.1), 2, which="SA")
+    assert (values.dtype, vectors.dtype) == (np.float64, np.complex128)
 
 
 @together("is_complex", [False, True])

@@ -156,8 +156,6 @@ def calls_to_wait(graph: Graph) -> int:
 
     If that mattered, two runs of a program could differ in the last digits.
     """
-    if config.AT_ONCE:
-        return 0
     with UNSTOPPED:
         from wengert.lowering.costs import calls_before  # with the opcodes, which what is kept has no need of
 
@@ -177,6 +175,7 @@ class GraphFunction(Entry):
     Args:
         graph: the graph.
         at_once: whether it is compiled at its first call, whatever that costs.
+        least: how many calls NumPy evaluates at least, as long as loops have no more rounds than are usual.
 
     Attributes:
         waiting: how many calls NumPy evaluates until it is compiled.
@@ -185,9 +184,9 @@ class GraphFunction(Entry):
 
     called = False
 
-    def __init__(self, graph: Graph, at_once: bool = False) -> None:
+    def __init__(self, graph: Graph, at_once: bool = False, least: int = 0) -> None:
         self.graph = graph
-        self.waiting = 0 if at_once else calls_to_wait(graph)
+        self.waiting = 0 if at_once or config.AT_ONCE else max(calls_to_wait(graph), least)
 
     def compile(self) -> bool:
         """Compile the graph, however often it has been called; tell whether some of it is native."""

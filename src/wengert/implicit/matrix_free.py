@@ -16,6 +16,7 @@ from wengert.core.forms.batching import lead
 from wengert.core.forms.form import Like
 from wengert.core.forms.routine import Routine
 from wengert.core.graph.graph import Graph, evaluate, fitting
+from wengert.core.memory.views import current
 from wengert.core.primitives.kinds import Constant
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
@@ -24,9 +25,10 @@ from wengert.implicit.solver_call import in_plain_form, solve_without_derivative
 from wengert.implicit.systems import require_solved
 from wengert.implicit.vectors import Vector
 from wengert.support.caches import Recent
+from wengert.traces.jet import Jet
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back
-from wengert.transforms.traced_form import TracedForm, call_form
+from wengert.transforms.traced_form import EAGER, TracedForm, call_form
 
 Values = Sequence[Any]
 METHODS = ("cg", "minres", "gmres", "lsmr")
@@ -85,8 +87,23 @@ def function_of(graph: Graph, name: str) -> Callable[..., Any]:
         graph: the graph.
         name: of what was called, for errors.
     """
-    form = FORMS.find((graph, name), lambda: TracedForm(name, graph, None, (), ()))
-    return lambda *values: call_form(form, list(map(fitting, graph.inputs, values)))[0]
+    form = FORMS.find((graph, name), lambda: TracedForm(name, graph, None, (), (), EAGER))
+
+    def function(*values: Any) -> Any:
+        if any(map(holds_series, values)):  # of which coefficients are not all there yet, as programs would need them
+            return evaluate(graph, values)[0]
+        return call_form(form, list(map(fitting, graph.inputs, values)))[0]
+
+    return function
+
+
+def holds_series(value: Any) -> bool:
+    """Tell whether a value, or what it is beneath other traces, is a series."""
+    while type(value) is Tensor and (own := current(value))._trace is not None:
+        if isinstance(own._trace, Jet):
+            return True
+        value = own._trace.value_below(own)
+    return False
 
 
 # Products with a Jacobian

@@ -1,13 +1,12 @@
 """Linear systems in the Jacobian of equations: one factorisation for all right-hand sides, transposes and derivatives.
 
-A matrix is known by the array that it is: its factors are kept as long as it lives. All rules hand on the same array,
-with a flag where its transpose is meant, so that derivatives of any order, and each cotangent, use the same factors.
+Factors are known by the elements of the matrix, and kept as long as the array lives (`wengert.support.caches`). All
+rules hand on the same array, with a flag where its transpose is meant, so that derivatives of any order, and each
+cotangent, use the same factors.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.errors import NumericalError
 from wengert.primitives.linear_algebra.matrices import lapack, pull_back_solution, tangent_side
-from wengert.support.caches import WeakIdentityMap
+from wengert.support.caches import FACTORS
 
 Params = Mapping[str, Any]
 MINIMUM_NORM = "minimum_norm"
@@ -52,28 +51,16 @@ class Factors(NamedTuple):
     packed: np.ndarray[Any, Any]
     pivots: np.ndarray[Any, Any]
 
-
-FACTORS: WeakIdentityMap[np.ndarray[Any, Any], Factors] = WeakIdentityMap()
-LATEST: deque[weakref.ref[np.ndarray[Any, Any]]] = deque(maxlen=4)
-"""The matrices that were factorised last: what traces compute of one Jacobian are several arrays of equal numbers."""
+    @property
+    def nnz(self) -> int:
+        """How many elements there are."""
+        return self.packed.size
 
 
 def factors_of(matrix: np.ndarray[Any, Any]) -> Factors:
-    """Return the factors of a matrix, which nobody writes to; made once, also of an equal one."""
-    found = FACTORS.get(matrix)
-    if found is None:
-        found = FACTORS[matrix] = factors_of_equal(matrix) or factorise(matrix)
-        LATEST.append(weakref.ref(matrix))
+    """Return the factors of a matrix; made once, also of an equal one."""
+    found: Factors = FACTORS.find(matrix, "lu", matrix, lambda: factorise(matrix)).factor
     return found
-
-
-def factors_of_equal(matrix: np.ndarray[Any, Any]) -> Factors | None:
-    """Return the factors of a matrix of the same numbers, if there is one among the latest."""
-    for reference in tuple(LATEST):
-        other = reference()
-        if other is not None and other.dtype == matrix.dtype and np.array_equal(other, matrix):
-            return FACTORS.get(other)
-    return None
 
 
 def factorise(matrix: np.ndarray[Any, Any]) -> Factors:

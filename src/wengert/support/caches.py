@@ -1,4 +1,4 @@
-"""What was found out before: by keys, up to a number of entries; of objects, as long as they live; as attributes.
+"""What was found out before: by keys, up to a number of entries; of objects, as long as they live; of matrices.
 
 Python's own dictionaries with weak keys call a function of Python when an object goes. Where such a function begins,
 signals are handled, and what a handler raises there, such as KeyboardInterrupt, is lost: whoever waits for Ctrl-C waits
@@ -10,11 +10,16 @@ find it locked for ever.
 from __future__ import annotations
 
 import contextlib
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, NamedTuple, Self, TypeVar, overload
+
+import numpy as np
+
+from wengert.support.fork_safety import hold_in_forks
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -115,6 +120,54 @@ class cached(Generic[T]):  # noqa: N801 - a decorator
         value = self.function(instance)
         vars(instance)[self.function.__name__] = value
         return value
+
+
+class KeptFactor(NamedTuple):
+    """Hold the factor of a matrix, how it was made, a copy of the elements, and what nobody asks for it without."""
+
+    owner: weakref.ref[Any]
+    key: Any
+    elements: np.ndarray[Any, Any]
+    factor: Any
+
+    def is_of(self, key: Any, elements: np.ndarray[Any, Any]) -> bool:
+        """Tell whether it is that of a matrix."""
+        is_alike = self.key == key and self.elements.dtype == elements.dtype
+        return is_alike and (self.owner() is elements or np.array_equal(self.elements, elements))
+
+
+class KeptFactors:
+    """Keep what was made of matrices, dense or sparse, for whatever asks for that of an equal one.
+
+    What traces, lanes and calls make of one matrix are several arrays with the same elements, so these are compared.
+    Kept are the `most` that were used last, of `size` elements together (`nnz` of each) unless one alone has more, as
+    long as their owner lives: the matrix, or the pattern of a sparse one.
+    """
+
+    def __init__(self, most: int, size: int) -> None:
+        self.most, self.size = most, size
+        self.entries: list[KeptFactor] = []  # the last one first
+        self.lock = threading.RLock()
+        hold_in_forks(self.lock)
+
+    def find(self, owner: Any, key: Any, elements: np.ndarray[Any, Any], make: Callable[[], Any]) -> KeptFactor:
+        """Return what is kept of a matrix by a key, which is made if it is not there."""
+        known = next((x for x in list(self.entries) if x.is_of(key, elements)), None)
+        if known is None:
+            known = KeptFactor(weakref.ref(owner), key, elements.copy(), make())
+        self.remember(known)
+        return known
+
+    def remember(self, factor: KeptFactor) -> None:
+        """Let a factor be the one that was used last; the oldest ones are forgotten."""
+        with self.lock:
+            others = [x for x in self.entries if x is not factor and x.owner() is not None][: self.most - 1]
+            self.entries[:] = [factor, *others]
+            while len(self.entries) > 1 and sum(x.factor.nnz for x in self.entries) > self.size:
+                self.entries.pop()
+
+
+FACTORS = KeptFactors(8, 1 << 25)
 
 
 class WeakIdentityMap(Generic[K, V]):

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     from wengert.compile.executable import GraphFunction
 
 Run = Callable[..., tuple[Any, ...]]
+Wish = bool | Literal["eager"] | None
+EAGER: Final = "eager"
+"""What is wished of what nobody asked to be compiled: who calls it once does not wait for that."""
 MOST_PARTITIONS = 16
 """For how many choices of inputs with gradients a form keeps the halves of its calls, and how many derived forms."""
 
@@ -65,7 +68,8 @@ class TracedForm:
         captured: the Tensors that the function captured.
         donated: pairs of (input, output): arguments that the function wrote to, and their last value.
         written: the positions of the arguments that it wrote to, and where it did.
-        wish: whether it becomes native code at its first call, or never; None for when that is worth it.
+        wish: whether it becomes native code at its first call, or never; None for when that is worth it, `EAGER` for
+            the same, but not at its first call.
         merged: the positions of the results that share memory with others only since equal equations were merged.
         called: whether native code has computed it: what lets it be called without Python takes longer than a call.
         reads_budget: whether its graph may be another where the context has another budget.
@@ -86,7 +90,7 @@ class TracedForm:
         structure: Any,
         captured: Sequence[Tensor],
         donated: Sequence[tuple[int, int]],
-        wish: bool | None = None,
+        wish: Wish = None,
     ) -> None:
         self.name, self.wish = name, wish
         self.graph = graph
@@ -246,17 +250,17 @@ class GradientHalves(NamedTuple):
         return [made[place] for place in self.places]
 
 
-def native_function(graph: Graph, wish: bool | None) -> GraphFunction | None:
+def native_function(graph: Graph, wish: Wish) -> GraphFunction | None:
     """Return a graph as native code, if that is asked for; at its first call, if that is wished."""
     if not config.NATIVE or wish is False:
         return None
     with UNSTOPPED:
         from wengert.compile.executable import GraphFunction  # a third of the time of importing the library
 
-    return GraphFunction(graph, wish is True)
+    return GraphFunction(graph, wish is True, int(wish == EAGER))
 
 
-def function_of(graph: Graph, wish: bool | None) -> Run:
+def function_of(graph: Graph, wish: Wish) -> Run:
     """Return a graph as a function of arrays and numbers."""
     return native_function(graph, wish) or as_function(graph)
 

@@ -9,10 +9,9 @@ mode, order and trace they come, and the next call with the same matrix, too.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,47 +26,13 @@ from wengert.core.values.dispatch import apply
 from wengert.errors import NumericalError
 from wengert.primitives.sparse.products import sampled_product, sparse_product, stacked_elements
 from wengert.primitives.sparse.storage_pattern import StoragePattern
-from wengert.support.fork_safety import hold_in_forks
+from wengert.support.caches import FACTORS, KeptFactor
 
 Params = Mapping[str, Any]
-MOST_FACTORS = 8
-MOST_ELEMENTS = 1 << 25
-"""How many factors are kept at most, and how many elements these have together, unless one alone has more."""
 SYMMETRIC = (("diag_pivot_thresh", 1e-3), ("permc_spec", "MMD_AT_PLUS_A"))
 """Options for symmetric matrices: an order for both sides, and pivots from the diagonal where these are not small."""
 REGULAR = (*SYMMETRIC, ("regular", True))
 """Those by which nearly singular matrices are errors, too."""
-
-
-class KeptFactor(NamedTuple):
-    """Hold the factor of a matrix.
-
-    Attributes:
-        pattern: where its elements are stored; it does not keep that alive.
-        options: of the factorisation.
-        data: the stored elements, a copy.
-        factor: SuperLU's, or eigenvalues and vectors; `nnz` is how many elements it has.
-    """
-
-    pattern: weakref.ref[StoragePattern]
-    options: Any
-    data: np.ndarray[Any, Any]
-    factor: Any
-
-    def is_of(self, pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any]) -> bool:
-        """Tell whether it is that of a matrix."""
-        return (
-            self.pattern() == pattern
-            and self.options == options
-            and self.data.dtype == data.dtype
-            and np.array_equal(self.data, data)
-        )
-
-
-FACTORS: list[KeptFactor] = []
-"""Those that were used last, the last one first."""
-LOCK = threading.RLock()
-hold_in_forks(LOCK)
 
 
 def factor_of(name: str, pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any]) -> KeptFactor:
@@ -83,20 +48,7 @@ def kept_factor(
     pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any], make: Callable[[], Any]
 ) -> KeptFactor:
     """Return what is kept of a matrix under some options, which is made if it is not there."""
-    known = next((x for x in list(FACTORS) if x.is_of(pattern, options, data)), None)
-    if known is None:
-        known = KeptFactor(weakref.ref(pattern), options, data.copy(), make())
-    remember(known)
-    return known
-
-
-def remember(factor: KeptFactor) -> None:
-    """Let a factor be the one that was used last; the oldest ones are forgotten."""
-    with LOCK:
-        others = [x for x in FACTORS if x is not factor and x.pattern() is not None][: MOST_FACTORS - 1]
-        FACTORS[:] = [factor, *others]
-        while len(FACTORS) > 1 and sum(x.factor.nnz for x in FACTORS) > MOST_ELEMENTS:
-            FACTORS.pop()
+    return FACTORS.find(pattern, (weakref.ref(pattern), options), data, make)
 
 
 def factorise(name: str, pattern: StoragePattern, options: Any, data: np.ndarray[Any, Any]) -> Any:

@@ -71,8 +71,8 @@ def eigsh(
     behind.
 
     Args:
-        A: a sparse array, equal to its adjoint; or a `LinearOperator` of real numbers, equal to its transpose, whose
-            product is differentiated by what it captures, where no eigenvalue that was found is repeated.
+        A: a sparse array, equal to its adjoint; or a `LinearOperator` that is, with its dtype if that is not
+            float64, whose product is differentiated by what it captures, where no eigenvalue found is repeated.
         k: how many, fewer than there are.
         M: not taken.
         sigma: the number near to which they are; its factor A - sigma is made once for values and derivatives.

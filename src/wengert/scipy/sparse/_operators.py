@@ -19,8 +19,7 @@ from wengert.primitives.sparse.eigenpairs import require_apart, start_of
 from wengert.primitives.sparse.iterative_solves import LEAST_SQUARES, SYMMETRIC
 from wengert.scipy.sparse._operands import right_side
 from wengert.transforms.custom_rule import custom_rule
-from wengert.transforms.jit import jit
-from wengert.transforms.reverse import pull_back
+from wengert.transforms.reverse import pull_back, stop_gradient
 
 
 class LinearOperator:
@@ -107,7 +106,8 @@ def fit_operator(name: str, a: LinearOperator, b: Any, damp: float, options: dic
         return pull_back(name, product, (np.zeros(shape[1], dtype),))[1](y)[0]
 
     def solve(b: Any) -> tuple[Any, ...]:
-        operator = linalg.LinearOperator(shape, matvec=product, rmatvec=jit(back_from), dtype=dtype)
+        back = pull_back(name, product, (np.zeros(shape[1], dtype),))[1]
+        operator = linalg.LinearOperator(shape, matvec=product, rmatvec=lambda y: np.asarray(back(y)[0]), dtype=dtype)
         found = getattr(linalg, name)(operator, b, damp=damp, **given)
         return tuple([np.asarray(x, wanted.dtype) for x, wanted in zip(found, like(b), strict=True)])
 
@@ -170,14 +170,16 @@ def tell_only(name: str, x: Any, numbers: Sequence[Any]) -> Sequence[Any]:
 def eigenpairs_of_operator(a: LinearOperator, v0: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """Return what `eigsh` gives of a matrix that is known by its products: w and v with A v = w v and |v| = 1, each.
 
-    Both equations have one symmetric Jacobian, [[A - w, -v], [-v^T, 0]], which is regular where w is not repeated.
+    Both equations have one Hermitian Jacobian, [[0, -v^H], [-v, A - w]], which is regular where w is not repeated. Of
+    complex ones w is taken for a complex unknown, beside which stands that v does not turn.
     """
     from scipy.sparse import linalg
 
     dtype = np.dtype(a.dtype or float)
-    if dtype.kind != "f":
+    if dtype.kind not in "fc":
         raise real_error("eigsh", dtype)
-    product, shape = product_of("eigsh", a.matvec, a.shape), a.shape
+    is_real, shape = dtype.kind == "f", a.shape
+    product = product_of("eigsh", a.matvec, shape, is_real)
     given = {key: value for key, value in options.items() if value is not None}
 
     def solve(v0: Any) -> tuple[Any, Any]:
@@ -185,24 +187,27 @@ def eigenpairs_of_operator(a: LinearOperator, v0: Any, options: dict[str, Any]) 
         operator = linalg.LinearOperator(shape, matvec=product, dtype=dtype)
         values, vectors = linalg.eigsh(operator, v0=start, **given, **others)
         order = np.argsort(values, kind="stable")
-        return values[order], vectors[:, order]
+        return values[order].astype(dtype), vectors[:, order]
 
-    def equations(pair: Any) -> Any:
-        """Return what one pair misses, by (A + A^T) / 2."""
+    def equations(pair: Any, fixed: Any) -> Any:
+        """Return what one pair misses, by (A + A^H) / 2."""
         w, v = pair
         ahead, back = pull_back("eigsh", product, (v,))
-        return [(1 - v @ v) / 2, (ahead + back(v)[0]) / 2 - w * v]
+        missed = (ahead + np.conj(back(np.conj(v))[0])) / 2 - w * v
+        longer = (1 - np.sum(np.abs(v) ** 2)) / 2
+        return [longer if is_real else longer - 1j * np.sum(np.conj(fixed) * v).imag, missed]
 
     def like(_v0: Any) -> tuple[Any, Any]:
         return np.zeros(given["k"], dtype), np.zeros((shape[0], given["k"]), dtype)
 
     w, v = solve_without_derivatives(solve, (v0,), {}, like)
+    options = {"linear_solver": "minres", "symmetric": True}
     pairs = [
-        implicit_solution(equations, (w[i], v[:, i]), (), name="eigsh", linear_solver="minres", symmetric=True)
-        for i in range(given["k"])
+        implicit_solution(equations, (w[i], own), (stop_gradient(own),), name="eigsh", **options)
+        for i, own in enumerate(v.T)
     ]
     found: tuple[Any, Any] = settled(*[np.stack(parts) for parts in zip(*pairs, strict=True)])
-    return as_tensor(found[0]), as_tensor(found[1]).T
+    return as_tensor(found[0]).real, as_tensor(found[1]).T
 
 
 def settling(name: str) -> Callable[[Any, Any], tuple[Any, Any]]:

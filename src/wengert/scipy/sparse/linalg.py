@@ -26,7 +26,7 @@ from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.primitives.sparse import iterative_solves
-from wengert.primitives.sparse.direct_solves import factor_of, remember, sparse_solve
+from wengert.primitives.sparse.direct_solves import factor_of, sparse_solve
 from wengert.primitives.sparse.exponentials import exponential_product
 from wengert.primitives.sparse.iterative_solves import iterative_solve
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
@@ -34,6 +34,7 @@ from wengert.scipy.sparse._eigenvalues import eigsh, svds
 from wengert.scipy.sparse._operands import chosen, right_side, sparse_operand
 from wengert.scipy.sparse._operators import LinearOperator, fit_operator, solve_operator
 from wengert.scipy.sparse._square_eigenvalues import eigs
+from wengert.support.caches import FACTORS
 from wengert.support.hints import names_on_demand
 
 __all__ = [
@@ -90,7 +91,7 @@ class SparseFactors:
         require_choice("solve", "trans", trans, ("N", "T", "H"), action="Leave it out")
         b = right_side("solve", self.shape[0], rhs, 2)
         if self._factor is not None:
-            remember(self._factor)
+            FACTORS.remember(self._factor)
         params = {"pattern": self._matrix._pattern, "options": self._options, "name": "splu"}
         if trans == "H":
             return np.conj(apply(sparse_solve, self._matrix.data, np.conj(b), transposed=True, **params))
