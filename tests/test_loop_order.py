@@ -160,6 +160,7 @@ IN_ORDER: dict[str, tuple[Function, tuple[Any, ...]]] = {
     "weights": (wg.grad(lambda a, u, v: np.sum(np.tanh(u @ a) * v)), (A, U, V)),
     "vectors": (wg.grad(lambda u, a, v: np.sum(np.tanh(u @ a) * v)), (U, A, V)),
     "pages": (lambda a, u, v: np.sum(np.exp(a) * 0.5, -1), (np.stack([A, A, A]), U, V)),
+    "pairs": (lambda a, u, v: np.diff(a, axis=0), (np.ones((5000, 2)), U, V)),
     "batches": (lambda a, u, v: np.einsum("bij,bi->bj", a, u), (np.stack([A, A]), np.stack([U, U]), V)),
 }
 
