@@ -346,3 +346,21 @@ def test_stacks_of_matrices_give_one_by_one() -> None:
     for use in uses:
         with pytest.raises(ShapeError, match=r"^sparse: a stack of 3 x 2 sparse arrays; one sparse array is needed"):
             use()
+
+
+@pytest.mark.parametrize("form", ["coo", "csr", "csc"])
+def test_functions_of_elements_are_of_the_sums_of_elements_stored_twice(form: str) -> None:
+    indices = {"coo": (np.array([0, 0, 1, 0]), np.array([0, 0, 1, 1]))}.get(form)
+    rest = (np.array([0, 0, 1, 1]), np.array([0, 2, 4])) if indices is None else (indices,)
+
+    def matrix(module: Any, data: Any) -> Any:
+        return getattr(module, f"{form}_array")((data, *copy.deepcopy(rest)), shape=(2, 2))  # SciPy writes to them
+
+    data = np.array([0.5, -2.0, 0.25, 1.5])
+    operations: list[Callable[[Any], Any]] = [abs, lambda a: a.power(3), lambda a: a.sin(), lambda a: (a * 0.3).sign()]
+    for operate in operations:
+        right = operate(matrix(scipy.sparse, data.copy())).toarray()
+        np.testing.assert_allclose(wg.jit(lambda d, f=operate: f(matrix(sparse, d)).toarray())(data), right)
+        slope = wg.jvp(lambda d, f=operate: f(matrix(sparse, d)).toarray(), (data,), (np.ones(4),))[1]
+        near = [operate(matrix(scipy.sparse, data + h)).toarray() for h in (1e-6, -1e-6)]
+        np.testing.assert_allclose(slope, (near[0] - near[1]) / 2e-6, atol=1e-7)

@@ -159,7 +159,7 @@ class StoredElements:
         """Return each element to a power that is not 0, since 0**0 is 1."""
         if np.ndim(n) or n == 0:
             raise UsageError("power", f"the power {shown(n)}", "a number that is not 0 is needed", "Use .toarray()")
-        found = self.map_elements(lambda x: x**n)
+        found = self.sum_duplicates_of().map_elements(lambda x: x**n)
         return found if dtype is None else found.astype(dtype)
 
     def __neg__(self) -> Self:
@@ -169,7 +169,7 @@ class StoredElements:
         return self
 
     def __abs__(self) -> Self:
-        return self.map_elements(np.abs)
+        return self.sum_duplicates_of().map_elements(np.abs)
 
     # The same values elsewhere
 
@@ -273,7 +273,7 @@ def elementwise_method(name: str) -> Callable[[StoredElements], StoredElements]:
     function = getattr(np, name)
 
     def method(self: StoredElements) -> StoredElements:
-        return self.map_elements(function)
+        return self.sum_duplicates_of().map_elements(function)  # SciPy sums them in place, too
 
     method.__doc__ = f"Return numpy.{name} of each element."
     return method
