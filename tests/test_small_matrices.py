@@ -313,10 +313,10 @@ def test_stacks_are_shared_by_threads_and_many_problems_are_lanes(name: str) -> 
     failures.tell()
 
 
-def outcome(function: Callable[[Any], Any], a: Any) -> Any:
+def outcome(function: Callable[..., Any], *operands: Any) -> Any:
     """Return what a function gives, or the error that it raises, as text."""
     try:
-        return function(a)
+        return function(*operands)
     except np.linalg.LinAlgError as error:
         return str(error)
 
@@ -371,6 +371,38 @@ def test_what_runs_at_different_times_works_in_the_same_memory() -> None:
     np.testing.assert_allclose(jitted(a, b, 6), solved(a, b, 6), rtol=1e-10)
     two, six = (jitted.lower(a, b, count).cost.memory for count in (2, 6))
     assert six < two + a.nbytes
+
+
+OF_ONE_MATRIX: dict[str, Callable[[Any, Any, Any], list[Any]]] = {
+    "systems and their transposes": lambda a, b, c: [
+        np.linalg.solve(a, b) @ np.linalg.solve(a.T, c),
+        np.linalg.solve(a, np.linalg.solve(a, b)),
+    ],
+    "inverses and determinants": lambda a, b, c: [np.linalg.inv(a.T) @ b, *np.linalg.slogdet(a), np.linalg.solve(a, c)],
+    "gradients": lambda a, b, c: wg.grad(lambda a: b @ np.linalg.solve(a, b) + np.linalg.slogdet(a)[1])(a),
+    "loops": lambda a, b, c: wg.scan(
+        lambda x, _: (np.linalg.solve(a + x[0], np.linalg.solve((a + x[0]).T, b)), np.linalg.slogdet(a + x[0])[1]),
+        b,
+        length=3,
+    ),
+}
+
+
+@together("name", OF_ONE_MATRIX)
+def test_what_has_one_matrix_factorises_it_once(name: str) -> None:
+    function = OF_ONE_MATRIX[name]
+    for size, sign in itertools.product((5, 60), (1, -1)):
+        a, b, c = (RNG.standard_normal(shape) for shape in ((size, size), size, (size, 2)))
+        a[0] *= sign
+        jitted = wg.jit(function, native=True)
+        for ours, theirs in zip(jitted(a, b, c), function(a, b, c), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+        kernels = str(jitted.lower(a, b, c).kernels)
+        assert kernels.count(".lu_factor.") == 1
+        assert not any(text in kernels for text in (".solve.", ".inv.", ".slogdet.", "by NumPy"))
+        with np.errstate(invalid="ignore"):
+            for given in (np.ones_like(a), a * np.nan):
+                assert str(outcome(jitted, given, b, c)) == str(outcome(function, given, b, c))
 
 
 def test_loops_that_solve_are_machine_code() -> None:

@@ -39,6 +39,8 @@ LARGEST = 512
 3,450, by LAPACK 7, 33, 178, 940 and 3,080."""
 FEW = 48
 """Rows up to which it does so, too, where the inverse is needed for the condition, or vectors have few right sides."""
+LEAST_SHARED = 4
+"""Rows from which on it takes less to factorise once for several systems: each solution by factors is a step, too."""
 LANES_MOST = 1152
 """Elements of a problem, right sides included, beyond which problems one after the other take less time than lanes."""
 MOST = 1024
@@ -185,8 +187,8 @@ def ranks_of(equation: Equation, places: Sequence[int]) -> list[int]:
     operands, results = cores(form.signature, len(equation.inputs))
     ranks = [*[len(operands[place]) for place in places], *map(len, results)]
     given = [len(aval_of(x).shape) for x in equation.inputs]
-    is_vector = len(given) == 2 and ranks == [2, 2, 2] and given[1] == 1  # of `numpy.linalg.solve`
-    return [2, 1, 1] if is_vector else ranks
+    is_vector = len(given) > 1 and ranks[1] == ranks[-1] == 2 and given[1] == 1  # of `numpy.linalg.solve`
+    return [2, 1, *ranks[2:-1], 1] if is_vector else ranks
 
 
 def how_it_lies(x: Variable, rank: int, stack: Sequence[int]) -> tuple[int, int, int] | None:

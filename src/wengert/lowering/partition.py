@@ -39,6 +39,7 @@ from wengert.lowering.program_steps import (
 from wengert.lowering.rules.joins import MOST_BOXES
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
+from wengert.lowering.shared_factors import with_shared_factors
 from wengert.lowering.sparse_steps import sparse_step
 from wengert.lowering.writes import Change, WriteStep, last_readers, write_step
 from wengert.passes.dead_code import must_run, narrow_graph, needed_inputs
@@ -215,7 +216,8 @@ class Partition:
 
     def program(self, part: Graph) -> Program:
         """Return a part of the graph as a program; raise UnfitError if its steps do not fit together."""
-        steps = self.steps.keys() & set(part.equations)
+        part, shared = with_shared_factors(part)
+        steps = {**{e: self.steps[e] for e in part.equations if e in self.steps}, **shared}
         if not steps:
             return program_of(lower(part))
         if self.lent is None and any(x.shape.count(UNKNOWN) > 1 for x in (*part.inputs, *part.outputs)):
@@ -223,7 +225,7 @@ class Partition:
         changes = [pair for equation in part.equations for pair in self.changes.get(equation, ())]
         writer = StepsWriter(part, changes, self.lent or EMPTY)
         for _, own, _ in parts_of(part, (), distinct_variables(part.outputs), steps, self.changes):
-            step = self.steps.get(own.equations[0])
+            step = steps.get(own.equations[0])
             if step is None:
                 rest = writer.without_aliases(own)
                 own = subgraph(rest.equations, set(distinct_variables(rest.outputs)))

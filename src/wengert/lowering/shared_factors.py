@@ -1,0 +1,116 @@
+"""Systems, inverses and determinants of one matrix: it is factorised once, whichever of them have its transpose.
+
+That is how a gradient solves with the matrix of the value, and divides by a determinant. Only programs do so: what one
+could not compute, as of a singular matrix, NumPy computes by the equations as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.graph.equation import Equation, Variable
+from wengert.core.graph.graph import Graph
+from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval, aval_of
+from wengert.lowering.matrix_steps import LEAST_SHARED, MatrixRoutine, matrix_routine
+from wengert.lowering.product_bodies import without_unused
+from wengert.passes.equations import rename_known
+from wengert.primitives.linear_algebra.inverses import inv, slogdet, solve
+from wengert.primitives.linear_algebra.lu import lu_factor, lu_solve
+from wengert.primitives.shapes import place_diagonal, transpose
+from wengert.traces.staging import stage_function
+
+BY_FACTORS = frozenset((solve, inv, slogdet))
+"""What is computed by the factors of a matrix, with the same errors of singular ones."""
+INDICES = np.dtype(np.int32)
+
+
+def with_shared_factors(graph: Graph) -> tuple[Graph, Mapping[Equation, MatrixRoutine]]:
+    """Return a graph that factorises matrices once that several equations have, and what routines are steps of it."""
+    uses = [e for e in graph.equations if e.primitive in BY_FACTORS and is_of_one_matrix(e)]
+    if len(uses) < 2:
+        return graph, {}
+    definitions = {e.outputs[0]: e for e in graph.equations if e.primitive is transpose}
+    groups: dict[Variable, list[tuple[Equation, bool]]] = {}
+    for equation in uses:
+        matrix, is_transposed = source_of(equation.inputs[0], definitions)
+        groups.setdefault(matrix, []).append((equation, is_transposed))
+    steps: dict[Equation, MatrixRoutine] = {}
+    instead: dict[Equation, Sequence[Equation]] = {}
+    for matrix, members in groups.items():
+        if len(members) > 1:
+            found = factored(matrix, members)
+            routines = {e: matrix_routine(e) for own in found.values() for e in own if e.primitive.routine}
+            known = {e: routine for e, routine in routines.items() if routine is not None}
+            if len(known) == len(routines):
+                steps |= known
+                instead |= found
+    if not instead:
+        return graph, {}
+    equations = [own for e in graph.equations for own in instead.get(e, (e,))]
+    return without_unused(graph, equations, set(definitions.values())), steps
+
+
+def is_of_one_matrix(equation: Equation) -> bool:
+    """Tell whether what an equation does is done of one matrix that is not known, natively."""
+    matrix = equation.inputs[0]
+    if type(matrix) is not Variable or len(matrix.shape) != 2 or matrix.shape[0] < LEAST_SHARED:
+        return False
+    if equation.primitive is slogdet and matrix.dtype.kind == "c":
+        return False
+    return all(len(v.shape) < 3 for v in equation.outputs) and matrix_routine(equation) is not None
+
+
+def source_of(matrix: Variable, definitions: Mapping[Variable, Equation]) -> tuple[Variable, bool]:
+    """Return what a matrix is, or is the transpose of, and whether it is that."""
+    is_transposed = False
+    while matrix in definitions and type(definitions[matrix].inputs[0]) is Variable:
+        equation = definitions[matrix]
+        is_transposed ^= tuple(equation.params["axes"]) == (1, 0)
+        matrix = equation.inputs[0]
+    return matrix, is_transposed
+
+
+def factored(matrix: Variable, members: Sequence[tuple[Equation, bool]]) -> dict[Equation, list[Equation]]:
+    """Return what equations with one matrix are by its factors; the first has these, too."""
+    packed, pivots = Variable.of(aval_of(matrix)), Variable.of(Aval(matrix.shape[:1], INDICES))
+    found = {e: by_factors(e, packed, pivots, is_transposed) for e, is_transposed in members}
+    first = members[0][0]
+    found[first].insert(0, Equation(lu_factor, (matrix,), {"check_finite": False}, (packed, pivots), first.origin))
+    return found
+
+
+def by_factors(equation: Equation, packed: Variable, pivots: Variable, is_transposed: bool) -> list[Equation]:
+    """Return what an equation is by the factors of its matrix, or of the transpose."""
+
+    def bound(primitive: Primitive, inputs: tuple[Any, ...], outputs: Sequence[Variable], **params: Any) -> Equation:
+        return Equation(primitive, inputs, params, tuple(outputs), equation.origin)
+
+    if equation.primitive is slogdet:
+        graph, _ = stage_function(signs_and_logarithms, [aval_of(packed), aval_of(pivots)], "slogdet")
+        known: dict[Any, Any] = dict(
+            zip((*graph.inputs, *graph.outputs), (packed, pivots, *equation.outputs), strict=True)
+        )
+        return [
+            bound(e.primitive, rename_known(known, e.inputs), [known.get(v, v) for v in e.outputs], **e.params)
+            for e in graph.equations
+        ]
+    before, right = list[Equation](), equation.inputs[-1]
+    if equation.primitive is inv:
+        right = Variable.of(aval_of(packed))
+        ones = np.broadcast_to(np.ones((), packed.dtype), packed.shape[:1])
+        before = [bound(place_diagonal, (ones,), [right], shape=packed.shape, offset=0, axis1=0, axis2=1)]
+    by = {"trans": int(is_transposed), "check_finite": False}
+    return [*before, bound(lu_solve, (packed, right, pivots), equation.outputs, **by)]
+
+
+def signs_and_logarithms(operands: Sequence[Any]) -> tuple[Any, Any]:
+    """Return the sign of a determinant and the logarithm of its size, from triangular factors and exchanges of rows."""
+    packed, pivots = operands
+    elements = np.diagonal(packed)
+    moved = np.sum(pivots != np.arange(len(elements), dtype=INDICES))
+    sign = np.prod(np.where(elements < 0, -1.0, 1.0).astype(packed.dtype)) * (1 - 2 * (moved % 2)).astype(packed.dtype)
+    return sign, np.sum(np.log(np.abs(elements)))
