@@ -15,6 +15,8 @@ from wengert.passes.equations import distinct_variables, variables
 from wengert.support.machine import MACHINE
 
 Flags = Sequence[bool]
+MOST_AGAIN = 4
+"""Cheap operations in a row that take no longer than to keep and read what they give."""
 
 
 class Halves(NamedTuple):
@@ -37,8 +39,8 @@ def cut(joint: Graph, known: int, outputs: int, at_hand: Flags = (), fixed: Flag
     """Cut a graph of values and cotangents where equations begin to depend on the cotangents.
 
     What depends on none belongs to the forward half; its values that the other half uses are the residuals. One that is
-    a view of others, or a cheap operation away from them, is computed again instead of being kept, if it is not small,
-    or if this is the body of a loop, which would keep one for each iteration.
+    a view of others, or a few cheap operations away from them, is computed again instead of being kept, if it is not
+    small, or if this is the body of a loop, which would keep one for each iteration.
 
     Args:
         joint: a graph whose first inputs are values and the others cotangents, and whose first outputs are those of
@@ -82,14 +84,31 @@ def cut(joint: Graph, known: int, outputs: int, at_hand: Flags = (), fixed: Flag
 
 
 def near(equations: Sequence[Equation], needed: set[Variable], given: set[Variable], least: int) -> set[Variable]:
-    """Return those of the needed values, of so many bytes at least, that are cheap to compute from others or given."""
-    found: set[Variable] = set()
+    """Return those of the needed values, of so many bytes at least, that are cheap to compute from others or given.
+
+    With them come the values between, so that a few cheap operations in a row are one step, too.
+    """
     known = needed | given
+    steps, made = dict.fromkeys(known, 0), dict[Variable, set[Variable]]()
+    found: list[Variable] = []
     for equation in equations:
-        value = equation.outputs[0] if equation.outputs else None  # a check alone
-        if value in needed and variables(equation.inputs) <= known and size_of(value) >= least and is_cheap(equation):
-            found.add(value)
-    return found
+        value, used = equation.outputs[0] if equation.outputs else None, variables(equation.inputs)  # or a check alone
+        if value is None or not used <= steps.keys() or not is_cheap(equation):
+            continue
+        count = 1 + sum([steps[x] for x in used])
+        if count > MOST_AGAIN:
+            continue
+        if value not in known:
+            steps[value], made[value] = count, used
+        elif value in needed and size_of(value) >= least:
+            made[value] = used
+            found.append(value)
+    again = set[Variable]()
+    while found:
+        value = found.pop()
+        again.add(value)
+        found += [x for x in made[value] if x not in known and x not in again]
+    return again
 
 
 def size_of(variable: Variable) -> int:
