@@ -41,6 +41,16 @@ def test_derivatives_are_those_of_the_solution():
     assert wg.grad(lambda k: k + np.sum(solve_ivp(lambda t, y: -k * y, (0.0, 1.0), **no_states).y))(2.0) == 1.0
 
 
+def test_second_derivatives_move_with_both_times():
+    def end(x):  # y' = -y^2
+        options = {"method": "RK23", "rtol": 1e-7, "atol": 1e-7, "gradient": "continuous"}
+        return solve_ivp(lambda t, y: -y * y, (x[1], x[2]), x[:1], t_eval=np.stack([x[2]]), **options).y[0, 0]
+
+    x, v = np.array([1.0, 0.1, 1.3]), np.array([0.5, -0.2, 0.7])
+    found, want = (wg.jvp(wg.grad(f), (x,), (v,))[1] for f in (end, lambda x: x[0] / (1 + x[0] * (x[2] - x[1]))))
+    np.testing.assert_allclose(found, want, rtol=1e-5)
+
+
 def test_masses_and_what_they_leave_to_algebraic_equations():
     def end(x):  # x[1] y' = -z, 0 = z - x[0] y^2
         options = {"method": "Rodas5P", "t_eval": [1.0], "rtol": 1e-6, "atol": 1e-8, "gradient": "continuous"}

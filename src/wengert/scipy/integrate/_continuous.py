@@ -85,8 +85,8 @@ class Flow:
         self.moving.defvjp(lambda *given: (given[0], given), self.pull)
         self.moving.defjvp(self.push)
         self.reaching: Any = custom_rule(lambda y, _end, _leaves: y)
-        self.reaching.defvjp(lambda *given: (given[0], given), self.pull_time)
-        self.reaching.defjvp(self.push_time)
+        self.reaching.defvjp(lambda *given: (given[0], given), lambda given, ct: vjp(self.reached, *given)[1](ct))
+        self.reaching.defjvp(lambda primals, tangents: jvp(self.reached, primals, tangents))
 
     def __call__(self, value: Any, piece: Piece, end: Any) -> Any:
         """Return the state at the end of a piece, whose value is known, with derivatives."""
@@ -200,17 +200,9 @@ class Flow:
         last, _ = self.integrate(change, times, first, piece.sizes, piece.control, lambda t, v: [], [], mass)
         return value, last
 
-    def pull_time(self, residuals: Any, ct: Any) -> Any:
-        """Return the cotangents of a state and of the time when it is reached."""
-        y, end, leaves = residuals
-        rate = self.rate_of(leaves)(end, self.reaching(y, end, leaves))
-        return ct, np.sum(ct * rate), None
-
-    def push_time(self, primals: Any, tangents: Any) -> Any:
-        """Return a state, and its tangent by that and by the time when it is reached."""
-        (y, end, leaves), (first, moves, _) = primals, tangents
-        found = self.reaching(y, end, leaves)
-        return found, first + moves * self.rate_of(leaves)(end, found)
+    def reached(self, y: Any, end: Any, leaves: Any) -> Any:
+        """Return a state as that of a time that moves, by steps that none but derivatives of it need."""
+        return at_other_time(self.rate_of(leaves), stop_gradient(end), end, y)
 
     def integrate(
         self,
