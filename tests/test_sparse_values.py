@@ -364,3 +364,12 @@ def test_functions_of_elements_are_of_the_sums_of_elements_stored_twice(form: st
         slope = wg.jvp(lambda d, f=operate: f(matrix(sparse, d)).toarray(), (data,), (np.ones(4),))[1]
         near = [operate(matrix(scipy.sparse, data + h)).toarray() for h in (1e-6, -1e-6)]
         np.testing.assert_allclose(slope, (near[0] - near[1]) / 2e-6, atol=1e-7)
+
+
+def test_matrices_without_elements_have_derivatives_of_every_order() -> None:
+    def f(data: Any) -> Any:
+        places = np.zeros(0, int), np.zeros(0, int)
+        return np.sum(sparse.csr_array((data, places), shape=(4, 3)) @ np.ones(3))
+
+    assert wg.jacfwd(wg.jacrev(f))(np.zeros(0)).shape == (0, 0)
+    assert wg.vmap(wg.grad(f))(np.zeros((2, 0))).shape == (2, 0)

@@ -141,7 +141,7 @@ def batch_product(
     rest = shape_of(stacked)
     flat = np.reshape(stacked, (size * rest[1], *rest[2:]))
     found = apply(primitive, stacked_elements(data, pattern, many), flat, pattern=many, transposed=transposed)
-    return np.reshape(found, (size, shape_of(found)[0] // max(1, size), *rest[2:]))
+    return np.reshape(found, (size, pattern.shape[1 if transposed else 0], *rest[2:]))
 
 
 def stacked_elements(data: Any, pattern: StoragePattern, many: StoragePattern) -> Any:
