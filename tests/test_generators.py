@@ -139,3 +139,18 @@ def test_coroutines_and_generators_that_handle_errors_stay() -> None:
             convert(program)
         assert str(caught.value).startswith(f"jit: {program.__qualname__} decides by a traced value, and {given}")
     assert wg.jit(lambda x: x * sum(map(np.sum, handling(np.ones(1)))) if x > 0 else x)(2.0) == 2.0
+
+
+def test_functions_that_read_variables_by_their_names_stay() -> None:
+    def scaled(x: Any, kind: str) -> Any:
+        if kind == "linear":
+            return 3 * locals()["x"]
+        return x**2
+
+    def squared(x: Any) -> Any:
+        return x * locals()["x"] if x > 0 else x
+
+    assert wg.jit(lambda x: scaled(x, "linear") if x > 0 else x)(2.0) == 6.0
+    with pytest.raises(UsageError, match="squared decides by a traced value, and it calls locals"):
+        wg.jit(squared)(2.0)
+    assert wg.jit(lambda x: squared(2.0) + x)(1.0) == 5.0

@@ -17,7 +17,7 @@ from tests.samples.calls import same_traced
 from wengert.core.graph.graph import evaluate
 from wengert.core.values.frozen import READERS
 from wengert.passes.gradient_split import cut
-from wengert.transforms import traced_form
+from wengert.transforms import tracing
 from wengert.transforms.form_graphs import joint_graph
 
 
@@ -261,7 +261,7 @@ def test_the_backward_half_runs_on_residuals(monkeypatch: pytest.MonkeyPatch) ->
         names.extend(equation.primitive.name for equation in graph.equations)
         return evaluate(graph, args)
 
-    monkeypatch.setattr(traced_form, "evaluate", spy)
+    monkeypatch.setattr(tracing, "evaluate", spy)
     f = wg.jit(lambda x: np.exp(np.sin(x)))
     wg.grad(f)(0.1)  # traces
     names.clear()

@@ -19,7 +19,7 @@ from wengert.conversion.function_source import (
     is_converted,
 )
 from wengert.conversion.statement_rewriting import rewrite
-from wengert.conversion.syntax_nodes import stays_unconverted
+from wengert.conversion.syntax_nodes import calls_by_name, stays_unconverted
 from wengert.conversion.traced_numbers import ITERATORS, make_iterating
 from wengert.core.containers.container_classes import is_dataclass
 from wengert.errors import UsageError
@@ -78,6 +78,10 @@ def convert_object(function: Any) -> Callable[..., Any]:
     )
 
 
+READERS = frozenset({"eval", "exec", "locals"})
+"""Python's functions that read the variables of the function that calls them, which branches and loops share."""
+
+
 def convert_code(function: FunctionType) -> CodeType:
     """Return the converted code of a function; remembered as long as the code before lives."""
     code = function.__code__
@@ -89,6 +93,9 @@ def convert_code(function: FunctionType) -> CodeType:
     definition = definition_of(function)
     if isinstance(definition, ast.FunctionDef) and stays_unconverted(definition):
         raise conversion_error(function, "it yields inside of `with` or `try`", "a `yield` outside of these is needed")
+    if reader := next((x for x in calls_by_name(definition, READERS) if x not in function.__globals__), ""):
+        given = f"it calls {reader}, which reads variables by their names"
+        raise conversion_error(function, given, "a decision in a function without that call is needed")
     parts = code.co_qualname.split(".")
     owner = parts[-2] if len(parts) > 1 and parts[-2] != "<locals>" else ""
     result = _CODES[code] = compile_definition(rewrite(definition, owner), code)

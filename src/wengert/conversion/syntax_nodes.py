@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any, TypeVar
 
 from wengert.control.variable_places import HIDDEN, OPERATIONS
@@ -61,6 +61,12 @@ def stays_unconverted(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         return True
     handling = (x for x in own_nodes(node) if isinstance(x, ast.With | ast.Try) or type(x).__name__ == "TryStar")
     return any(isinstance(x, ast.Yield | ast.YieldFrom) for statement in handling for x in own_nodes(statement))
+
+
+def calls_by_name(node: ast.AST, names: Set[str]) -> list[str]:
+    """Return which of some names are called inside a node."""
+    calls = (x.func.id for x in ast.walk(node) if isinstance(x, ast.Call) and isinstance(x.func, ast.Name))
+    return [name for name in calls if name in names]
 
 
 def loop_exits(statements: Sequence[ast.stmt]) -> Iterator[ast.Break | ast.Continue]:
