@@ -231,9 +231,8 @@ def test_complex_states_of_implicit_methods():
 
 @pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value")
 def test_attempts_that_overflow_leave_derivatives_as_they_are():
-    def end(
-        rates, first=2.0, method="Rodas5P"
-    ):  # one first step is so long that its stages are exponentials of some thousands
+    def end(rates, first=2.0, method="Rodas5P"):
+        # a first step of 2 is so long that its stages are exponentials of some thousands
         slope = lambda t, y: -(rates @ (np.exp(y / 0.01) - 1.0))
         options = {"method": method, "t_eval": [0.8], "first_step": first, "rtol": 1e-8, "atol": 1e-10}
         return solve_ivp(slope, (0.0, 2.0), [-1.0], **options).y[0, 0]

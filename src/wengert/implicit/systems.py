@@ -58,7 +58,7 @@ class Factors(NamedTuple):
 
 
 def factors_of(matrix: np.ndarray[Any, Any]) -> Factors:
-    """Return the factors of a matrix; made once, also of an equal one."""
+    """Return the factors of a matrix that nobody writes to; made once, also of an equal one."""
     found: Factors = FACTORS.find(matrix, "lu", matrix, lambda: factorise(matrix)).factor
     return found
 

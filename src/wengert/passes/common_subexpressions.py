@@ -118,14 +118,14 @@ def share_constants(graph: Graph) -> Graph:
     """
     if not holds_graphs(graph):
         return graph
-    return Graph(graph.inputs, list(map(shared, graph.equations)), graph.outputs)
+    return Graph(graph.inputs, list(map(with_shared_constants, graph.equations)), graph.outputs)
 
 
-def shared(equation: Equation) -> Equation:
-    """Return an equation with such graphs inside."""
+def with_shared_constants(equation: Equation) -> Equation:
+    """Return an equation whose loop, and those inside, have each constant once."""
     if not equation.primitive.structured:
         return equation
-    params, limit = equation.params, 0
+    params = equation.params
     if loop_parameters(equation) is params:
         limit = int(is_counted(params))
         own = params["spec"].constants

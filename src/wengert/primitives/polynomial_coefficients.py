@@ -19,6 +19,7 @@ def polynomials() -> dict[str, list[float]]:
 
 
 def __getattr__(name: str) -> list[float]:
-    if not name.isupper():
+    found = polynomials().get(name) if name.isupper() else None  # Python itself asks for names of its own
+    if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return polynomials()[name]
+    return found

@@ -23,6 +23,7 @@ from wengert.support.fork_safety import hold_in_forks
 
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 
 MOST_KNOWN = 1 << 14
 """How many entries a cache holds: the same few keys occur over and over."""
@@ -86,9 +87,6 @@ class Recent(OrderedDict[K, V]):
         """Be told of what goes."""
 
 
-T = TypeVar("T")
-
-
 class cached(Generic[T]):  # noqa: N801 - a decorator
     """Make a method an attribute that is computed once for each object, or twice if threads ask at the same time.
 
@@ -131,7 +129,7 @@ class KeptFactor(NamedTuple):
     factor: Any
 
     def is_of(self, key: Any, elements: np.ndarray[Any, Any]) -> bool:
-        """Tell whether it is that of a matrix."""
+        """Tell whether it is that of a matrix; an array that nobody writes to is known without a look, NaN or not."""
         is_alike = self.key == key and self.elements.dtype == elements.dtype
         return is_alike and (self.owner() is elements or np.array_equal(self.elements, elements))
 
@@ -168,6 +166,7 @@ class KeptFactors:
 
 
 FACTORS = KeptFactors(8, 1 << 25)
+"""Those of dense matrices (`implicit.systems`) and of sparse ones (`primitives.sparse.direct_solves`)."""
 
 
 class WeakIdentityMap(Generic[K, V]):

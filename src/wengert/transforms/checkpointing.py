@@ -5,7 +5,7 @@ function run again on the same arguments, which yields them all in the same orde
 get their gradients as ever, because the recorded graph is the ordinary one.
 
 While the function is being traced it becomes one equation, whose reverse computes what it needs again from the operands
-(`wengert.control.call.Checkpoint`).
+(`wengert.control.call.Recomputation`).
 """
 
 from __future__ import annotations

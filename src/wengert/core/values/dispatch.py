@@ -227,9 +227,8 @@ def weaken(value: Any) -> Any:
 def truth_as_integer(value: Any) -> Any:
     """Return what stands for one of Python's truths as what stands for an integer; others as they are."""
     if type(value) is Tensor and value.dtype == np.bool_:
-        return weaken(
-            apply(PRIMITIVES["astype"], value, dtype=np.dtype(np.int64))
-        )  # it has room, so nothing is checked
+        # a truth has room in 64 bits, so "whole", which checks that and is Python's, is not needed
+        return weaken(apply(PRIMITIVES["astype"], value, dtype=np.dtype(np.int64)))
     return int(value) if type(value) is bool else value
 
 
