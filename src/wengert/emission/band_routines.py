@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from wengert.emission.lapack_routines import LETTERS, LapackProblem, fill, on_one_thread, pivots_of
-from wengert.emission.matrix_routines import Matrix, Problems, kernel_of
+from wengert.emission.matrix_routines import Matrix, Problems, element_product, kernel_of
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
@@ -55,12 +55,6 @@ class BandProblem(LapackProblem):
         """Return how many rows have elements below the diagonal in a column."""
         return self.b.least(self.below, self.count - 1 - column)
 
-    def times(self, x: Sequence[Value], y: Sequence[Value]) -> list[Value]:
-        """Return a product of elements."""
-        if not self.is_complex:
-            return [x[0] * y[0]]
-        return [x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]]
-
     def inverse(self, x: Sequence[Value]) -> list[Value]:
         """Return one by an element."""
         if not self.is_complex:
@@ -70,7 +64,7 @@ class BandProblem(LapackProblem):
 
     def subtract(self, place: Value, x: Sequence[Value], y: Sequence[Value]) -> None:
         """Subtract a product of elements from what stands at an address."""
-        self.put(place, [a - c for a, c in zip(self.parts_of(place), self.times(x, y), strict=True)])
+        self.put(place, [a - c for a, c in zip(self.parts_of(place), element_product(x, y), strict=True)])
 
     def exchange(self, one: Value, other: Value) -> None:
         """Exchange the elements at two addresses."""
@@ -123,7 +117,7 @@ def eliminate(p: BandProblem) -> None:
             factor = p.inverse(p.parts_of(start))
             with b.loop(rows + 1, 1) as below:
                 place = start.at(below.index)
-                p.put(place, p.times(p.parts_of(place), factor))
+                p.put(place, element_product(p.parts_of(place), factor))
             with b.loop(last + 1, j + 1) as columns:
                 place = p.element_at(j, columns.index)
                 x = p.parts_of(place)
@@ -178,7 +172,7 @@ def substitute(p: BandProblem, x: Matrix) -> None:
             p.subtract(at(j + below.index), p.parts_of(place.at(below.index)), value)
     with b.loop(p.count) as steps:
         j = p.count - 1 - steps.index
-        value = p.times(p.parts_of(at(j)), p.inverse(p.parts_of(p.element_at(j, j))))
+        value = element_product(p.parts_of(at(j)), p.inverse(p.parts_of(p.element_at(j, j))))
         p.put(at(j), value)
         start = j - b.least(j, p.reach)
         with b.loop(j, start) as above:
@@ -191,7 +185,7 @@ def substitute_transposed(p: BandProblem, x: Matrix) -> None:
 
     def less(row: Value, start: Value, stop: Value, factors: Value) -> list[Value]:
         with b.loop(stop, start, carry=p.parts_of(x.at(row, p.zero))) as terms:
-            product = p.times(p.parts_of(factors.at(terms.index - row)), p.parts_of(x.at(terms.index, p.zero)))
+            product = element_product(p.parts_of(factors.at(terms.index - row)), p.parts_of(x.at(terms.index, p.zero)))
             terms.next(*[a - c for a, c in zip(terms.values, product, strict=True)])
         return terms.results
 
@@ -199,7 +193,7 @@ def substitute_transposed(p: BandProblem, x: Matrix) -> None:
         j = steps.index
         place = p.element_at(j, j)
         found = less(j, j - b.least(j, p.reach), j, place)
-        p.put(x.at(j, p.zero), p.times(found, p.inverse(p.parts_of(place))))
+        p.put(x.at(j, p.zero), element_product(found, p.inverse(p.parts_of(place))))
     with b.loop(p.count) as steps:
         j = p.count - 1 - steps.index
         p.put(x.at(j, p.zero), less(j, j + 1, j + 1 + p.rows_below(j), p.element_at(j, j)))

@@ -14,7 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from wengert.emission.matrix_routines import Matrix, Problem, Problems, kernel_of, require_finite
+from wengert.emission.matrix_routines import (
+    Elements,
+    Matrix,
+    Problem,
+    Problems,
+    element_product,
+    kernel_of,
+    require_finite,
+)
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction, external
@@ -61,13 +69,11 @@ ROOM = 1024
 """Elements of room for what is aligned in it."""
 
 
-class LapackProblem(Problem):
+class LapackProblem(Elements, Problem):
     """Be a problem whose kernel calls LAPACK.
 
     Attributes:
         letter: of the dtype.
-        scalar: the type of real numbers.
-        parts: how many of them an element is.
         info: where functions of LAPACK say that they failed.
         used: bytes of the room that have been given away.
     """
@@ -116,20 +122,11 @@ class LapackProblem(Problem):
         """Return a real number."""
         return self.b.constant(self.scalar, value)
 
-    def parts_of(self, place: Value) -> list[Value]:
-        """Return the real numbers that an element is."""
-        return [place.to(self.scalar).at(n).load() for n in range(self.parts)]
-
     def element(self, value: float) -> Value:
         """Return the address of a real number as an element."""
         place = self.b.stack(Array(self.scalar, 2))
         self.put(place, [self.number(value), self.number(0.0)][: self.parts])
         return place
-
-    def put(self, place: Value, parts: Sequence[Value]) -> None:
-        """Store an element."""
-        for n, x in enumerate(parts):
-            place.to(self.scalar).at(n).store(x)
 
     def size_of(self, parts: Sequence[Value]) -> Value:
         """Return the sum of the absolute values of an element's parts: finite if they are, and 0 if they are."""
@@ -450,11 +447,7 @@ def triangular_form(p: LapackProblem) -> tuple[Matrix, Value]:
 def product(p: LapackProblem, start: Value, factor: Callable[[Value], Sequence[Value]]) -> list[Value]:
     """Return a real number times an element for each row."""
     with p.b.loop(p.size, carry=[start, p.number(0.0)][: p.parts], certain=True) as rows:
-        values, x = rows.values, factor(rows.index)
-        if p.is_complex:
-            rows.next(values[0] * x[0] - values[1] * x[1], values[0] * x[1] + values[1] * x[0])
-        else:
-            rows.next(values[0] * x[0])
+        rows.next(*element_product(rows.values, factor(rows.index)))
     return rows.results
 
 

@@ -81,6 +81,34 @@ class Matrix(NamedTuple):
         return self._replace(row=self.column, column=self.row)
 
 
+class Elements:
+    """Read and write elements of matrices in memory, each of which is a real number, or the two that a complex one is.
+
+    Attributes:
+        scalar: the type of real numbers.
+        parts: how many of them an element is.
+    """
+
+    scalar: Float
+    parts: int
+
+    def parts_of(self, place: Value) -> list[Value]:
+        """Return the real numbers that an element is."""
+        return [place.to(self.scalar).at(n).load() for n in range(self.parts)]
+
+    def put(self, place: Value, parts: Sequence[Value]) -> None:
+        """Store an element."""
+        for n, x in enumerate(parts):
+            place.to(self.scalar).at(n).store(x)
+
+
+def element_product(x: Sequence[Value], y: Sequence[Value]) -> list[Value]:
+    """Return the product of two elements."""
+    if len(x) == 1:
+        return [x[0] * y[0]]
+    return [x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]]
+
+
 class Problems:
     """Be a share of the problems that a kernel solves.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from wengert.emission.matrix_routines import Matrix, Problems, kernel_of
+from wengert.emission.matrix_routines import Elements, Matrix, Problems, element_product, kernel_of
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.structs import F32, F64, I32, I64, vector_of
@@ -57,13 +57,12 @@ class Tile(NamedTuple):
                 place.store_where(x, self.mask)
 
 
-class SparseLines:
+class SparseLines(Elements):
     """Be a share of the lines of a sparse matrix.
 
     Attributes:
         b: writes the function.
-        scalar, parts: the type of real numbers, and how many of them an element is.
-        lanes, vector: how many a vector has, and its type.
+        lanes, vector: how many real numbers a vector has, and its type.
         columns: those of arrays.
         matrices: the operands before the table, and the result.
         table, places: its address, and that of where elements stand in their lines.
@@ -96,15 +95,6 @@ class SparseLines:
         """Return where an element stands in its line."""
         return self.number_at(self.places.at(element))
 
-    def parts_at(self, place: Value) -> list[Value]:
-        """Return the real numbers that an element is."""
-        return [place.to(self.scalar).at(n).load() for n in range(self.parts)]
-
-    def put(self, place: Value, parts: Sequence[Value]) -> None:
-        """Store an element."""
-        for n, x in enumerate(parts):
-            place.to(self.scalar).at(n).store(x)
-
     def zeros(self) -> list[Value]:
         """Return an element that is zero."""
         return [self.b.constant(self.scalar, 0.0)] * self.parts
@@ -134,7 +124,7 @@ class SparseLines:
             left = b.spread(b.convert("trunc", count - single, I32), self.lanes)
             write(Tile(single, 1, b.compare("slt", b.numbers(I32, range(self.lanes)), left)))
 
-    def scaled(self, element: Sequence[Value], vectors: Sequence[Value]) -> list[Value]:
+    def products(self, element: Sequence[Value], vectors: Sequence[Value]) -> list[Value]:
         """Return the products of an element and vectors; of complex numbers, pairs side by side."""
         first, *rest = [self.b.spread(x, self.lanes) for x in element]
         if not rest:
@@ -144,14 +134,7 @@ class SparseLines:
         return [first * x + rest[0] * signs * self.b.shuffled(x, turned) for x in vectors]
 
 
-def times(x: Sequence[Value], y: Sequence[Value]) -> list[Value]:
-    """Return the product of two elements."""
-    if len(x) == 1:
-        return [x[0] * y[0]]
-    return [x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]]
-
-
-def added(x: Sequence[Value], y: Sequence[Value]) -> list[Value]:
+def sums(x: Sequence[Value], y: Sequence[Value]) -> list[Value]:
     """Return the sums of numbers."""
     return [a + c for a, c in zip(x, y, strict=True)]
 
@@ -165,10 +148,10 @@ def gather_lines(p: SparseLines) -> None:
         def write(tile: Tile) -> None:
             with b.loop(line.last, line.first, carry=[zero] * tile.vectors) as terms:
                 row = x.at(p.where(terms.index), b.constant(I64, 0)).to(p.scalar)
-                found = p.scaled(
-                    p.parts_at(data.first.at(terms.index)), tile.load(tile.addresses(row, p.lanes, p.vector))
+                found = p.products(
+                    p.parts_of(data.first.at(terms.index)), tile.load(tile.addresses(row, p.lanes, p.vector))
                 )
-                terms.next(*added(terms.values, found))
+                terms.next(*sums(terms.values, found))
             place = y.at(line.number, b.constant(I64, 0)).to(p.scalar)
             tile.store(tile.addresses(place, p.lanes, p.vector), terms.results)
 
@@ -176,8 +159,8 @@ def gather_lines(p: SparseLines) -> None:
     with otherwise, p.lines() as line, p.each_column() as column:
         side = x.first.at(column * x.column)
         with b.loop(line.last, line.first, carry=p.zeros()) as terms:
-            factor = p.parts_at(side.at(p.where(terms.index) * x.row))
-            terms.next(*added(terms.values, times(p.parts_at(data.first.at(terms.index)), factor)))
+            factor = p.parts_of(side.at(p.where(terms.index) * x.row))
+            terms.next(*sums(terms.values, element_product(p.parts_of(data.first.at(terms.index)), factor)))
         p.put(y.at(line.number, column), terms.results)
 
 
@@ -194,27 +177,27 @@ def scatter_lines(p: SparseLines) -> None:
             with b.loop(line.last, line.first) as terms:
                 place = y.at(p.where(terms.index), b.constant(I64, 0)).to(p.scalar)
                 places = tile.addresses(place, p.lanes, p.vector)
-                found = p.scaled(p.parts_at(data.first.at(terms.index)), factor)
-                tile.store(places, added(tile.load(places), found))
+                found = p.products(p.parts_of(data.first.at(terms.index)), factor)
+                tile.store(places, sums(tile.load(places), found))
 
         p.for_tiles(write)
     with otherwise, p.lines() as line, p.each_column() as column:
-        factor, side = p.parts_at(x.at(line.number, column)), y.first.at(column * y.column)
+        factor, side = p.parts_of(x.at(line.number, column)), y.first.at(column * y.column)
         with b.loop(line.last, line.first) as terms:
             place = side.at(p.where(terms.index) * y.row)
-            p.put(place, added(p.parts_at(place), times(p.parts_at(data.first.at(terms.index)), factor)))
+            p.put(place, sums(p.parts_of(place), element_product(p.parts_of(data.first.at(terms.index)), factor)))
 
 
 def sample_lines(p: SparseLines) -> None:
     """Compute the elements of L R^T where a matrix has some, whose lines belong to the rows of L."""
     b, (left, right, found) = p.b, p.matrices
     with p.lines() as line, p.each_column() as column:
-        factor, is_first = p.parts_at(left.at(line.number, column)), column.equals(0)
+        factor, is_first = p.parts_of(left.at(line.number, column)), column.equals(0)
         side = right.first.at(column * right.column)
         with b.loop(line.last, line.first) as terms:
             place = found.first.at(terms.index)
-            more = times(factor, p.parts_at(side.at(p.where(terms.index) * right.row)))
-            totals = zip(more, added(p.parts_at(place), more), strict=True)
+            more = element_product(factor, p.parts_of(side.at(p.where(terms.index) * right.row)))
+            totals = zip(more, sums(p.parts_of(place), more), strict=True)
             p.put(place, [b.select(is_first, x, total) for x, total in totals])
 
 
