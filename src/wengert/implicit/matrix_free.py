@@ -77,7 +77,7 @@ class OwnSolver(NamedTuple):
 FORMS: Recent[tuple[Graph, str], TracedForm] = Recent(64)
 
 
-def function_of(graph: Graph, name: str) -> Callable[..., Any]:
+def jitted_graph(graph: Graph, name: str) -> Callable[..., Any]:
     """Return a graph of one result as a function of values of any kind, like `jit` makes one.
 
     What lanes, tangents and cotangents make of its loops, of an integration say, are programs that are made once (see
@@ -147,7 +147,7 @@ def products_with(graph: Graph, right: Any, held: Values, name: str) -> Callable
         held: x and the operands of the residual.
         name: of what was called, for errors.
     """
-    function = function_of(graph, name)
+    function = jitted_graph(graph, name)
     rest = [in_plain_form(x) if type(x) is Tensor else x for x in (np.zeros_like(right), *held)]
     return lambda y: function(y, *rest)
 

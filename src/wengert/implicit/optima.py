@@ -11,7 +11,7 @@ from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError
 from wengert.implicit.attaching import is_operand, reaches_traced, trace_closing
-from wengert.implicit.matrix_free import function_of
+from wengert.implicit.matrix_free import jitted_graph
 from wengert.implicit.roots import ImplicitFunction
 from wengert.implicit.systems import FIXED
 from wengert.support.attributes import resemble
@@ -84,7 +84,7 @@ def value_at_optimum(value: Function, x: Any, arguments: tuple[tuple[Any, ...], 
 
     operands = [leaves[i] for i in places]
     graph, captured = trace_closing("stationary", value, flat, operands)
-    at = function_of(graph, "stationary")
+    at = jitted_graph(graph, "stationary")
     rule = custom_rule(at)
 
     def backward(values: Sequence[Any], ct: Any) -> tuple[Any, ...]:

@@ -30,8 +30,8 @@ from wengert.implicit.matrix_free import (
     ALLOWED,
     OwnSolver,
     certified_solution,
-    function_of,
     is_symmetric,
+    jitted_graph,
     lengths,
     product_graph,
     products_with,
@@ -147,7 +147,7 @@ class Equations(NamedTuple):
 
     def residual(self, x: Any, operands: Values) -> Any:
         """Return F."""
-        return function_of(self.params["residual"], self.params["name"])(x, *operands)
+        return jitted_graph(self.params["residual"], self.params["name"])(x, *operands)
 
     def moving(self, flags: Sequence[bool]) -> tuple[Callable[..., Any], list[Any]]:
         """Return F as a function of the flagged operands alone, and what they are."""
@@ -187,7 +187,7 @@ class Equations(NamedTuple):
     def solve_stored(self, residual: Any, right: Any, transposed: bool, options: dict[str, Any]) -> Any:
         """Solve with sparse factors, which are known by the stored elements of the Jacobian."""
         graph, pattern = self.params["jacobian"], self.params["linear"]
-        data = function_of(graph, options["name"])(self.x, *self.operands[: len(graph.inputs) - 1])
+        data = jitted_graph(graph, options["name"])(self.x, *self.operands[: len(graph.inputs) - 1])
         missed, held, x = stop_gradient((residual, data, self.x))
         terms = apply(sparse_product, np.abs(held), 1 + np.abs(x), pattern=pattern, transposed=False)
         right = apply(certified, right, excess_of_terms(missed, terms, options["tol"]), **options)
@@ -208,7 +208,7 @@ class Equations(NamedTuple):
 
         graph = self.params["jacobian"]
         if graph is not None:
-            columns = function_of(graph, name)(self.x, *self.operands[: len(graph.inputs) - 1])
+            columns = jitted_graph(graph, name)(self.x, *self.operands[: len(graph.inputs) - 1])
         else:
             columns = vmap(push)(constant_tensor(np.eye(self.x.size, dtype=self.x.dtype)))
         if key is None:
@@ -227,7 +227,7 @@ class Equations(NamedTuple):
         own = linear.transposed_solver if transposed and isinstance(linear, OwnSolver) else linear
         held = stop_gradient((right, self.x, *self.operands))
         found = solve_by_products(own, graphs, held[0], held[1:], name)
-        missed = lengths(function_of(meant, name)(found, *held), held[0]) / ALLOWED
+        missed = lengths(jitted_graph(meant, name)(found, *held), held[0]) / ALLOWED
         sizes = products_with(direct, held[1], held[1:], name)(1 + np.abs(held[1]))
         excess = lengths(stop_gradient(residual), sizes) / tol
         found = apply(certified_solution, found, missed, excess, name=name, tol=tol, singular=singular)

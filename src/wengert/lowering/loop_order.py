@@ -49,7 +49,7 @@ class LoopOrders:
     def best(self, root: Root) -> int | None:
         """Return the dimension for which a root and its twins take least, if that is notable; else the first one."""
         first = root.first
-        if first is None or all(is_side_by_side(twin, first) or is_one(twin) for twin in self.twins[root]):
+        if first is None or all(is_side_by_side(twin, first) or is_collapsible(twin) for twin in self.twins[root]):
             return first
         free = [d for d in root.long if all(d != twin.scanned for twin in self.twins[root])]
         best = min(free, key=lambda d: self.duration(root, d), default=first)
@@ -81,7 +81,7 @@ def is_side_by_side(root: Root, outer: int) -> bool:
     return all(access.step in (0, 1) for accesses in accesses_along(root, lane, outer) for access in accesses)
 
 
-def is_one(root: Root) -> bool:
+def is_collapsible(root: Root) -> bool:
     """Tell whether a store walks through both its dimensions as if they were one, to which kernels merge them then."""
     if root.kind != "store" or len(root.space) != 2 or any(node.kind == "choice" for node in below(root.node, ())):
         return False

@@ -42,7 +42,7 @@ def with_shared_factors(graph: Graph) -> tuple[Graph, Mapping[Equation, MatrixRo
     instead: dict[Equation, Sequence[Equation]] = {}
     for matrix, members in groups.items():
         if len(members) > 1:
-            found = factored(matrix, members)
+            found = replacements(matrix, members)
             routines = {e: matrix_routine(e) for own in found.values() for e in own if e.primitive.routine}
             known = {e: routine for e, routine in routines.items() if routine is not None}
             if len(known) == len(routines):
@@ -74,7 +74,7 @@ def source_of(matrix: Variable, definitions: Mapping[Variable, Equation]) -> tup
     return matrix, is_transposed
 
 
-def factored(matrix: Variable, members: Sequence[tuple[Equation, bool]]) -> dict[Equation, list[Equation]]:
+def replacements(matrix: Variable, members: Sequence[tuple[Equation, bool]]) -> dict[Equation, list[Equation]]:
     """Return what equations with one matrix are by its factors; the first has these, too."""
     packed, pivots = Variable.of(aval_of(matrix)), Variable.of(Aval(matrix.shape[:1], INDICES))
     found = {e: by_factors(e, packed, pivots, is_transposed) for e, is_transposed in members}

@@ -113,19 +113,18 @@ def view(call: Call) -> Found:
 def tile(call: Call) -> Found:
     """Lower copies of an array side by side."""
     shape, counts = call.shapes[0], call.params["reps"]
-    return copied(
-        call, [n for own in shape for n in (1, own)], [n for pair in zip(counts, shape, strict=True) for n in pair]
-    )
+    single = [n for own in shape for n in (1, own)]
+    return copies(call, single, [n for pair in zip(counts, shape, strict=True) for n in pair])
 
 
 def repeat(call: Call) -> Found:
     """Lower copies of each element along an axis, or of each row."""
     shape, behind = call.shapes[0], call.params["axis"] + 1
     before, after = shape[:behind], shape[behind:]
-    return copied(call, (*before, 1, *after), (*before, call.params["repeats"], *after))
+    return copies(call, (*before, 1, *after), (*before, call.params["repeats"], *after))
 
 
-def copied(call: Call, single: Sequence[int], several: Sequence[int]) -> Access:
+def copies(call: Call, single: Sequence[int], several: Sequence[int]) -> Access:
     """Return an array that is read several times along new axes of length one, and these joined with others."""
     whole = reshaped(call.nodes, call.args[0], call.shapes[0], tuple(single))
     found = viewed(call.nodes, whole, tuple(single), lambda x: np.broadcast_to(x, several))
