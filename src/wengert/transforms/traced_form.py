@@ -54,7 +54,9 @@ if TYPE_CHECKING:
 Run = Callable[..., tuple[Any, ...]]
 Wish = bool | Literal["eager"] | None
 EAGER: Final = "eager"
-"""What is wished of what nobody asked to be compiled: who calls it once does not wait for that."""
+"""What is wished of what nobody asked to be compiled: who calls it a few times does not wait for that."""
+EAGER_CALLS = 16
+"""How many calls of it NumPy evaluates, which take as long as compiling: 0.13 s each for 2 in a fit of equations."""
 MOST_PARTITIONS = 16
 """For how many choices of inputs with gradients a form keeps the halves of its calls, and how many derived forms."""
 
@@ -69,7 +71,7 @@ class TracedForm:
         donated: pairs of (input, output): arguments that the function wrote to, and their last value.
         written: the positions of the arguments that it wrote to, and where it did.
         wish: whether it becomes native code at its first call, or never; None for when that is worth it, `EAGER` for
-            the same, but not at its first call.
+            the same, but not at its first calls.
         merged: the positions of the results that share memory with others only since equal equations were merged.
         called: whether native code has computed it: what lets it be called without Python takes longer than a call.
         reads_budget: whether its graph may be another where the context has another budget.
@@ -257,7 +259,7 @@ def native_function(graph: Graph, wish: Wish) -> GraphFunction | None:
     with UNSTOPPED:
         from wengert.compile.executable import GraphFunction  # a third of the time of importing the library
 
-    return GraphFunction(graph, wish is True, int(wish == EAGER))
+    return GraphFunction(graph, wish is True, EAGER_CALLS if wish == EAGER else 0)
 
 
 def function_of(graph: Graph, wish: Wish) -> Run:
