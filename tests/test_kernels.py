@@ -188,7 +188,7 @@ BROKEN = {
         (with_buffer(1, shape=(0, 3)), "y: float64[0, 3]"),
         (changed(WHOLE, buffers=(*BUFFERS, Buffer("k", (2,), DOUBLE, "constant", bytes(8)))), "k with 8 bytes"),
     ],
-    "the space of a stage begins with its kernel's rows, of which tiles are some": [
+    "the space of a stage begins with its kernel's rows, and no tile has more": [
         (with_stage(1, extents=(3, COLUMNS)), "kernel 0, stage 1: extents"),
         (with_stage(1, lane=2), "kernel 0, stage 1: lane 2"),
         (changed(WHOLE, steps=(changed(KERNEL, tile=5),)), "kernel 0: tile 5"),

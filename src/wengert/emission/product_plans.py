@@ -248,7 +248,7 @@ class ProductPlan:
         m, n, k, size, (rows, columns, terms, _, _) = self.m, self.n, self.k, self.itemsize, self.shape
         most = self.most[self.vectors]
         self.height = most if m > 4 * most else even(m, most)
-        wide = self.vectors * self.lanes
+        wide = self.wide
         self.block_terms, self.block_rows, self.panel_columns = k, m, n
         self.packs_left, self.packs_right = False, 0
         if self.is_across:

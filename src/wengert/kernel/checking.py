@@ -601,7 +601,7 @@ RULES = (
     ProgramRule("buffers have elements, of a dtype of kernels, and contents if they are constants", misshapen),
     ProgramRule("steps are kernels alone, or what runs programs that fit, and says so if they may fail", mixed),
     ProgramRule("a step reads what others wrote, and writes what none wrote", untold),
-    ProgramRule("the space of a stage begins with its kernel's rows, of which tiles are some", misspaced),
+    ProgramRule("the space of a stage begins with its kernel's rows, and no tile has more", misspaced),
     ProgramRule("opcodes are known, and operands stand before their use", unbound),
     ProgramRule("dtypes follow from those of operands", mistyped),
     ProgramRule("index maps and guards have the dimensions of their stage, and updates its only row", misaddressed),
