@@ -257,8 +257,17 @@ def test_what_is_no_sum_over_rows_is_refused():
         total(lambda x: object(), X, jit=False)()
     with pytest.raises(UsageError, match="reduce='max'; 'sum' or 'mean' is needed"):
         value_and_grad(loss, (X, Y), reduce="max")
+    with pytest.raises(
+        TypeError, match=r"^grad\(\) got an unexpected keyword argument 'jut'; .* argnums, client, jit, "
+    ):
+        distributed.grad(loss, (X, Y), jut=False)
+    with pytest.raises(DtypeError, match=r"scale= in a call of .*; arguments by position are needed"):
+        value_and_grad(loss, (X, Y))(W, scale=3.0)
     with pytest.raises(GraphError, match="an argument that is being differentiated"):
         wg.grad(lambda w: value_and_grad(loss, (X, Y))(w)[0])(W)
+    with pytest.raises(GraphError, match="an argument that is being differentiated, batched or traced") as told:
+        wg.optim.train(lambda w, x: w - value_and_grad(loss, (X, Y))(w)[1], W, [X])
+    assert "optim.train traces its functions; with jit=False they are called as they are." in told.value.__notes__
 
 
 # Faults

@@ -17,11 +17,12 @@ from wengert.distributed.on_dask import DaskRunner, require_client
 from wengert.distributed.partitions import Partitions, partitions
 from wengert.distributed.profiles import PassProfile, profile_of_pass
 from wengert.distributed.sums import Leaves
-from wengert.errors import GraphError, NumericalError
+from wengert.errors import DtypeError, NumericalError
 from wengert.support.attributes import function_name, resemble
+from wengert.support.hints import parameters_of
 from wengert.traces.grad_modes import byte_count
 from wengert.transforms import jacobian_products, reverse
-from wengert.transforms.boundary import as_given
+from wengert.transforms.boundary import as_given, note_refusals
 from wengert.transforms.forward import jvp
 from wengert.transforms.jacobian import jacobian
 from wengert.tree import ravel
@@ -76,21 +77,21 @@ class Total:
         else:
             require_client(name, client)
             self.run = DaskRunner(client, self.summand, self.data)
+        self.sum_up = note_refusals(name, self.run) if jit else self.run
 
     def __repr__(self) -> str:
         """Return what is summed up over what."""
         return f"<{self.summand.name} of {function_name(self.summand.fun, '__name__')} over {self.data!r}>"
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         """Return the sum, or the mean over rows."""
         name = self.summand.name
+        if named:
+            given = f"{next(iter(named))}= in a call of {self!r}"
+            needed = "arguments by position are needed, which come before the rows"
+            raise DtypeError(name, given, needed, "Leave the name out, and pass all arguments in their order")
         args, example = as_plain_arguments(name, args)
-        try:
-            found, structure = self.run(args)
-        except GraphError as error:
-            if self.summand.compiled:
-                error.add_note(f"{name} traces its function; with jit=False it is called as it is.")
-            raise
+        found, structure = self.sum_up(args)
         if self.looks_for_nan and has_nan(found) and not has_nan(number_leaves(args)):
             self.refuse_nan(args)
         if self.is_mean:
@@ -139,6 +140,20 @@ def with_own_arguments(fun: Callable[..., Any]) -> Callable[..., Any]:
 def number_leaves(args: Sequence[Any]) -> Leaves:
     """Return the arrays and numbers among arguments."""
     return [x for x in flatten(tuple(args))[0] if isinstance(x, np.ndarray | np.generic | float | complex)]
+
+
+def total_of(public: Callable[..., Total], fun: Callable[..., Any], data: Any, options: TotalOptions) -> Total:
+    """Return what a public function of this file returns: the sum of another one over the partitions of data.
+
+    Raises:
+        TypeError: there is an option that it does not have.
+    """
+    name, known = public.__name__, TotalOptions.__optional_keys__
+    unknown = next((option for option in options if option not in known), None)
+    if unknown is not None:
+        offered = ", ".join(sorted({*parameters_of(public)[2:], *known}))
+        raise TypeError(f"{name}() got an unexpected keyword argument {unknown!r}; its options are {offered}")
+    return Total(f"distributed.{name}", fun, data, **options)
 
 
 def total(
@@ -219,7 +234,7 @@ def value_and_grad(
     array([3., 1.])
     """
     fun = reverse.value_and_grad(loss, argnums)
-    return Total("distributed.value_and_grad", fun, data, **options)
+    return total_of(value_and_grad, fun, data, options)
 
 
 def grad(
@@ -247,7 +262,7 @@ def grad(
     -3.0
     """
     fun = reverse.grad(loss, argnums)
-    return Total("distributed.grad", fun, data, **options)
+    return total_of(grad, fun, data, options)
 
 
 def hvp(
@@ -277,7 +292,7 @@ def hvp(
         return jacobian_products.hvp(lambda p: loss(p, *own_copies(rows)), (parameters,), (vector,))[0]
 
     require_callable("distributed.hvp", loss)
-    return Total("distributed.hvp", product, data, **options)
+    return total_of(hvp, product, data, options)
 
 
 def gauss_newton_product(
@@ -309,7 +324,7 @@ def gauss_newton_product(
         return reverse.vjp(lambda p: residuals(p, *own_copies(rows)), parameters)[1](moved)[0]
 
     require_callable("distributed.gauss_newton_product", residuals)
-    return Total("distributed.gauss_newton_product", product, data, **options)
+    return total_of(gauss_newton_product, product, data, options)
 
 
 def normal_equations(
@@ -354,4 +369,4 @@ def normal_equations(
         return matrix.T @ matrix, matrix.T @ r
 
     require_callable("distributed.normal_equations", residuals)
-    return Total("distributed.normal_equations", equations, data, **options)
+    return total_of(normal_equations, equations, data, options)

@@ -15,6 +15,7 @@ from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.errors import UsageError
 from wengert.optim.files import load_leaves, save
 from wengert.support.hints import hint_parameters
+from wengert.transforms.boundary import note_refusals
 from wengert.transforms.jit import jit as jitted
 
 NAME = "optim.train"
@@ -90,7 +91,7 @@ def train(
     position = 0, 0
     if clock is not None:
         state, position = clock.resume(state)
-    run = jitted(step, native=True) if jit else step
+    run = note_refusals(NAME, jitted(step, native=True)) if jit else step
     begin, start = position
     try:
         for epoch in range(begin, count):

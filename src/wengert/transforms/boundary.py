@@ -25,7 +25,7 @@ from wengert.core.values.aval import aval_of, is_number
 from wengert.core.values.dispatch import is_weak, plain_array, weaken
 from wengert.core.values.interop import remedy_for, type_shown
 from wengert.core.values.tensor import Tensor, Trace, check_dtype, constant_tensor, make_tensor
-from wengert.errors import DtypeError, UsageError, WengertError, placed
+from wengert.errors import DtypeError, GraphError, UsageError, WengertError, placed
 from wengert.support.attributes import attribute, function_name, signature, unwrap
 from wengert.traces.transient import Transient
 
@@ -383,3 +383,16 @@ def parameters_of(fun: Callable[..., Any]) -> Sequence[inspect.Parameter] | None
         return list(signature(fun).parameters.values())
     except (TypeError, ValueError):
         return None
+
+
+def note_refusals(name: str, compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a jitted function whose refusals tell of the `jit` of the public function, which its users can reach."""
+
+    def run(*args: Any) -> Any:
+        try:
+            return compiled(*args)
+        except GraphError as error:
+            error.add_note(f"{name} traces its functions; with jit=False they are called as they are.")
+            raise
+
+    return run

@@ -13,10 +13,11 @@ from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError, UsageError
 from wengert.scipy.optimize._constraints import sides_of, spread
-from wengert.scipy.optimize._vector_problem import VectorProblem, as_float, as_residuals, note_refusals
+from wengert.scipy.optimize._vector_problem import VectorProblem, as_float, as_residuals
 from wengert.sparse.sparse_functions import hessian as sparse_hessian
 from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
 from wengert.support.attributes import signature
+from wengert.transforms.boundary import note_refusals
 from wengert.transforms.jacobian import hessian, jacobian
 from wengert.transforms.reverse import grad
 

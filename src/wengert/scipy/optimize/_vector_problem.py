@@ -14,7 +14,7 @@ from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, require_result, shown
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
+from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.scipy.optimize._solving import asking
 from wengert.sparse.derivatives import SparseDerivative
 from wengert.sparse.low_fill import if_low_fill
@@ -23,6 +23,7 @@ from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
 from wengert.support.attributes import resemble
 from wengert.support.caches import cached
 from wengert.traces.nodes import CREATED
+from wengert.transforms.boundary import note_refusals
 from wengert.transforms.jacobian import hessian, jacobian
 from wengert.transforms.jacobian_products import hvp
 from wengert.transforms.jit import jit as jitted
@@ -359,19 +360,6 @@ class EagerAtFirst:
 
 
 # The user's functions are cells of closures, where `jit` finds them to convert their control flow.
-
-
-def note_refusals(name: str, compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a jitted function whose refusals tell of the driver's own parameter, which users of it can reach."""
-
-    def run(*args: Any) -> Any:
-        try:
-            return compiled(*args)
-        except GraphError as error:
-            error.add_note(f"{name} traces its functions; with jit=False they are called as they are.")
-            raise
-
-    return run
 
 
 def fix_arguments(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:
