@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -225,6 +226,22 @@ def test_out_of_range_flat_indices_are_index_errors() -> None:
         np.choose(wg.tensor([0, -1]), [x, x])
     with pytest.raises(IndexError, match=r"^take: indices of dtype float64; integers are needed"):
         np.take(x, [0.5])
+
+
+@pytest.mark.parametrize("dtype", ["u8", "f4", "c16", "u4", "i1", "?"])
+def test_numbers_of_choices_are_of_dtypes_that_numpy_takes(dtype: str) -> None:
+    numbers, choices = np.array([1, 0, 1]).astype(dtype), [np.arange(3.0), -np.arange(3.0)]
+    for mode, how in itertools.product(("raise", "wrap", "clip"), (lambda f: f, wg.jit, wg.vmap)):
+
+        def choose(k: Any, mode: Any = mode) -> Any:
+            return np.choose(k, choices, mode=mode)
+
+        given = wg.tensor(numbers[None] if how is wg.vmap else numbers)
+        if np.can_cast(dtype, np.intp, "safe"):
+            np.testing.assert_array_equal(how(choose)(given), choose(numbers[None] if how is wg.vmap else numbers))
+        else:
+            with pytest.raises(TypeError, match=f"numbers of dtype {numbers.dtype}"):
+                how(choose)(given)
 
 
 @pytest.mark.parametrize(

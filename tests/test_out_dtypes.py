@@ -47,6 +47,70 @@ def test_results_have_the_bits_of_numpy(name, kinds):
         np.testing.assert_array_equal(out.numpy(), target)
 
 
+REFUSING = {
+    "dot": lambda x, out: np.dot(x, x[0], out=out),
+    "dot, by method": lambda x, out: x.dot(x[0], out=out),
+    "multi_dot": lambda x, out: np.linalg.multi_dot([x, x[0]], out=out),
+    "outer": lambda x, out: np.outer(x[0], x[0], out=out),
+    "einsum": lambda x, out: np.einsum("ij,ij->j", x, x, out=out),
+    "einsum of one": lambda x, out: np.einsum("ij->j", x, out=out),
+    "einsum, casting": lambda x, out: np.einsum("ij->j", x, out=out, casting="same_kind"),
+    "einsum by steps": lambda x, out: np.einsum("ij,jk->k", x, x, out=out, optimize=True),
+    "take": lambda x, out: np.take(x, [2, 0], axis=0, out=out),
+    "take, clipped": lambda x, out: x.take([2, 9], axis=0, out=out, mode="clip"),
+    "compress": lambda x, out: np.compress([True, False, True], x, axis=0, out=out),
+    "choose": lambda x, out: np.choose([2, 0, 1], x, out=out),
+    "argmax": lambda x, out: np.argmax(x, axis=0, out=out),
+    "nanargmin": lambda x, out: np.nanargmin(x, axis=0, out=out),
+    "quantile": lambda x, out: np.quantile(x, 0.3, axis=0, out=out),
+    **{
+        f"quantile, {method}": lambda x, out, method=method: np.quantile(x, 0.3, axis=0, out=out, method=method)
+        for method in ("lower", "nearest", "inverted_cdf", "closest_observation", "averaged_inverted_cdf", "weibull")
+    },
+    "nanquantile": lambda x, out: np.nanquantile(x, 0.3, axis=0, out=out, method="lower"),
+    "matvec": lambda x, out: np.matvec(x, x[0], out=out),
+    "clip": lambda x, out: np.clip(x, 1, 2, out=out),
+    "max": lambda x, out: np.max(x, axis=0, out=out),
+    "concatenate": lambda x, out: np.concatenate([x, x], out=out),
+    "diagonal sum": lambda x, out: np.trace(x[None] + x[:, None], out=out),
+}
+
+
+@pytest.mark.parametrize("call", REFUSING.values(), ids=REFUSING)
+def test_dtypes_that_numpy_refuses_are_refused(call):
+    """And those that are written have NumPy's elements; what NumPy casts to another kind is refused as well."""
+    for given, target in itertools.product(("f8", "f4", "i4", "i8", "c16", "?"), ("f8", "f4", "i4", "i8", "c16", "u1")):
+        x = np.arange(9).reshape(3, 3).astype(given)
+        try:
+            shape = call(wg.tensor(x), None).shape
+        except (TypeError, ValueError):
+            continue
+        wanted = np.zeros(shape, target)
+        try:
+            call(x, wanted)
+        except (TypeError, ValueError, np.exceptions.ComplexWarning):
+            wanted = None
+        for out in (np.zeros(shape, target), wg.tensor(np.zeros(shape, target))):
+            try:
+                call(wg.tensor(x), out)
+            except (TypeError, ValueError):
+                assert not np.asarray(out).any()
+            else:
+                assert wanted is not None, f"{given} into {target}"
+                np.testing.assert_array_equal(np.asarray(out), wanted)
+
+
+def test_products_are_written_to_arrays_in_c_order_alone():
+    for out in (
+        np.zeros((2, 2), order="F"),
+        np.zeros((2, 4))[:, ::2],
+        wg.tensor(A).T,
+        wg.tensor(np.ones((2, 4)))[:, ::2],
+    ):
+        with pytest.raises(ValueError, match="C order"):
+            np.dot(wg.tensor(A), A, out=out)
+
+
 def test_elements_are_read_when_it_is_their_turn():
     def program(x):
         for element in x:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import pickle
 import re
 import warnings
@@ -836,6 +837,29 @@ def test_errors_say_where_a_leaf_stands() -> None:
         wg.jit(f)({"n": 2**80}, 1.0)
     with pytest.raises(DtypeError, match=r"^jit: an argument of type str at parameters; numbers"):
         wg.jit(f)("text", 1.0)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3), (2, 3, 2)])
+@pytest.mark.parametrize("q", [[0.3, 0.5, 0.7], [[0.1, 0.2]]])
+@pytest.mark.filterwarnings("ignore:.*(empty|All-NaN).*:RuntimeWarning")
+def test_several_quantiles_have_the_axes_of_numpy(shape, q) -> None:
+    """Where there are no elements NumPy leaves out the axes of q; it mixes two of them with others that remain."""
+    x = np.random.default_rng(0).normal(size=(3, *shape))
+    for axis, keepdims in itertools.product((None, 0, -1, *([(0, 1)] if len(shape) > 1 else [])), (False, True)):
+
+        def quantiles(x, axis=axis, keepdims=keepdims):
+            return np.nanquantile(x, q, axis=axis, keepdims=keepdims)
+
+        try:
+            want = np.stack([quantiles(lane) for lane in x])
+        except IndexError:  # of NumPy, where there are no elements
+            continue
+        weights = np.random.default_rng(1).normal(size=want.shape[1:])
+        np.testing.assert_array_equal(wg.vmap(quantiles)(x), want)
+        if axis is None:
+            np.testing.assert_array_equal(wg.jit(wg.vmap(quantiles))(x), want)
+        if x.size and axis == (0, 1):
+            wg.testing.check_grads(lambda x, f=quantiles, w=weights: np.sum(f(x) * w), x[0], modes=["rev"])
 
 
 def test_weighted_quantiles_of_lanes() -> None:

@@ -17,7 +17,16 @@ from wengert.core.values.numpy_overrides import AT_ONCE, NOTHING
 from wengert.core.values.tensor import WATCHES, Tensor, concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.numpy._namespace import document_as, enter_as
-from wengert.numpy._results import dtype_within, refuse_options, with_out
+from wengert.numpy._results import (
+    HOLDS_RESULT,
+    SAME,
+    WITHIN_KIND,
+    OutRule,
+    dtype_within,
+    refuse_options,
+    require_c_order,
+    with_out,
+)
 from wengert.numpy._ufuncs import in_place, install, through_function
 from wengert.primitives import contractions
 from wengert.primitives import contractions as sums
@@ -195,23 +204,29 @@ def vecdot(
 # Contractions
 
 
-def enter_product(numpys: Callable[..., Any], primitive: Primitive, summary: str) -> Callable[..., Any]:
+def enter_product(numpys: Callable[..., Any], primitive: Primitive, summary: str, rule: OutRule) -> Callable[..., Any]:
     """Enter and return a product of two operands, with a short way that `wengert.numpy` takes."""
     name, multiply = numpys.__name__, eager(primitive, SEVERAL, numpys)
 
     @enter_as(numpys, summary, "a b")
     def compute(a: Any, b: Any, out: Any = None) -> Any:
         result = multiply((array(name, a), array(name, b)), {})
-        return result if out is None else with_out(name, result, out)
+        if out is None:
+            return result
+        if rule is SAME:
+            require_c_order(name, out)
+        return with_out(name, result, out, rule=rule)
 
     compute.of_two = product_of_two(primitive, compute)  # type: ignore[attr-defined]  # as those of ufuncs have
     return compute
 
 
 dot = enter_product(
-    np.dot, contractions.dot, "Return the sum of products over the last axis of a and the second to last of b"
+    np.dot, contractions.dot, "Return the sum of products over the last axis of a and the second to last of b", SAME
 )
-outer = enter_product(np.outer, contractions.outer, "Return the products of every element of a with every one of b")
+outer = enter_product(
+    np.outer, contractions.outer, "Return the products of every element of a with every one of b", WITHIN_KIND
+)
 
 
 @implements(np.inner, by="a b")
@@ -325,7 +340,10 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
         within = dtype_within(np.empty((), np.result_type(*[x.dtype for x in arrays])), None, out)
         arrays = arrays if within is None else [x.astype(within) for x in arrays]  # NumPy calculates so
     path = tuple(optimize) if isinstance(optimize, list) else optimize
-    return with_out("einsum", apply(primitive, *arrays, subscripts=subscripts, optimize=path, **options), out)
+    result = apply(primitive, *arrays, subscripts=subscripts, optimize=path, **options)
+    by_steps = optimize is not False and len(arrays) > 1  # of which the last is a product, as NumPy's others are
+    rule = WITHIN_KIND if by_steps or options.get("casting", "safe") != "safe" else HOLDS_RESULT
+    return with_out("einsum", result, out, rule=rule)
 
 
 def einsum_of_one(subscripts: str, x: Tensor) -> Any:

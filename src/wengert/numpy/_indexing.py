@@ -15,7 +15,7 @@ from wengert.core.values.numpy_overrides import RAISED, carry_out
 from wengert.core.values.plain_functions import call_plain
 from wengert.core.values.tensor import Tensor, concrete, innermost_trace, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
-from wengert.numpy._results import with_out
+from wengert.numpy._results import FITS_RESULT, with_out
 from wengert.numpy._selection import bring_into_range
 from wengert.numpy._shapes import flat_or_axis, flatten, row_and_axis
 from wengert.numpy._ufuncs import OF_UFUNCS
@@ -55,7 +55,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     else:
         result = x[(*before, chosen)]
     packed: Any = result if strides_of(result) in (None, ()) else np.copy(result, order="C")
-    return packed if out is None else with_out("take", packed, out)
+    return packed if out is None else with_out("take", packed, out, rule=FITS_RESULT)
 
 
 def index_along_axis(name: str, shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,8 @@ from wengert.support.refusals import refusal
 from wengert.traces.eager import eager
 from wengert.traces.eager_indexing import write_through
 
+TARGETS = (Tensor, np.ndarray)
+
 
 def fill_out(result: Any, out: Any) -> Any:
     """Return the result of a ufunc in the shape of `out=`, which takes part in broadcasting."""
@@ -55,11 +57,31 @@ def refuse_options(name: str, options: Mapping[str, Any], supported: str) -> Non
         raise UsageError(name, f"options {unknown}", f"{supported} alone are supported", "Leave them out")
 
 
-def with_out(name: str, result: Any, out: Any, where: Any = True) -> Tensor:
+class OutRule(NamedTuple):
+    """Which dtypes of `out=` a function of NumPy takes for a result of a dtype, and what an error says of it."""
+
+    takes: Callable[[np.dtype[Any], np.dtype[Any]], bool]
+    needed: str
+
+
+WITHIN_KIND = OutRule(
+    lambda result, out: np.can_cast(result, out, "same_kind"), "a dtype that casts within its kind is needed"
+)
+HOLDS_RESULT = OutRule(
+    lambda result, out: np.can_cast(result, out, "safe"), "a dtype that has room for every result is needed"
+)
+FITS_RESULT = OutRule(
+    lambda result, out: np.can_cast(result, out, "same_kind") and np.can_cast(out, result, "safe"),
+    "a dtype of its kind, and no larger one, is needed, because NumPy casts out= to it and back",
+)
+SAME = OutRule(lambda result, out: result == out, "the same dtype is needed")
+
+
+def with_out(name: str, result: Any, out: Any, where: Any = True, rule: OutRule = WITHIN_KIND) -> Tensor:
     """Return a result, or write it into `out` where `where` holds; that goes back to the caller as it is."""
     found: Tensor = result
     if writes_to_out(name, out, where):
-        found = writer(name, result, out[0] if isinstance(out, tuple) else out, where)()
+        found = writer(name, result, out[0] if isinstance(out, tuple) else out, where, rule)()
     return found
 
 
@@ -85,10 +107,10 @@ def writes_to_out(name: str, out: Any, where: Any) -> bool:
 def dtype_within(x: Any, dtype: Any, out: Any) -> Any:
     """Return the dtype in which NumPy reduces and accumulates: `out=` takes part as an operand does."""
     target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
-    return np.promote_types(x.dtype, target.dtype) if dtype is None and type(target) is Tensor else dtype
+    return np.promote_types(x.dtype, target.dtype) if dtype is None and isinstance(target, TARGETS) else dtype
 
 
-def writer(name: str, result: Any, out: Any, where: Any) -> Callable[[], Any]:
+def writer(name: str, result: Any, out: Any, where: Any, rule: OutRule = WITHIN_KIND) -> Callable[[], Any]:
     """Return how to write a result into the Tensor given as `out=`, or into an ndarray if it is numbers and no more.
 
     What is refused is refused here, before anything is written.
@@ -96,7 +118,7 @@ def writer(name: str, result: Any, out: Any, where: Any) -> Callable[[], Any]:
     if isinstance(out, bool):
         raise DtypeError(name, f"out={out}", "a Tensor is needed", f"Write keepdims={out}, if that is meant")
     if isinstance(out, np.ndarray) and innermost_trace(result) is None and innermost_trace(where) is None:
-        require_fit(name, result, out)
+        require_fit(name, result, out, rule)
         numbers = result.numpy() if type(result) is Tensor else result
         return partial(copy_numbers, out, numbers, where if where is True else np.asarray(where))
     if type(out) is not Tensor:
@@ -107,7 +129,7 @@ def writer(name: str, result: Any, out: Any, where: Any) -> Callable[[], Any]:
         needed = f"a Tensor is needed, because an ndarray {reason}"
         raise refusal(DtypeError(name, given, needed, f"Make the array with wengert.numpy{otherwise}"))
     result = as_tensor(result if where is True else np.where(where, result, out))
-    require_fit(name, result, out)
+    require_fit(name, result, out, rule)
     return partial(replace, name, out, result)
 
 
@@ -117,8 +139,8 @@ def copy_numbers(target: np.ndarray[Any, Any], numbers: Any, where: Any) -> Any:
     return target
 
 
-def require_fit(name: str, result: Any, target: Any) -> None:
-    """Raise unless a result has the shape of the target of a write, and casts to its dtype as NumPy's results do."""
+def require_fit(name: str, result: Any, target: Any, rule: OutRule = WITHIN_KIND) -> None:
+    """Raise unless a result has the shape of the target of a write, and a dtype that NumPy writes there."""
     kind = "a Tensor" if type(target) is Tensor else "an ndarray"
     is_masked = type(target) is Tensor and type(target._trace) is Masked  # nobody knows its shape
     if not is_masked and result.shape != target.shape:
@@ -126,10 +148,18 @@ def require_fit(name: str, result: Any, target: Any) -> None:
         needed = "the same shape is needed to write in place"
         raise ShapeError(name, given, needed, "Use the operation that makes a new Tensor")
     before, after = result.dtype, target.dtype
-    if before is not after and not np.can_cast(before, after, "same_kind"):
+    if before is not after and not rule.takes(before, after):
         given = f"a result of dtype {before} for {kind} of dtype {after}"
-        needed = "a dtype that casts within its kind is needed to write in place"
+        needed = f"{rule.needed} to write in place"
         raise DtypeError(name, given, needed, f"Convert the {kind.split()[1]} with .astype first")
+
+
+def require_c_order(name: str, target: Any) -> None:
+    """Raise if the target of a write is an array that lies in memory, or may lie there, in another order than C."""
+    memories = [target] if isinstance(target, np.ndarray) else layout_examples(target) if type(target) is Tensor else []
+    if not all(memory.flags.c_contiguous for memory in memories):
+        given = "an array as out= that does not lie in C order"
+        raise UsageError(name, given, "one that does is needed", "Assign the result to a part of it: y[...] = ...")
 
 
 def replace(name: str, target: Tensor, result: Any) -> Tensor:

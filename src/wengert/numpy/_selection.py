@@ -26,7 +26,7 @@ from wengert.core.values.tensor import (
     visible_array,
 )
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
-from wengert.numpy._results import lay_in_order, lay_like, with_out
+from wengert.numpy._results import FITS_RESULT, lay_in_order, lay_like, with_out
 from wengert.numpy._shapes import flat_or_axis, flatten
 from wengert.primitives import arithmetic, kinks, selection
 from wengert.primitives.conversion import raised
@@ -182,9 +182,9 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """Return elements of the choice that each number names; see `numpy.choose`."""
     options = promote_choices(choices)
     number = as_tensor(a)
-    if number.dtype.kind in "fc":
-        given = f"numbers of dtype {number.dtype}"
-        raise DtypeError("choose", given, "whole ones are needed", "Convert with .astype(int)")
+    if not np.can_cast(number.dtype, np.intp, "safe"):
+        needed = f"a dtype that casts safely to {np.dtype(np.intp)} is needed"
+        raise DtypeError("choose", f"numbers of dtype {number.dtype}", needed, "Convert with .astype(int)")
     number = number.astype(int) if number.dtype == bool else number
     shape = np.broadcast_shapes(number.shape, *(choice.shape for choice in options))
     chosen = bring_into_range("choose", number, len(options), mode, negative=False)
@@ -257,7 +257,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     if is_concrete(condition) and condition.shape[0] != x.shape[along]:  # a short one leaves out the rest
         return np.take(x, flatnonzero(condition), axis=along, out=out)
     mask = condition if condition.dtype.kind == "b" else condition != 0
-    return with_out("compress", x[(*[slice(None)] * along, mask)], out)
+    return with_out("compress", x[(*[slice(None)] * along, mask)], out, rule=FITS_RESULT)
 
 
 @implements(np.bincount, by="weights")

@@ -15,7 +15,7 @@ from wengert.core.values.plain_functions import call_plain
 from wengert.core.values.tensor import Tensor, constant_tensor, is_staged
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.numpy._namespace import enter_as
-from wengert.numpy._results import with_out
+from wengert.numpy._results import FITS_RESULT, with_out
 from wengert.numpy._shapes import flat_or_axis, row_and_axis
 from wengert.primitives import sorting
 from wengert.traces.eager import eager
@@ -135,7 +135,7 @@ def enter_extreme_place(function: Any, primitive: Primitive) -> Callable[..., Te
         result = found(x, {"axis": line, "keepdims": bool(keepdims and axis is not None)})
         if keepdims and axis is None:
             result = result.reshape((1,) * as_tensor(a).ndim)
-        return result if out is None else with_out(function.__name__, result, out)
+        return result if out is None else with_out(function.__name__, result, out, rule=FITS_RESULT)
 
     return place
 

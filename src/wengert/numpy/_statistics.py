@@ -32,7 +32,7 @@ from wengert.numpy._reductions import (
     reduce_with,
     screen_nans,
 )
-from wengert.numpy._results import with_out
+from wengert.numpy._results import FITS_RESULT, WITHIN_KIND, with_out
 from wengert.numpy._shapes import squeeze
 from wengert.primitives import statistics
 from wengert.traces.operands import operand
@@ -158,6 +158,23 @@ def nanmedian(
     return compute_median("nanmedian", a, axis, out, keepdims, skipna=True)
 
 
+TAKING = {"lower", "higher", "nearest", "inverted_cdf", "closest_observation"}
+"""Methods of quantiles that NumPy computes by `take`."""
+
+
+def quantiles_as_mixed(x: Any, q: Any, weight: tuple[Any, ...], params: Params) -> Any:
+    """Return quantiles without NaN for q of two axes, which NumPy mixes up with others if it reduces several."""
+    axis, shape = params["axis"], q.shape
+    found: Any = apply(statistics.quantile, x, q.ravel(), *weight, **{**params, "keepdims": False})
+    rest = found.shape[1:]
+    found = np.moveaxis(found, 0, -1).reshape(rest + shape)
+    first = -1 if len(axis) > 1 and rest else len(rest)
+    found = np.moveaxis(found, (first, first + 1), (0, 1))
+    if not params["keepdims"]:
+        return found
+    return found[(..., *(None if i in axis else slice(None) for i in range(x.ndim)))]
+
+
 def enter_quantile(function: Any, *, percent: bool, skipna: bool) -> Callable[..., Tensor]:
     """Return a function with the signature of `numpy.quantile`."""
     name = function.__name__
@@ -178,8 +195,14 @@ def enter_quantile(function: Any, *, percent: bool, skipna: bool) -> Callable[..
         x = screen_nans(a) if skipna else as_tensor(a)
         weight = () if weights is None else (operand(name, weights),)
         params = {"method": method, "percent": percent, "skipna": skipna, "moving": type(q) is Tensor}
-        result = apply(statistics.quantile, x, operand(name, q), *weight, **params, **order_params(x, axis, keepdims))
-        return with_out(name, result, out)
+        params |= order_params(x, axis, keepdims)
+        parts = operand(name, q)
+        if skipna and np.ndim(parts) == 2 and x.size:
+            result = quantiles_as_mixed(x, parts, weight, params)
+        else:
+            result = apply(statistics.quantile, x, parts, *weight, **params)
+        takes = method in TAKING and weights is None and not skipna
+        return with_out(name, result, out, rule=FITS_RESULT if takes else WITHIN_KIND)
 
     return compute
 

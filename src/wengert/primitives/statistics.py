@@ -355,12 +355,17 @@ def average_ties(values: Any, runs: Any) -> Any:
     return (sums / np.bincount(runs))[runs].reshape(values.shape)
 
 
+def axes_of_q(x: Any, q: Any, skipna: bool) -> int:
+    """Return how many axes quantiles have for q: none where NumPy skips NaN and gives the mean of no elements."""
+    return np.ndim(q) if x.size or not skipna else 0
+
+
 def evaluate_collect(t: Any, x: Any, q: Any, *weights: Any, keepdims: bool, axis: Axes, **options: Any) -> Any:
     """Combine elements of t as the quantiles of x combine those of x."""
     options.pop("moving")
     shape = np.shape(q) + (restored_shape(x.shape, axis) if keepdims else remaining_shape(x.shape, axis))
-    if not x.size:  # of which NumPy gives the mean, if it skips NaN, whatever the shape of q
-        return np.zeros(shape[np.ndim(q) * options["skipna"] :], t.dtype)[()]
+    if not x.size:
+        return np.zeros(shape[np.ndim(q) - axes_of_q(x, q, options["skipna"]) :], t.dtype)[()]
     plan = plan_quantiles(x, q, weights[0] if weights else None, axis=axis, **options)
     values = average_ties(np.take_along_axis(to_lanes(t, axis), plan.order, axis=1), plan.runs)
     upper = np.minimum(plan.lower + 1, values.shape[1] - 1)
@@ -434,10 +439,11 @@ def batch_quantile(
     moved[place] = q
     if len(moved) > place + 1:
         moved[place + 1] = beside_lanes(moved[place + 1], moved[place - 1], params["axis"])
+    of_q = axes_of_q(moved[place - 1], q, params["skipna"])
     if primitive is quantile_distribute:
-        moved[0] = np.moveaxis(moved[0], 0, np.ndim(q))
+        moved[0] = np.moveaxis(moved[0], 0, of_q)
     result = apply(primitive, *moved, **{**params, "axis": shift(params["axis"])})
-    return result if primitive is quantile_distribute else np.moveaxis(result, np.ndim(q), 0)
+    return result if primitive is quantile_distribute else np.moveaxis(result, of_q, 0)
 
 
 class QuantilesInKernel:
@@ -591,8 +597,7 @@ def quantile_at(
 ) -> Any:
     """Return quantiles in a kernel, in NumPy's steps."""
     del keepdims, moving
-    turned = skipna and len(q.shape) > 1  # by NumPy, which mixes up axes then
-    if not is_known_in_kernels(method, weights, x, q) or turned or x.dtype == q.dtype == np.int64:
+    if not is_known_in_kernels(method, weights, x, q) or x.dtype == q.dtype == np.int64:
         return None
     found = QuantilesInKernel(x, q, axis, percent, skipna)
     ((found.q >= 0) & (found.q <= 1)).require()
