@@ -64,6 +64,9 @@ class Picture(Diagram):
         return f'<div style="overflow: auto; max-height: 40em">{self.to_svg()}</div>'
 
 
+# SVG
+
+
 SIZE = 11
 LETTER = 0.602 * SIZE
 LINE = 14
@@ -213,6 +216,9 @@ class Writer:
 def hint(box: Box) -> str:
     """Return the tooltip of a box."""
     return "\n".join([box.lines[0], *(f"{name}: {text}" for name, text in box.facts.items())])
+
+
+# Pages
 
 
 FOLDER = Path(__file__).parent

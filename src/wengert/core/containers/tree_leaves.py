@@ -308,8 +308,6 @@ def place_in(structure: Any, index: int, name: str) -> str:
 
 BARE = frozenset({tuple, list, dict, OrderedDict, deque, type(None)})
 """Classes of containers that have nothing beside their items."""
-LEAVES = frozenset({float, int, bool, str, np.ndarray, np.float64})
-"""Classes of most items, which are known to be no containers without a look at them."""
 
 
 def containers_in(value: Any) -> list[Any]:
@@ -321,8 +319,8 @@ def containers_in(value: Any) -> list[Any]:
     all_parts = [value]
     for part in all_parts:  # which grows
         items = children_of(part)
-        if not LEAVES.issuperset(map(type, items)):
-            all_parts += [x for x in items if type(x) not in LEAVES and is_container(type(x))]
+        if not PLAIN.issuperset(map(type, items)):
+            all_parts += [x for x in items if type(x) not in PLAIN and is_container(type(x))]
     return all_parts
 
 
