@@ -169,9 +169,14 @@ polygamma_difference: Elementwise = elementwise(
 )
 
 
-def lies_to_the_right(left: Any) -> bool:
-    """Tell whether all numbers are known to lie where no gamma function has poles or is near one."""
-    known = visible_array(left)
+def digamma_difference(x: Any, h: Any) -> Any:
+    """Return psi(x + h) - psi(x)."""
+    return at_once(polygamma_difference, x, h, order=0)
+
+
+def holds_nowhere(mask: Any) -> bool:
+    """Tell whether a mask is known to hold nowhere, as that of numbers beside poles mostly does."""
+    known = visible_array(mask)
     return known is not None and not np.any(known)
 
 
@@ -181,29 +186,21 @@ def poch_slope(out: Any, z: Any, m: Any) -> Any:
     Below 1/2 1 / gamma(z) is sin(pi z) gamma(1 - z) / pi, and where z + m is below, too, both are reflected, so that
     poles of the two cancel before they are numbers. At poles of gamma(z + m) alone the sign is that beside them.
     """
-    left = z < 0.5
-    if lies_to_the_right(left):
-        return np.where(
-            above := is_pole(z + m),
-            beside_poles(z, m),
-            out * psi_steps(np.where(above, 1.0, z), np.where(above, 1.0, m)),
-        )
-    both, below, above = left & (z + m < 0.5), is_pole(z), is_pole(z + m)
+    left, above = z < 0.5, is_pole(z + m)
+    if holds_nowhere(left):
+        usual = out * digamma_difference(np.where(above, 1.0, z), np.where(above, 1.0, m))
+        return np.where(above, beside_poles(z, m), usual)
+    both, below = left & (z + m < 0.5), is_pole(z)
     rest, steps = np.where(left, 1 - z, 1.0), np.where(both, m, 0.0)
     wave = sine_of_pi(np.where(above, 0.5, z + m))
     jump = np.pi * sine_of_pi(steps) * sp.poch(np.where(both, rest - m, 1.0), steps) / wave**2
-    reflected = out * psi_steps(rest, -steps) + np.where(above, 0.0, jump)
+    reflected = out * digamma_difference(rest, -steps) + np.where(above, 0.0, jump)
     end = np.where(left & ~both, z + m, 1.0)
-    one = cosine_of_pi(z) * sp.gamma(end) * sp.gamma(rest) + out * psi_steps(rest, end - rest)
+    one = cosine_of_pi(z) * sp.gamma(end) * sp.gamma(rest) + out * digamma_difference(rest, end - rest)
     right = ~(left | above)
-    usual = out * psi_steps(np.where(right, z, 1.0), np.where(right, m, 1.0))
+    usual = out * digamma_difference(np.where(right, z, 1.0), np.where(right, m, 1.0))
     found = np.where(both, reflected, np.where(left, one, usual))
     return np.where(above & ~below, beside_poles(z, m), found)
-
-
-def psi_steps(x: Any, h: Any) -> Any:
-    """Return psi(x + h) - psi(x)."""
-    return at_once(polygamma_difference, x, h, order=0)
 
 
 def beside_poles(z: Any, m: Any) -> Any:
@@ -228,8 +225,8 @@ special(
 def binom_score(n: Any, k: Any, operand: int) -> Any:
     """Return the derivative of the logarithm of the binomial coefficient by n or k."""
     if operand:
-        return at_once(polygamma_difference, k + 1, n - 2 * k, order=0)
-    return at_once(polygamma_difference, n - k + 1, k, order=0)
+        return digamma_difference(k + 1, n - 2 * k)
+    return digamma_difference(n - k + 1, k)
 
 
 def binom_slope(out: Any, n: Any, k: Any, operand: int) -> Any:
@@ -240,15 +237,15 @@ def binom_slope(out: Any, n: Any, k: Any, operand: int) -> Any:
     """
     right = n - k < -0.5
     beside = right | (k < -0.5)
-    if lies_to_the_right(beside):
+    if holds_nowhere(beside):
         return out * binom_score(n, k, operand)
     k_right, n_beside = np.where(right, k, n - k), np.where(beside, n, 0.0)
     rest = np.where(beside, n - k_right, -1.0)  # it is the number beside, m or k
     other = np.where(beside, k_right, 1.0)
     size = sp.beta(n_beside + 1, -rest)
     wave, slope = sine_of_pi(rest + 1) / np.pi, cosine_of_pi(rest + 1)
-    by_total = size * (slope + wave * at_once(polygamma_difference, -rest, n_beside + 1 + rest, order=0))
-    by_part = size * (wave * at_once(polygamma_difference, other + 1, -rest - other - 1, order=0) - slope)
+    by_total = size * (slope + wave * digamma_difference(-rest, n_beside + 1 + rest))
+    by_part = size * (wave * digamma_difference(other + 1, -rest - other - 1) - slope)
     n, k = np.where(beside, 1.0, n), np.where(beside, 1.0, k)
     usual = out * binom_score(n, k, operand)
     moved = np.where(right, by_part, -by_part) if operand else by_total + np.where(right, 0.0, by_part)
@@ -270,15 +267,15 @@ def beta_slope(t: Any, out: Any, a: Any, b: Any) -> Any:
     """
     pole = is_pole(a)
     beside = (a + b < 0.5) & np.where(a < 0.5, ~pole | np.equal(b, np.rint(b)), ~is_pole(b))
-    usual = -t * at_once(faded, out, psi_steps(a, b))
-    if lies_to_the_right(beside):
+    usual = -t * at_once(faded, out, digamma_difference(a, b))
+    if holds_nowhere(beside):
         return usual
     both, one = beside & (a < 0.5), beside & (a >= 0.5)
     rest = np.where(beside, 1 - (a + b), 1.0)
     jump = sine_of_pi(b) * sp.beta(np.where(both, b, 1.0), rest) / sine_of_pi(np.where(both & ~pole, a, 0.5)) ** 2
-    reflected = out * psi_steps(rest, np.where(both, b, 0.0)) - np.pi * np.where(pole, 0.0, jump)
+    reflected = out * digamma_difference(rest, np.where(both, b, 0.0)) - np.pi * np.where(pole, 0.0, jump)
     other = sp.beta(np.where(one, a, 1.0), rest) / sine_of_pi(np.where(one, b, 0.5))
-    alone = np.pi * cosine_of_pi(a + b) * other + out * psi_steps(rest, np.where(one, a, 1.0) - rest)
+    alone = np.pi * cosine_of_pi(a + b) * other + out * digamma_difference(rest, np.where(one, a, 1.0) - rest)
     return np.where(beside, t * np.where(both, reflected, alone), usual)
 
 
@@ -289,6 +286,6 @@ special(
 )
 special(
     sp.betaln,
-    lambda t, _out, a, b: -t * at_once(polygamma_difference, a, b, order=0),
-    lambda t, _out, a, b: -t * at_once(polygamma_difference, b, a, order=0),
+    lambda t, _out, a, b: -t * digamma_difference(a, b),
+    lambda t, _out, a, b: -t * digamma_difference(b, a),
 )
