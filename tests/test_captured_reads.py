@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wengert.transforms.captured_reads import CapturedState
+from wengert.transforms.captured_state import CapturedState
 from wengert.transforms.outer_values import OuterValues
 
 MODULE = types.ModuleType("users_module_of_reads")
