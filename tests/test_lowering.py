@@ -397,6 +397,7 @@ INTEGERS, SMALL = np.array([[3, -1, 0], [2, 7, -5]]), np.array([100, 27, -128], 
 FLAGS, SINGLE = np.array([True, False, True]), np.array([0.1, -2.5, 7.0], np.float32)
 DOUBLE, NAMELESS = np.array([0.5, -0.0, np.inf]), np.array([np.nan, 1.0, -np.inf])
 OF_SCIPY = sp.expit, sp.log_expit, sp.logit, sp.entr, sp.exp2, sp.exp10, sp.expm1, sp.log1p, sp.cbrt, sp.round, sp.psi
+KNOTS = np.concatenate([np.arange(60.0), np.full(40, 60.0), [63.5, np.inf, np.nan, np.nan]])
 ORDER, DOWN = partial(np.argsort, kind="stable"), np.array([2.0, 0.5, -1.0])
 OF_DTYPES = {
     "bits": lambda i, s, b, f, d: [i & 3, i | s, i ^ 1, ~i, b & (i > 0), b ^ b, ~b],
@@ -473,6 +474,13 @@ OF_DTYPES = {
         np.searchsorted(f, d, sorter=ORDER(f)),
         *(np.interp(x, np.sort(y), d) for x in (i, f, d, 0.3) for y in (f, i[1], s)),
         np.interp(d, f[:1], d[:1]),
+        *(
+            np.searchsorted((KNOTS * (1 + 0 * i[0, 0])).astype(t), x.astype(t), side)
+            for x in (KNOTS[7:], KNOTS[::-1], KNOTS[::11] + 0.3, np.linspace(0, 31, 400) % 7 * 9)
+            for side in ("left", "right")
+            for t in (np.float64, np.float32)
+        ),
+        np.interp(np.linspace(-2, 70, 300), np.unique(KNOTS)[:50] + 0 * i[0, 0], np.unique(KNOTS)[:50] ** 2),
     ],
     "slopes of searches": lambda i, s, b, f, d: [
         wg.grad(lambda x: np.sum(np.interp(x, np.sort(f), f) ** 2))(d[:2]),

@@ -11,7 +11,7 @@ import numpy as np
 from wengert.emission.plans import dependences
 from wengert.kernel.functions import FUNCTIONS, Features, expression_of
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Product, Program, Stage
-from wengert.kernel.opcodes import OPCODES
+from wengert.kernel.opcodes import OPCODES, READING
 from wengert.native.engine import Target
 
 
@@ -40,7 +40,7 @@ def cost_of_kernel(kernel: Kernel, program: Program, target: Target) -> KernelCo
         for name, dtype, count in operations_of(stage, buffers):
             operations += count
             flops += count * flops_of(name, dtype, features)
-    read = ((o.buffer, o.at, s) for s in kernel.stages for o in s.operations if o.name in ("load", "gather"))
+    read = ((o.buffer, o.at, s) for s in kernel.stages for o in s.operations if o.name in READING)
     stores = ((x.buffer, x.at, s) for s in kernel.stages for x in s.stores)
     changed = ((x.buffer, Affine(0, (1,) * len(s.extents)), s) for s in kernel.stages for x in s.updates)
     sums = ((r.into, r.at, s) for s in kernel.stages for r in s.reductions)

@@ -89,5 +89,5 @@ def names_in_registers(kernels: Iterable[Kernel]) -> frozenset[str] | None:
             if len(stage.extents) != 1 or prod(stage.extents) != 1 or stage.updates or stage.reductions:
                 return None
             found.update([o.buffer for o in stage.operations if o.name == "load"], [x.buffer for x in stage.stores])
-            searched.update([o.buffer for o in stage.operations if o.name == "gather"])
+            searched.update([o.buffer for o in stage.operations if o.name != "load"])
     return frozenset(found - searched)

@@ -13,8 +13,10 @@ from wengert.emission.mathematics import Specialisation, called_outside, functio
 from wengert.emission.plans import LoopPlan, accesses
 from wengert.emission.prefetch import Ahead
 from wengert.emission.registers import Registers
+from wengert.emission.searches import RowSearch
 from wengert.kernel.functions import FUNCTIONS
 from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Stage
+from wengert.kernel.opcodes import SEARCHING
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.structs import BOOL, I8, I64, Type, VectorType, like, vector_of
@@ -88,6 +90,9 @@ class Values:
         self.spread: dict[int, list[Value]] = {}  # operation -> row
         self.conditions: dict[tuple[Guard, int, int], Condition] = {}
         self.results = frame.results  # and in loops those of functions, by name and arguments
+        self.ends = {o: self.b.stack(I64) for o in stage.operations if o.name in SEARCHING}  # of the last searches
+        for end in self.ends.values():
+            end.store(0)
         self.places: dict[tuple[str, tuple[int, ...]], Value] = {}  # of the first row, as far as loops are known
         for buffer, at in (*accesses(stage), *((item.buffer, item.at) for item in ahead)):
             if frame.holds(buffer):
@@ -304,6 +309,13 @@ class Values:
             found = place.gather(indices, mask(b, there, self.plan.width))
         return registered(found, operation.dtype)
 
+    def search(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:
+        """Write a search of a sorted row."""
+        assert operation.at is not None
+        (x,) = self.operands(operation, row, unit, wide)
+        buffer, place = self.frame.module.buffers[operation.buffer], self.place(operation.buffer, operation.at, row, 0)
+        return RowSearch(self.b, operation, buffer, place, self.target, x, self.ends[operation]).write()
+
     def store(
         self, buffer: str, at: Affine, row: int, unit: int, value: Value, there: Condition, guard: Guard = ()
     ) -> None:
@@ -432,6 +444,8 @@ class Values:
 SPECIAL = {
     "load": Values.load,
     "gather": Values.gather,
+    "search_left": Values.search,
+    "search_right": Values.search,
     "number": Values.number,
     "pick": Values.pick,
     "index": Values.place_index,

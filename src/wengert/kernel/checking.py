@@ -30,10 +30,9 @@ from wengert.kernel.kernel import (
     Stage,
     Switch,
 )
-from wengert.kernel.opcodes import OPCODES
+from wengert.kernel.opcodes import OPCODES, READING, SEARCHING
 from wengert.support import config
 
-READING = frozenset({"load", "gather"})
 DTYPES = frozenset(map(np.dtype, ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?")))
 
 
@@ -259,6 +258,8 @@ def is_typed(name: str, given: list[np.dtype[np.generic]], dtype: np.dtype[np.ge
     """Tell whether an opcode gives a dtype for operands of some dtypes."""
     if dtype not in DTYPES:
         return False
+    if name in SEARCHING:
+        return dtype.char in "lq"
     if name in ("gather", "index"):
         return all(x.char in "lq" for x in given) and (name == "gather" or dtype.char in "lq")
     if name == "select":
@@ -310,7 +311,8 @@ def misfilled(program: Program) -> Iterator[str]:
     known = program.named
     for place, _, stage in stages(program):
         dtypes = [op.dtype for op in stage.operations]
-        loads = [(op.buffer, op.dtype) for op in stage.operations if op.name in READING]
+        reading = [op for op in stage.operations if op.name in READING and op.operands[:1] <= (len(dtypes) - 1,)]
+        loads = [(op.buffer, dtypes[op.operands[0]] if op.name in SEARCHING else op.dtype) for op in reading]
         stores = [(store.buffer, dtypes[store.value]) for store in stage.stores]
         reductions = [(r.into, dtypes[r.value]) for r in stage.reductions if r.at is not None]
         updates = [(update.buffer, dtypes[update.value]) for update in stage.updates]

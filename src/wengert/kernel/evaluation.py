@@ -35,7 +35,7 @@ from wengert.kernel.kernel import (
     Store,
     Switch,
 )
-from wengert.kernel.opcodes import OPCODES, evaluated
+from wengert.kernel.opcodes import OPCODES, SEARCHING, evaluated
 
 Array = np.ndarray[Any, Any]
 GROUPS = 3
@@ -407,6 +407,9 @@ class RowGroup:
             where = space.at(at)
             if name == "index":
                 return where.astype(operation.dtype)
+            if name in SEARCHING:
+                row = self.memory[operation.buffer].row(0, self.memory[operation.buffer].buffer.size)
+                return np.searchsorted(row, operands[0], "right" if name == "search_right" else "left")
             if name == "gather":
                 where = where + operands[0]
             return self.memory[operation.buffer].read(space.own_rows, where, space.holds(operation.guard))

@@ -68,7 +68,8 @@ class Operation:
         name: the opcode.
         operands: places of earlier operations of the stage.
         dtype: of the result.
-        buffer: what `load` and `gather` read; the number that `number` means.
+        buffer: what `load` and `gather` read; the sorted row that `search_left` and `search_right` search for their
+            operand, all of it; the number that `number` means.
         at: where in the buffer; `gather` adds its operand to it. For `index` its value.
         guard: a load or gather reads nothing where its guard does not hold, and gives zero; `pick` is its first operand
             where the guard holds, else the second.

@@ -84,10 +84,16 @@ def table(*rows: Opcode) -> dict[str, Opcode]:
     return {row.name: row for row in rows}
 
 
+SEARCHING = frozenset({"search_left", "search_right"})
+READING = frozenset({"load", "gather", *SEARCHING})
+"""What reads a buffer."""
+
 OPCODES = table(
     # what reads memory, numbers of the row and places
     Opcode("load", 0, gives="stated", cost=0, moves=True),
     Opcode("gather", 1, gives="stated", cost=8, moves=True),
+    Opcode("search_left", 1, gives="stated", cost=60, takes="any"),
+    Opcode("search_right", 1, gives="stated", cost=60, takes="any"),
     Opcode("constant", 0, gives="stated", cost=0, moves=True),
     Opcode("number", 0, gives="stated", cost=0, moves=True),
     Opcode("index", 0, gives="stated", moves=True),

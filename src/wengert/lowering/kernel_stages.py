@@ -384,7 +384,8 @@ class StageWriter:
         if node.kind == "gather":
             row, index = node.args[0].node, compose(node.args[0].map, read)[0]
             at = self.affine(index)
-            return self.put(Operation("gather", tuple(values), node.dtype, self.held(row), at, guard))
+            name = node.name or "gather"  # searches read all of a row, whatever guards them
+            return self.put(Operation(name, tuple(values), node.dtype, self.held(row), at, () if node.name else guard))
         if node.name == "copy":
             return values[0]
         return self.put(Operation(node.name, tuple(values), node.dtype))

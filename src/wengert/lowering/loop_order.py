@@ -181,6 +181,6 @@ def full_vectors(node: PointNode) -> float:
 
 def own_cost(node: PointNode) -> float:
     """Return how many cycles a node takes for a vector, if what it is computed from is there."""
-    if node.kind == "point" and node.name != "copy":
+    if node.kind in ("point", "gather") and node.name not in ("copy", ""):
         return float(OPCODES[node.name].cost)
     return 1.0 if node.kind in ("choice", "pieces", "buffer") else 0.0

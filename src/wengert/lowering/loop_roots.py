@@ -246,7 +246,7 @@ def extend(reached: dict[PointNode, Reads], access: Access, seen: Reads) -> None
 
 def is_worth_memory(node: PointNode, seen: Reads) -> bool:
     """Tell whether a value is written to memory although it is none of those that must be."""
-    if node.kind in ("row", "gather"):
+    if node.kind == "row" or (node.kind == "gather" and not node.name):
         return False
     if node.kind in ("choice", "pieces") and any(len(index.terms) > 1 for read in seen for index in read):
         return True  # guards bound one dimension each

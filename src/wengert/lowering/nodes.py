@@ -45,6 +45,7 @@ class PointNode:
             pieces: at each point the sum of the arguments whose boxes hold it;
             row: the argument, which must be in memory, as one row of elements;
             gather: the first argument, a row, at the places that the second one tells, behind those that it is read at;
+                with the name of a search how many elements of the row, which is sorted, stand before the second;
             scatter: the first argument, in memory or one number, after the second one was written or added to it at the
                 places that the third one tells, element by element.
         name: the opcode, or the name of an input; of a scatter "add" or "copy".
@@ -245,7 +246,9 @@ def cost_of(node: PointNode) -> float:
     if node.kind == "point":
         own = 0 if node.name == "copy" else OPCODES[node.name].cost
         return own + sum([a.node.cost for a in node.args])
-    return {"choice": 1.0, "pieces": 1.0, "gather": float(OPCODES["gather"].cost)}.get(node.kind, 0.0)
+    if node.kind == "gather":
+        return float(OPCODES[node.name or "gather"].cost)
+    return 1.0 if node.kind in ("choice", "pieces") else 0.0
 
 
 def chain_length(node: PointNode) -> float:

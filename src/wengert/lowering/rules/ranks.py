@@ -102,7 +102,7 @@ def taken(nodes: Nodes, x: Access, shape: Shape, places: Access, target: Shape, 
     return Access(nodes.make("gather", "", target, x.node.dtype, [start, places.through(flat)]), flat)
 
 
-def bisect_row(nodes: Nodes, row: Access, length: int, x: Access, shape: Shape, right: bool) -> Access:
+def search_row(nodes: Nodes, row: Access, length: int, x: Access, shape: Shape, right: bool) -> Access:
     """Return how many elements of a sorted row are less than each of some others, or not greater if `right`.
 
     Args:
@@ -113,26 +113,6 @@ def bisect_row(nodes: Nodes, row: Access, length: int, x: Access, shape: Shape, 
         shape: their shape.
         right: whether equal ones count.
     """
-    found, step = nodes.constant(0, LONG), 1 << (length.bit_length() - 1)
-    is_float = x.node.dtype.kind == "f"
-
-    def truth(name: str, *args: Access) -> Access:
-        return nodes.point(name, BOOL, shape, *args)
-
-    def whole(name: str, *args: Access | int) -> Access:
-        return nodes.point(name, LONG, shape, *[nodes.constant(x, LONG) if isinstance(x, int) else x for x in args])
-
-    while step:
-        further = whole("add", found, step)
-        place = whole("subtract", whole("minimum", further, length), 1)
-        element = taken(nodes, row, (length,), place, shape)
-        before = truth("less_equal" if right else "less", element, x)
-        if is_float:
-            no_number = truth("not_equal", x, x)
-            if not right:
-                no_number = truth("and", no_number, truth("equal", element, element))
-            before = truth("or", before, no_number)
-        inside = truth("less_equal", further, nodes.constant(length, LONG))
-        found = nodes.point("select", LONG, shape, truth("and", before, inside), further, found)
-        step >>= 1
-    return found
+    start, flat = Access(nodes.row(row, (length,)), (AxisIndex(0),)), identity_map(shape)
+    name = "search_right" if right else "search_left"
+    return Access(nodes.make("gather", name, shape, LONG, [start, x.through(flat)]), flat)

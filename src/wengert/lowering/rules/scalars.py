@@ -18,7 +18,7 @@ from wengert.core.maps.index_maps import AxisIndex, broadcast_map, identity_map
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.kernel.opcodes import OPCODES
 from wengert.lowering.nodes import BOOL, Access, Nodes, Shape
-from wengert.lowering.rules.ranks import bisect_row, count_before, positions, taken, write_at_places
+from wengert.lowering.rules.ranks import count_before, positions, search_row, taken, write_at_places
 from wengert.support.machine import MACHINE
 
 DType = np.dtype[Any]
@@ -254,7 +254,7 @@ def search_sorted(row: Scalar, x: Scalar, side: str = "left") -> Scalar:
     """Return how many elements of a sorted row are less than others, or not greater if the side is right."""
     dtype = np.result_type(row.dtype, x.dtype)
     sought, (length,) = convert(x, dtype), row.shape
-    found = bisect_row(x.nodes, convert(row, dtype).access, length, sought.access, x.shape, side == "right")
+    found = search_row(x.nodes, convert(row, dtype).access, length, sought.access, x.shape, side == "right")
     return Scalar(x.nodes, found, x.shape)
 
 
