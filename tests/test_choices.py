@@ -75,6 +75,15 @@ CHECKS: dict[str, list[Check]] = {
         (np.median, np.array([1.0, 3.0, 3.0, 3.0]), [0.0, 1 / 3, 1 / 3, 1 / 3]),
         (greatest_at, np.array([1.0, 0.5]), [0.5, 0.0]),
     ],
+    "`np.mean`, `np.var`": [
+        check
+        for f in (np.mean, np.var, np.std, np.nanmean, np.nanvar, np.nanstd)
+        for check in (
+            (lambda x, f=f: f(x, where=False), ones, zeros),
+            (lambda x, f=f: f(np.stack([x, x]), axis=1, where=NOTHING)[1] + x[0], ones, np.array([1.0, 0.0])),
+            (lambda x, f=f: f(x[None, :0], axis=1) + x[0], ones, np.array([1.0, 0.0])),
+        )
+    ],
     "`np.where(c, x, y)`, masks": [
         (lambda x: np.where(x > 0, np.sqrt(x), 0.0), 0.0, 0.0),
         (lambda x: np.sum(np.log(x)[x > 0]), np.array([0.0, 2.0]), [0.0, 0.5]),

@@ -13,10 +13,11 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import applied, apply, as_tensor, implements
 from wengert.core.values.members import Axis
 from wengert.core.values.plain_functions import call_plain
-from wengert.core.values.tensor import Tensor, innermost_trace
+from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.numpy._results import dtype_within, with_out
-from wengert.primitives import reductions, selection
+from wengert.primitives import conversion, reductions, selection
+from wengert.primitives.masked import is_selection
 from wengert.traces.eager import eager
 from wengert.traces.operands import operand
 
@@ -147,13 +148,27 @@ def mean(
     """Return the mean over axes; see `numpy.mean`."""
     x = as_tensor(a)
     if dtype is None and out is None and where is True:
-        return compact_mean(x, {"axis": axes(axis, x.ndim), "keepdims": flag(keepdims)})
+        result = compact_mean(x, {"axis": axes(axis, x.ndim), "keepdims": flag(keepdims)})
+        return result if x._trace is None or is_selection(x) or x.size else apply(conversion.barrier, result)
     where = chosen(where)
     mask = () if where is None else (operand("mean", where),)
     if x.dtype.char in "fdgFDG":  # those of others are sums of a dtype of its own
         dtype = dtype_within(x, dtype, out)
-    result = apply(reductions.mean, x, *mask, **params_of(x, axis, keepdims, dtype))
+    params = params_of(x, axis, keepdims, dtype)
+    result = apply(reductions.mean, x, *mask, **params)
+    if not is_selection(x) and innermost_trace(x) is not None:
+        result = with_fixed_means_of_nothing(result, x, mask, params)
     return result if out is None else with_out("mean", result, out)
+
+
+def with_fixed_means_of_nothing(means: Any, x: Tensor, mask: tuple[Any, ...], params: Params) -> Any:
+    """Return means of which those over no elements, which are NaN, have no derivative."""
+    if not mask:
+        return means if x.size else apply(conversion.barrier, means)
+    counted = np.any(np.broadcast_to(mask[0], x.shape), axis=params["axis"], keepdims=params["keepdims"])
+    if is_concrete(counted) and np.all(counted):
+        return means
+    return np.where(counted, means, apply(conversion.barrier, means))
 
 
 # Products and extrema

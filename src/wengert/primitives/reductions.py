@@ -141,8 +141,9 @@ def transpose_mean(ct: Any, aval: Aval, *mask: Any, axis: Axes, keepdims: bool, 
     """Spread the cotangent, divided by the number of elements."""
     if not mask:
         return repeat_along(divide_by_count(ct, count_along(aval.shape, axis)), aval.shape, axis, keepdims)
-    count = count_along(aval.shape, axis, mask[0])
-    return np.where(mask[0], match_dtype(restore_axes(ct, aval.shape, axis, keepdims) / count, ct.dtype), 0.0)
+    counted = mask[0] if mask[0].shape == aval.shape else np.broadcast_to(mask[0], aval.shape)
+    count = count_along(aval.shape, axis, counted)
+    return np.where(counted, match_dtype(restore_axes(ct, aval.shape, axis, keepdims) / count, ct.dtype), 0.0)
 
 
 def mean_at(x: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:

@@ -107,19 +107,22 @@ def freedom(count: Any, ddof: float) -> Any:
 
 def weighted_deviations(
     x: Any, rest: Sequence[Any], skipna: bool, axis: Axes, ddof: float, extras: Names
-) -> tuple[Any, Any]:
-    """Return the deviations, conjugates of complex ones, and the degrees of freedom: var is sum |x|^2 / freedom."""
+) -> tuple[Any, Any, Any]:
+    """Return the deviations, conjugates of complex ones, and of elements how many are counted, and are free.
+
+    A variance is the sum of the squares of deviations by the degrees of freedom.
+    """
     options = options_of(extras, rest)
     deviation, count = deviations(x, options.get("mean"), options.get("where"), axis, skipna)
-    return np.conjugate(deviation) if x.dtype.kind == "c" else deviation, freedom(count, ddof)
+    return np.conjugate(deviation) if x.dtype.kind == "c" else deviation, count, freedom(count, ddof)
 
 
-def by_twice(t: Any, out: Any) -> Any:
-    """Return t / (2 out), the derivative of the root, and 0 where out is 0, by choice."""
+def by_twice(t: Any, out: Any, count: Any) -> Any:
+    """Return t / (2 out), the derivative of the root, and 0 where out is 0, by choice, or no elements are counted."""
     known = visible_array(out)
     if known is not None and (known > 0).all():
         return t / (2 * out)
-    varies = out != 0
+    varies = (out != 0) & (count > 0 if isinstance(count, int) else np.reshape(count > 0, out.shape))
     return np.where(varies, t / (2 * np.where(varies, out, 1.0)), 0.0)
 
 
@@ -188,25 +191,28 @@ def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, square:
             return getattr(x, name)(axis, dtype, None, ddof, keepdims, **options)
         return evaluate(x, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, **options)
 
-    def by_elements(
-        ct: Any, x: Any, *rest: Any, axis: Axes, keepdims: bool, ddof: float, extras: Names = (), dtype: Any = None
+    def vjp(
+        ct: Any,
+        out: Any,
+        x: Any,
+        *rest: Any,
+        axis: Axes,
+        keepdims: bool,
+        ddof: float,
+        extras: Names = (),
+        dtype: Any = None,
     ) -> Any:
-        deviation, free = weighted_deviations(x, rest, skipna, axis, ddof, extras)
+        deviation, count, free = weighted_deviations(x, rest, skipna, axis, ddof, extras)
+        ct = by_twice(ct, out, count) if root else ct
         ct_x = match_dtype(2 * restore_axes(ct, x.shape, axis, keepdims) / free, ct.dtype) * deviation
         mean = options_of(extras, rest).get("mean")
         cts = {} if mean is None else {"mean": unbroadcast(-ct_x, mean.shape)}
         return (ct_x, *(cts.get(name) for name in extras))
 
-    def of_variance(ct: Any, _out: Any, x: Any, *rest: Any, **params: Any) -> Any:
-        return by_elements(ct, x, *rest, **params)
-
-    def of_deviation(ct: Any, out: Any, x: Any, *rest: Any, **params: Any) -> Any:
-        return by_elements(by_twice(ct, out), x, *rest, **params)
-
     def jvp(
         tangents: Tangents, out: Any, x: Any, *rest: Any, axis: Axes, ddof: float, extras: Names = (), **_options: Any
     ) -> Any:
-        deviation, free = weighted_deviations(x, rest, skipna, axis, ddof, extras)
+        deviation, count, free = weighted_deviations(x, rest, skipna, axis, ddof, extras)
         moved: Any = 0.0
         if tangents[0] is not None:
             moved = np.sum(deviation * tangents[0], axis=axis, keepdims=True)
@@ -214,15 +220,13 @@ def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, square:
         if center is not None:
             moved = moved - np.sum(deviation * center, axis=axis, keepdims=True)
         moved = (2 * moved.real / free).reshape(out.shape)
-        return by_twice(moved, out) if root else moved
+        return by_twice(moved, out, count) if root else moved
 
-    vjp = of_deviation if root else of_variance
-    vjp, jvp = vjp_of_single(name, vjp), jvp_of_single(name, jvp)
     return opaque(
         name,
         evaluation,
-        vjp=vjp,
-        jvp=jvp,
+        vjp=vjp_of_single(name, vjp),
+        jvp=jvp_of_single(name, jvp),
         form=Reduction(),
         square=(lambda **_params: square) if root else None,
         scalar=functools.partial(dispersion_at, root=root, skipna=skipna),
