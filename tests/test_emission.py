@@ -9,6 +9,7 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -538,3 +539,31 @@ def test_other_processors_compile() -> None:
         assert emit_object(text, arm)[18] == 183  # AArch64
     except RuntimeError as error:
         pytest.skip(str(error))  # LLVM was built without it
+
+
+@together("columns", [2, 3, 7])
+@together("target", TARGETS.values())
+def test_few_columns_that_lie_side_by_side_are_loaded_together(target: Target, columns: int) -> None:
+    size = 131
+    operations = load("x", 1, columns), load("v", 0, 1), real("product", 1, 0)
+    stage = Stage((columns, size), operations, reductions=(Reduce("add", 2, "row", (1,), "s"),), lane=1)
+    kept = Keep("s", "o", Affine(0, (1,)))
+    buffers: dict[str, Any] = {"x": ("input", (size, columns)), "v": ("input", (size,)), "o": ("output", (columns,))}
+    made = program([Kernel(columns, (stage,), (kept,), tile=columns)], **buffers)
+    random = np.random.default_rng(columns)
+    require_equal(made, [random.random((size, columns)), random.random(size)], target)
+
+
+@together("name", ["search_left", "search_right"])
+@together("target", TARGETS.values())
+def test_searches_find_the_same_wherever_they_begin(target: Target, name: str) -> None:
+    knots = np.concatenate([np.repeat(np.arange(40.0), 1 + np.arange(40) % 5), [90.0, np.inf, np.nan, np.nan]])
+    for size in (5, 13, len(knots)):
+        row = knots[-size:]
+        near = np.linspace(row[0] - 1, 95, 301).round(1)
+        x = np.concatenate([near, near[::-1], np.random.default_rng(size).permutation(np.tile(row, 4))])
+        found = Operation(name, (0,), np.dtype(np.int64), "row", Affine(0, (0, 0)))
+        stage = Stage((1, x.size), (load("x", 0, 1), found), (Store("o", Affine(0, (0, 1)), 1),), lane=1)
+        made = program([Kernel(1, (stage,))], x=("input", x.shape), row=("input", row.shape), o=("output", x.shape))
+        counts = Buffer("o", x.shape, np.dtype(np.int64), "output")
+        require_equal(replace(made, buffers=(*made.buffers[:-1], counts)), [x, row], target)

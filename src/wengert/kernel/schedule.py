@@ -201,6 +201,8 @@ def tile_of(kernel: Kernel, lanes: tuple[int, ...]) -> int:
         return next((n for n in MACHINE.tiles if kernel.rows % n == 0), 1)  # each row waits for its own sum alone
     longest = max([s.extents[lane] for s, lane in zip(stages, lanes, strict=True) if lane], default=1)
     sums = sum([sums_that_share(stage, lane) for stage, lane in zip(stages, lanes, strict=True)])
+    if sums and kernel.rows < LANES and any(map(reads_side_by_side, stages, lanes)):
+        return kernel.rows
     if sums or (len(stages) == 1 and any(r.kind == "column" for r in stages[0].reductions)):
         together = MACHINE.summed_rows * (2 if not sums and longest <= 2 * LANES else 1)
         return min(max(together // max(sums, 1), 1), kernel.rows)
@@ -215,6 +217,12 @@ def sums_that_share(stage: Stage, lane: int) -> int:
     loads = [o.at.coefficients for o in stage.operations if o.name == "load" and o.at is not None]
     is_shared = lane > 0 and any(not steps[0] and steps[lane] for steps in loads)
     return sum([r.kind == "row" and r.over == (lane,) for r in stage.reductions]) if is_shared else 0
+
+
+def reads_side_by_side(stage: Stage, lane: int) -> bool:
+    """Tell whether all rows read beside each other where lanes lie as far apart as there are rows."""
+    loads = [o.at.coefficients for o in stage.operations if o.name == "load" and o.at is not None]
+    return lane > 0 and any(steps[0] == 1 and steps[lane] == stage.extents[0] for steps in loads)
 
 
 def is_costly(kernel: Kernel) -> bool:
