@@ -240,6 +240,8 @@ def test_attempts_that_overflow_leave_derivatives_as_they_are():
     rates = np.ones((1, 1))
     for derivative in (wg.grad, wg.jacfwd):
         np.testing.assert_allclose(derivative(end)(rates), [[0.8]], rtol=1e-6)
+    along = lambda rates: wg.jvp(lambda own: end(own, 2.0, "RK45"), (rates,), (rates,))[1]
+    np.testing.assert_allclose(wg.grad(along)(rates), [[0.8]], rtol=1e-5)
     lanes = lambda rates: np.sum(wg.vmap(lambda first: end(rates, first, "RK45"))(np.array([2.0, 0.01])))
     np.testing.assert_allclose(wg.grad(lanes)(rates), [[1.6]], rtol=1e-6)
 

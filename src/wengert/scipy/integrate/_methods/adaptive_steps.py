@@ -16,7 +16,7 @@ import numpy as np
 from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.values.dispatch import as_tensor
 from wengert.scipy.integrate._methods.tableaux import root_mean_square
-from wengert.scipy.integrate._methods.visits import Slope, Taken, Tried, Visits
+from wengert.scipy.integrate._methods.visits import Slope, Stages, Start, Trial, Visits
 from wengert.transforms.reverse import stop_gradient
 
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0
@@ -62,10 +62,18 @@ class OneStepMethod(Method, Protocol):
     def jacobians(self) -> int:
         """The number of Jacobians of the slope in a step, each with factors of a matrix."""
 
-    def stages(self, slope: Slope, visits: Visits, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
-        """Return what the stages of a step give, the state at its end, and the slope there."""
+    @property
+    def is_kept(self) -> bool:
+        """Whether reverse mode keeps what steps compute, and does not compute it again."""
 
-    def error_norm(self, slopes: Sequence[Any], scale: Any, h: Any) -> Any:
+    @property
+    def mass(self) -> Any:
+        """The mass matrix, None if there is none."""
+
+    def stages(self, visits: Visits, start: Start) -> Stages:
+        """Return what a step computes."""
+
+    def error_norm(self, found: Stages, scale: Any, h: Any) -> Any:
         """Return the norm of the error estimate; below 1 the step is good."""
 
 
@@ -177,20 +185,18 @@ def try_step(slope: Slope, method: OneStepMethod, walk: Walk, t1: Any, control: 
     over = direction * (end - bound)
     end = np.where(over >= (0.0 if method.is_adaptive else -ROUNDING * size), t1, end)
     h = end - walk.t
-    held = stop_gradient((walk.t, walk.y, walk.f, h))
-    tried = Tried()
-    slopes, state, _ = stop_gradient(method.stages(slope, tried, *held))
-    scale = control.atol + np.maximum(np.abs(held[1]), np.abs(state)) * control.rtol
-    norm = method.error_norm(slopes, scale, held[3])
+    trial = Trial(slope, method.stages, Start(walk.t, walk.y, walk.f, h, method.mass))
+    state, length = trial.found.state, stop_gradient(h)
+    scale = control.atol + np.maximum(np.abs(stop_gradient(walk.y)), np.abs(state)) * control.rtol
+    norm = method.error_norm(trial.found, scale, length)
     good = (norm < 1) & ~lost
     failure: Any = 0
     if method.is_adaptive:
-        size = np.abs(held[3]) * change_of_size(norm, walk.rejected, method.order)
+        size = np.abs(length) * change_of_size(norm, walk.rejected, method.order)
     else:
         good = good & np.all(np.isfinite(state))
         failure = np.where(good, 0, NOT_FINITE)
-    taken = Taken(tried, good, walk.t, walk.y)
-    slopes, state, last = method.stages(slope, taken, walk.t, walk.y, walk.f, h)
+    slopes, state, last = trial.moving(good, method.is_kept)[:3]
     t, y, f = (np.where(good, new, old) for new, old in ((end, walk.t), (state, walk.y), (last, walk.f)))
     attempts = walk.attempts + np.where(lost, 0, 1)
     failure = np.where(lost, TOO_SMALL, np.where((failure == 0) & (attempts >= control.most), TOO_MANY, failure))

@@ -11,18 +11,18 @@ solve the order conditions for each power.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wengert.control.while_loop import while_loop
 from wengert.scipy.integrate._methods.adaptive_steps import Control, Counts, Step, Walk, as_arrays, try_step
+from wengert.scipy.integrate._methods.held_factors import moving_root
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, newton_progress, newton_tolerance
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
 from wengert.scipy.integrate._methods.tableaux import Rows, combination, root_mean_square
-from wengert.scipy.integrate._methods.visits import Slope, Visits
-from wengert.transforms.reverse import stop_gradient
+from wengert.scipy.integrate._methods.visits import Slope, Stages, Start, Visits
 
 GAMMA = 0.26
 STAGES: Rows = (
@@ -100,66 +100,83 @@ class Attempt:
     """Be an attempt at a step, which counts what it takes, and knows whether its stages were found."""
 
     more = None
-    is_adaptive = True
+    is_adaptive = is_kept = True
     evaluations, jacobians = 0, 0
     order = 4
 
     def __init__(self, method: Kvaerno, control: Control) -> None:
         self.method, self.control = method, control
         self.extend, self.basis, self.at_rest = method.extend, method.basis, method.at_rest
+        self.mass = method.mass
+        self.rounds: Any = 0
+
+    def stages(self, visits: Visits, start: Start) -> Stages:
+        """Return the slopes of a step, the state at its end, and the slope there, which is the last of them, too."""
+        search = None if start.roots else Search(self, visits, start)
+        slopes, found, (t, y, _, h) = [start.f], [], start[:4]
+        for i, row in enumerate(STAGES):
+            time, known = t + (sum(row) + GAMMA) * h, y + h * combination(row, slopes)
+            if search is None:
+                found.append(self.moving(visits, time, known, start, start.roots[i]))
+            else:
+                found.append(search.root(time, known, known + GAMMA * h * slopes[-1]))
+            slopes.append((found[-1] - known) / (GAMMA * h))
+        return Stages(slopes, found[-1], slopes[-1], found, () if search is None else (search.rounds, search.converged))
+
+    def moving(self, visits: Visits, t: Any, known: Any, start: Start, root: Any) -> Any:
+        """Return the state of a stage, where it is what is known and a part of the slope there, with derivatives."""
+        method = replace(self.method, mass=start.mass)
+        (time, before), (_, root) = visits.place(t, known), visits.place(t, root)
+
+        def equations(state: Any) -> tuple[Any, Matrices, Any]:
+            jacobian = method.matrices.jacobian(visits, time, state)
+            missed = method.by_mass(state - before) - GAMMA * start.h * visits(time, state)
+            return missed, method.matrices, method.mass_like(jacobian) - GAMMA * start.h * jacobian
+
+        return moving_root(equations, root)
+
+    def error_norm(self, found: Stages, scale: Any, h: Any) -> Any:
+        """Return the norm of the error estimate, which is what the last two stages differ by; below 1 it is good."""
+        self.rounds, converged = found.counted
+        lower = [*STAGES[-2], GAMMA, 0.0]
+        weights = [high - low for high, low in zip([*STAGES[-1], GAMMA], lower, strict=True)]
+        norm = root_mean_square(h * combination(weights, found.slopes) / scale)
+        return np.where(converged, norm, NOT_CONVERGED)
+
+
+class Search:
+    """Look for the states of stages by Newton's method, and count how often.
+
+    Attributes:
+        rounds: how many there were.
+        converged: whether all were found.
+    """
+
+    def __init__(self, attempt: Attempt, slope: Slope, start: Start) -> None:
+        self.method = replace(attempt.method, mass=start.mass)
+        self.slope, self.h = slope, start.h
+        jacobian = self.method.jacobian_at(slope, start.t, start.y)
+        self.factors = self.method.matrices.factors(self.method.mass_like(jacobian) - start.h * GAMMA * jacobian)
+        self.scale = attempt.control.atol + attempt.control.rtol * np.abs(start.y)
+        self.tolerance = newton_tolerance(attempt.control.rtol)
         self.rounds: Any = 0
         self.converged: Any = True
 
-    def stages(self, slope: Slope, visits: Visits, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
-        """Return the slopes of a step, the state at its end, and the slope there, which is the last of them, too."""
-        start, size = stop_gradient((y, h))
-        jacobian = self.method.jacobian_at(slope, stop_gradient(t), start)
-        factors = self.method.matrices.factors(self.method.mass_like(jacobian) - size * GAMMA * jacobian)
-        scale = self.control.atol + self.control.rtol * np.abs(start)
-        slopes, state = [f], y
-        for row in STAGES:
-            time, known = t + (sum(row) + GAMMA) * h, y + h * combination(row, slopes)
-            state = self.stage(slope, visits, time, known, h, factors, known + GAMMA * h * slopes[-1], scale)
-            slopes.append((state - known) / (GAMMA * h))
-        return slopes, state, slopes[-1]
-
-    def stage(
-        self, slope: Slope, visits: Visits, t: Any, known: Any, h: Any, factors: Any, guess: Any, scale: Any
-    ) -> Any:
+    def root(self, t: Any, known: Any, guess: Any) -> Any:
         """Return the state of a stage, where it is what is known and a part of the slope there."""
-        tolerance, by_mass = newton_tolerance(self.control.rtol), self.method.by_mass
-        time, fixed, weight, first = stop_gradient((t, known, GAMMA * h, guess))
 
         def improve(now: Any) -> Any:
             state, before, rounds, _converged, _over = now
-            residual = by_mass(state - fixed) - weight * stop_gradient(slope(time, state))
-            change = self.method.matrices.substitute(factors, residual)
-            norm = root_mean_square(change / scale)
-            _, hopeless, converged = newton_progress(norm, before, rounds, MOST_ITERATIONS, tolerance)
-            near = norm <= NEGLIGIBLE * tolerance  # where rounding errors are all that is left, nothing converges
+            residual = self.method.by_mass(state - known) - GAMMA * self.h * self.slope(t, state)
+            change = self.method.matrices.substitute(self.factors, residual)
+            norm = root_mean_square(change / self.scale)
+            _, hopeless, converged = newton_progress(norm, before, rounds, MOST_ITERATIONS, self.tolerance)
+            near = norm <= NEGLIGIBLE * self.tolerance  # where rounding errors are all that is left, nothing converges
             failed = (hopeless & np.logical_not(near)) | np.logical_not(np.isfinite(norm))
             converged, rounds = (converged | near) & np.logical_not(failed), rounds + 1
             over = failed | converged | (rounds >= MOST_ITERATIONS)
             return np.where(failed, state, state - change), norm, rounds, converged, over
 
-        def find() -> Any:
-            found = while_loop(lambda now: np.logical_not(now[-1]), improve, as_arrays((first, 0.0, 0, False, False)))
-            self.rounds, self.converged = self.rounds + found[2], self.converged & found[3]
-            return np.where(found[3], found[0], fixed)
-
-        place, before = visits.place(t, known)
-
-        def equations(state: Any) -> tuple[Any, Matrices, Any]:
-            matrices = self.method.matrices
-            jacobian = matrices.jacobian(slope, place, state)
-            missed = by_mass(state - before) - GAMMA * h * slope(place, state)
-            return missed, matrices, self.method.mass_like(jacobian) - GAMMA * h * jacobian
-
-        return visits.root(find, equations)
-
-    def error_norm(self, slopes: Sequence[Any], scale: Any, h: Any) -> Any:
-        """Return the norm of the error estimate, which is what the last two stages differ by; below 1 it is good."""
-        lower = [*STAGES[-2], GAMMA, 0.0]
-        weights = [high - low for high, low in zip([*STAGES[-1], GAMMA], lower, strict=True)]
-        norm = root_mean_square(h * combination(weights, slopes) / scale)
-        return np.where(self.converged, norm, NOT_CONVERGED)
+        found = while_loop(lambda now: np.logical_not(now[-1]), improve, as_arrays((guess, 0.0, 0, False, False)))
+        self.rounds, self.converged = self.rounds + found[2], self.converged & found[3]
+        return np.where(found[3], found[0], known)

@@ -14,11 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.scipy.integrate._methods.held_factors import moving_with
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
 from wengert.scipy.integrate._methods.tableaux import Rows, combination, root_mean_square
-from wengert.scipy.integrate._methods.visits import Slope, Taken, Visits
-from wengert.transforms.checkpointing import checkpoint
+from wengert.scipy.integrate._methods.visits import Slope, Stages, Start, Visits
 from wengert.transforms.forward import jvp
 
 GAMMA = 0.21193756319429014
@@ -91,38 +89,40 @@ class Rosenbrock(NamedTuple):
     more: Any = None
     is_adaptive: bool = True
 
-    def stages(self, slope: Slope, visits: Visits, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
-        """Return the increments of a step, the state at its end, and what stands for the slope there."""
-        found = self.increments(slope, visits, t, y, h)
-        if isinstance(visits, Taken) and not self.matrices.are_kept:
-            again = checkpoint(lambda t, y, h: self.increments(slope, visits.anew(), t, y, h))(t, y, h)
-            found = [moving_with(value, mover) for value, mover in zip(found, again, strict=True)]
-        return found, y + combination((*LAST, 1.0), found), f
+    @property
+    def is_kept(self) -> bool:
+        """Whether reverse mode keeps what steps compute, and does not compute it again."""
+        return self.matrices.are_kept
 
-    def increments(self, slope: Slope, visits: Visits, t: Any, y: Any, h: Any) -> list[Any]:
+    def stages(self, visits: Visits, start: Start) -> Stages:
+        """Return the increments of a step, the state at its end, and what stands for the slope there."""
+        found = self.increments(visits, start)
+        return Stages(found, start.y + combination((*LAST, 1.0), found), start.f)
+
+    def increments(self, visits: Visits, start: Start) -> list[Any]:
         """Return the increments of a step."""
-        matrices = self.matrices
-        by_state = matrices.jacobian(slope, t, y)
-        by_time = jvp(lambda time: slope(time, y), (t,), (np.ones(()),))[1]
-        mass = matrices.identity(by_state) if self.mass is None else matrices.of_mass(self.mass)
+        matrices, (t, y, _, h, own, _) = self.matrices, start
+        by_state = matrices.jacobian(visits, t, y)
+        by_time = jvp(lambda time: visits(time, y), (t,), (np.ones(()),))[1]
+        mass = matrices.identity(by_state) if own is None else matrices.of_mass(own)
         matrix = mass / (h * GAMMA) - by_state
         known = matrices.prepare(matrix)
         found: list[Any] = []
         for place, time, states, slopes in zip(PLACES, TIMES, STATES, SLOPES, strict=True):
             if not found:
-                right = slope(t, y) + time * h * by_time
+                right = visits(t, y) + time * h * by_time
             else:
                 change = combination(slopes, found) / h
-                right = visits.slope(slope, t + place * h, y + combination(states, found))
-                right = right + (change if self.mass is None else matrices.by_mass(self.mass, change))
+                right = visits.visit(t + place * h, y + combination(states, found))
+                right = right + (change if own is None else matrices.by_mass(own, change))
                 right = right + time * h * by_time if time else right
                 right = np.where(np.abs(right) < np.inf, right, OVERFLOW)
             found.append(matrices.solve_many(known, matrix, right))
         return found
 
-    def error_norm(self, stages: Sequence[Any], scale: Any, h: Any) -> Any:
+    def error_norm(self, found: Stages, scale: Any, h: Any) -> Any:
         """Return the norm of the error estimate, which is the last increment."""
-        return root_mean_square(stages[-1] / scale)
+        return root_mean_square(found.slopes[-1] / scale)
 
     def extend(self, slope: Slope, t: Any, y: Any, end: Any, h: Any, stages: Sequence[Any]) -> list[Any]:
         """Return the coefficients of the continuous extension, of order 4."""

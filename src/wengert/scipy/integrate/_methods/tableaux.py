@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.scipy.integrate._methods.visits import Slope, Visits
+from wengert.scipy.integrate._methods.visits import Slope, Stages, Start, Visits
 from wengert.transforms.jacobian import jacfwd
 
 Rows = Sequence[Sequence[float]]
@@ -45,6 +45,7 @@ class Tableau(NamedTuple):
     order: int
     extension: Any
     more: tuple[Rows, Sequence[float]] | None = None
+    mass: Any = None
 
     @property
     def evaluations(self) -> int:
@@ -61,22 +62,28 @@ class Tableau(NamedTuple):
         """Whether there is an estimate of errors."""
         return self.error is not None
 
-    def stages(self, slope: Slope, visits: Visits, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
+    @property
+    def is_kept(self) -> bool:
+        """Whether reverse mode keeps what steps compute."""
+        return True
+
+    def stages(self, visits: Visits, start: Start) -> Stages:
         """Return the slopes of a step, the state at its end, and the slope there, which is the last of them, too."""
+        t, y, f, h = start[:4]
         slopes = [f]
         for place, row in zip(self.c[1:], self.a[1:], strict=True):
-            slopes.append(visits.slope(slope, t + place * h, y + h * combination(row, slopes)))
+            slopes.append(visits.visit(t + place * h, y + h * combination(row, slopes)))
         end = y + h * combination(self.b, slopes)
-        slopes.append(visits.slope(slope, t + h, end))
-        return slopes, end, slopes[-1]
+        slopes.append(visits.visit(t + h, end))
+        return Stages(slopes, end, slopes[-1])
 
-    def error_norm(self, slopes: Sequence[Any], scale: Any, h: Any) -> Any:
+    def error_norm(self, found: Stages, scale: Any, h: Any) -> Any:
         """Return the norm of the error estimate; below 1 the step is good."""
         if not self.is_adaptive:
             return 0.0
         if not isinstance(self.error, tuple):
-            return root_mean_square(h * combination(self.error, slopes) / scale)
-        third, fifth = (sum_of_squares(combination(weights, slopes) / scale) for weights in self.error)
+            return root_mean_square(h * combination(self.error, found.slopes) / scale)
+        third, fifth = (sum_of_squares(combination(weights, found.slopes) / scale) for weights in self.error)
         below = fifth + 0.01 * third
         return np.abs(h) * fifth / np.sqrt(np.where(below == 0, 1.0, below) * max(scale.shape[0], 1))
 
@@ -221,19 +228,22 @@ class Verlet(NamedTuple):
     evaluations: int = 3
     jacobians: int = 0
     more: Any = None
+    mass: Any = None
     is_adaptive: bool = False
+    is_kept: bool = True
 
-    def stages(self, slope: Slope, visits: Visits, t: Any, y: Any, f: Any, h: Any) -> tuple[list[Any], Any, Any]:
+    def stages(self, visits: Visits, start: Start) -> Stages:
         """Return the slopes at both ends of a step, the state at its end, and the slope there."""
+        t, y, f, h = start[:4]
         half = y.shape[0] // 2
         middle = y + h / 2 * f
-        place = y[:half] + h * visits.slope(slope, t + h / 2, middle)[:half]
+        place = y[:half] + h * visits.visit(t + h / 2, middle)[:half]
         ahead = np.concatenate([place, middle[half:] + h / 2 * f[half:]])
-        end = np.concatenate([place, middle[half:] + h / 2 * visits.slope(slope, t + h, ahead)[half:]])
-        last = visits.slope(slope, t + h, end)
-        return [f, last], end, last
+        end = np.concatenate([place, middle[half:] + h / 2 * visits.visit(t + h, ahead)[half:]])
+        last = visits.visit(t + h, end)
+        return Stages([f, last], end, last)
 
-    def error_norm(self, slopes: Sequence[Any], scale: Any, h: Any) -> Any:
+    def error_norm(self, found: Stages, scale: Any, h: Any) -> Any:
         """Return 0, as there is no estimate of errors."""
         return 0.0
 

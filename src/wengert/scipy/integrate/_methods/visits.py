@@ -1,110 +1,177 @@
-"""What a step visits: computed when it is tried, with everything held, and differentiated when it was taken.
+"""Attempts at steps: computed once, and differentiated to any order, also where they are rejected.
 
-An attempt that is rejected may have gone where functions overflow. Nothing of it is in the solution, but a matrix that
-is multiplied there gets cotangents of zero times infinity. So an attempt is gone through twice: as values, which say
-whether it is good, and as what moves with these; where it is not, functions are differentiated where it began.
+An attempt that is rejected may have gone where functions overflow. Nothing of it is in the solution, but in reverse
+mode a matrix that is multiplied there gets cotangents of zero times infinity. So functions are differentiated there at
+the place where the attempt began. Forward mode needs no such place: a selection leaves tangents out.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.scipy.integrate._methods.held_factors import moving_root, moving_with
-from wengert.transforms.reverse import stop_gradient
+from wengert.control.side_effects import Reach
+from wengert.control.subgraphs import trace_within
+from wengert.core.containers.tree_leaves import flatten, unflatten
+from wengert.core.graph.graph import evaluate
+from wengert.scipy.integrate._methods.held_factors import NAME, moving_with
+from wengert.transforms.checkpointing import checkpoint
+from wengert.transforms.custom_rule import custom_rule
+from wengert.transforms.forward import push_forward
+from wengert.transforms.reverse import pull_back, stop_gradient
 
 Slope = Callable[[Any, Any], Any]
+Attempt = Callable[..., Sequence[Any]]
 
 
-class Visits(ABC):
-    """Give the slopes, and the roots of equations, that a step asks for."""
-
-    @abstractmethod
-    def place(self, t: Any, y: Any) -> tuple[Any, Any]:
-        """Return the time and the state where functions are evaluated for those that a step visits."""
-
-    @abstractmethod
-    def slope(self, slope: Slope, t: Any, y: Any) -> Any:
-        """Return the slope at a time and a state."""
-
-    @abstractmethod
-    def root(self, find: Callable[[], Any], equations: Callable[[Any], tuple[Any, Any, Any]]) -> Any:
-        """Return the state that equations determine; `find` computes it."""
-
-
-class Tried(Visits):
-    """Compute them, held constant.
+class Start(NamedTuple):
+    """Hold what a step is computed of.
 
     Attributes:
-        values: those so far.
+        t, y, f: the time, the state and its slope.
+        h: the size of the step, with its sign.
+        mass: the mass matrix, None if there is none.
+        roots: of the equations of stages, if they are known.
     """
 
-    def __init__(self) -> None:
+    t: Any
+    y: Any
+    f: Any
+    h: Any
+    mass: Any = None
+    roots: Sequence[Any] = ()
+
+
+class Stages(NamedTuple):
+    """Hold what a step computes.
+
+    Attributes:
+        slopes: what its stages give.
+        state: that at its end.
+        last: what stands for the slope there.
+        roots: of the equations of its stages, in methods that have such.
+        counted: what else methods note of the search for these.
+    """
+
+    slopes: Sequence[Any]
+    state: Any
+    last: Any
+    roots: Sequence[Any] = ()
+    counted: Sequence[Any] = ()
+
+
+class Visits:
+    """Be a slope as a step asks for it: at places that are visited, and at that where it begins.
+
+    Attributes:
+        values: those at places so far.
+    """
+
+    def __init__(self, slope: Slope, start: Start, good: Any, known: Sequence[Any]) -> None:
+        self.slope, self.start, self.good, self.known = slope, stop_gradient(start[:2]), good, iter(known)
         self.values: list[Any] = []
 
+    def __call__(self, t: Any, y: Any) -> Any:
+        """Return the slope where the step begins."""
+        return self.slope(t, y)
+
     def place(self, t: Any, y: Any) -> tuple[Any, Any]:
-        """Return both as they are."""
-        return t, y
+        """Return where the slope of a place is differentiated: where the step begins, if it is not good."""
+        if self.good is None:
+            return t, y
+        return np.where(self.good, t, self.start[0]), np.where(self.good, y, self.start[1])
 
-    def slope(self, slope: Slope, t: Any, y: Any) -> Any:
-        """Return the slope."""
-        return self.noted(slope(t, y))
-
-    def root(self, find: Callable[[], Any], equations: Callable[[Any], tuple[Any, Any, Any]]) -> Any:
-        """Return what is found."""
-        return self.noted(find())
-
-    def noted(self, value: Any) -> Any:
-        """Return a value, held constant, which is known from then on."""
-        self.values.append(stop_gradient(value))
+    def visit(self, t: Any, y: Any) -> Any:
+        """Return the slope at a place."""
+        found = self.slope(*self.place(t, y))
+        self.values.append(found if self.good is None else moving_with(next(self.known), found))
         return self.values[-1]
 
 
-class Taken(Visits):
-    """Give the same values, with derivatives: those that functions have there, or where a rejected attempt began."""
-
-    def __init__(self, tried: Tried, is_good: Any, t: Any, y: Any) -> None:
-        self.values, self.is_good, self.start = iter(tried.values), is_good, stop_gradient((t, y))
-
-    def anew(self) -> Again:
-        """Return what computes all of it again, with derivatives."""
-        return Again(self.place)
-
-    def place(self, t: Any, y: Any) -> tuple[Any, Any]:
-        """Return where the attempt began, unless it is good."""
-        time, state = self.start
-        return np.where(self.is_good, t, time), np.where(self.is_good, y, state)
-
-    def slope(self, slope: Slope, t: Any, y: Any) -> Any:
-        """Return the slope, which moves as it does at that place."""
-        return moving_with(next(self.values), slope(*self.place(t, y)))
-
-    def root(self, find: Callable[[], Any], equations: Callable[[Any], tuple[Any, Any, Any]]) -> Any:
-        """Return the state, which moves as equations say."""
-        return moving_root(equations, np.where(self.is_good, next(self.values), self.start[1]))
-
-
-class Again(Visits):
-    """Compute slopes again where others were looked at.
+class Trial:
+    """Be an attempt at a step.
 
     Attributes:
-        place: gives that time and state.
+        found: what it gives, held constant.
     """
 
-    def __init__(self, place: Callable[[Any, Any], tuple[Any, Any]]) -> None:
-        self.place_of = place
+    def __init__(self, slope: Slope, stages: Callable[[Visits, Start], Stages], start: Start) -> None:
+        graph, captured = trace_within(Reach(NAME, slope), lambda t, y: [slope(t, y)], start[:2], NAME)
 
-    def place(self, t: Any, y: Any) -> tuple[Any, Any]:
-        """Return the same."""
-        return self.place_of(t, y)
+        def run(good: Any, start: Start, given: Sequence[Any], known: Sequence[Any]) -> tuple[Stages, Sequence[Any]]:
+            visits = Visits(lambda t, y: evaluate(graph, (t, y, *given))[0], start, good, known)
+            return stages(visits, start), visits.values
 
-    def slope(self, slope: Slope, t: Any, y: Any) -> Any:
-        """Return the slope."""
-        return slope(*self.place(t, y))
+        self.run, self.start, self.captured = run, start, captured
+        # one call, as what is differentiated: what either computes of captured values alone stays in it
+        held = stop_gradient((start, captured, ()))
+        found: tuple[Stages, Sequence[Any]] = checkpoint(functools.partial(run, None))(*held)
+        self.found, self.values = found
 
-    def root(self, find: Callable[[], Any], equations: Callable[[Any], tuple[Any, Any, Any]]) -> Any:
-        """Return the state that is found."""
-        return moving_root(equations, find())
+    def moving(self, good: Any, is_kept: bool) -> Stages:
+        """Return what it gives with derivatives; those in reverse mode are as if it went nowhere, unless it is good.
+
+        Args:
+            good: whether the attempt is.
+            is_kept: whether reverse mode keeps what it needs, and does not compute it again.
+        """
+        values, structure = flatten(self.found[:3])
+        given, inside = flatten((self.start._replace(roots=self.found.roots), self.captured, self.values))
+
+        def attempt(good: Any, *leaves: Any) -> Sequence[Any]:
+            found: Sequence[Any] = flatten(self.run(good, *unflatten(inside, leaves))[0][:3])[0]
+            return found
+
+        return Stages(*unflatten(structure, moving_as(attempt, values, good, given, is_kept)))
+
+
+def moving_as(attempt: Attempt, values: Sequence[Any], good: Any, given: Sequence[Any], is_kept: bool) -> list[Any]:
+    """Return what an attempt gives, whose values are known, with its derivatives, to any order.
+
+    Args:
+        attempt: of whether it is good, None if that does not matter, and of numbers.
+        values: what it gives.
+        good: whether it is.
+        given: the numbers.
+        is_kept: as for `Trial.moving`.
+    """
+    moves = [x.dtype.kind in "fc" for x in given]
+    count = len(values)
+
+    def part(good: Any, xs: Sequence[Any]) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
+        """Return an attempt as a function of those numbers that can move, and these."""
+
+        def function(*moving: Any) -> Sequence[Any]:
+            rest = iter(moving)
+            return attempt(good, *[next(rest) if flag else x for x, flag in zip(xs, moves, strict=True)])
+
+        return function, [x for x, flag in zip(xs, moves, strict=True) if flag]
+
+    known = custom_rule(lambda good, *xs: list(xs[:count]))
+
+    def forward(good: Any, *xs: Any) -> Any:
+        return known(good, *xs), (good, xs[count:])
+
+    def backward(residuals: Any, ct: Any) -> Any:
+        good, xs = residuals
+        function, moving = part(good, xs)
+        found = iter(pull_back(NAME, function, moving)[1](ct))
+        return (None, *[None] * count, *[next(found) if flag else None for flag in moves])
+
+    def pushed(primals: Any, tangents: Any) -> Any:
+        good, *xs = primals
+        both = *xs[count:], *[x for x, flag in zip(tangents[1 + count :], moves, strict=True) if flag]
+
+        def change(good: Any, *both: Any) -> Sequence[Any]:
+            function, moving = part(good, both[: len(moves)])
+            found: Sequence[Any] = push_forward(NAME, function, moving, both[len(moves) :])[1]
+            return found
+
+        return known(good, *xs), moving_as(change, stop_gradient(change(None, *both)), good, both, is_kept)
+
+    known.defvjp(forward, backward)
+    known.defjvp(pushed)
+    return (known if is_kept else checkpoint(known))(good, *values, *given)
