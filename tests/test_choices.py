@@ -117,6 +117,16 @@ CHECKS: dict[str, list[Check]] = {
         (lambda x: stats.uniform.logpdf(x), 2.0, 0.0),
         (lambda x: stats.gamma.pdf(x, 2.0), -1.0, 0.0),
     ],
+    "`scipy.special.i0e`, `i1e`": [
+        (special.i0e, 0.0, 0.0),
+        (slope(special.i0e), 0.0, 0.5),
+        (lambda x: wg.jvp(special.i0e, (x,), (1.0,))[1], 0.0, 0.5),
+        (slope(special.i1e), 0.0, 0.0),
+        (slope(slope(special.i1e)), 0.0, 0.375),
+        (slope(lambda x: special.ive(2, x)), 0.0, 0.25),
+        (slope(functional.softsign), 0.0, 0.0),
+        (slope(slope(functional.softsign)), 0.0, 0.0),
+    ],
     "`scipy.stats.laplace`": [
         (lambda x: stats.laplace.logpdf(x), 0.0, 0.0),
         (lambda x: stats.laplace.cdf(x), 0.0, 0.5),

@@ -289,6 +289,19 @@ def test_integers_that_masks_leave_out_of_reductions_are_no_numbers() -> None:
         wg.jit(lambda x: np.multiply.reduceat(x, [0]))(np.ones(0))
 
 
+@pytest.mark.parametrize("narrow", [np.int8(3), np.uint8(1), np.int32(0)])
+def test_truths_of_python_beside_narrow_integers_are_calculated_with_as_python_does(narrow: Any) -> None:
+    def chosen(x: Any, truth: Any, number: Any) -> Any:
+        found = truth if x > 0 else number
+        return found << 7, -found, ~found, min(truth, number) + 200 * (number == 3), max(number, truth) * 1
+
+    for x, truth in itertools.product((1.0, -1.0), (True, False)):
+        with np.errstate(all="ignore"):
+            wanted = chosen(x, truth, narrow)
+            found = wg.jit(chosen)(x, truth, narrow)
+        assert list(map(int, found)) == list(map(int, wanted)), (x, truth)
+
+
 def test_a_step_of_zero_raises_python_s_error_with_the_line() -> None:
     with pytest.raises(ValueError, match=r"range\(\) arg 3 must not be zero") as error:
         wg.jit(in_steps)(1.0, 0)

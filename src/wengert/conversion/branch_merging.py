@@ -451,15 +451,19 @@ def contents_text(holder: Holder, contents: Contents) -> str:
     return f"of {len(contents)} items"
 
 
+INTEGER = Aval((), np.dtype(np.int64), True)
+"""What stands for an integer of Python's."""
+
+
 def differ_in_room(a: Aval, b: Aval) -> bool:
-    """Tell whether one leaf is an integer of Python's, and the other one of NumPy's with another range than 64 bits.
+    """Tell whether one leaf is an integer or truth of Python's, the other an integer of NumPy's of other than 64 bits.
 
     3 * 100 must stay 300 where the other branch gives an uint8, which wraps.
     """
     firm, weak = (b, a) if a.weak else (a, b)
     if firm.weak or not weak.weak:
         return False
-    return firm.shape == () and firm.dtype.kind in "iu" and weak.dtype.kind == "i" and firm.dtype != weak.dtype
+    return firm.shape == () and firm.dtype.kind in "iu" and weak.dtype.kind in "bi" and firm.dtype != INTEGER.dtype
 
 
 def common_aval(a: Any, b: Any) -> Aval | None:
@@ -476,6 +480,6 @@ def common_aval(a: Any, b: Any) -> Aval | None:
         a, one, other = b, other, one
     if one.weak:
         if differ_in_room(one, other):
-            return one
+            return INTEGER
         return other if other.shape == () and unite_scalars(one, other) == other and is_exact(a, other.dtype) else None
     return one if one == other else None
