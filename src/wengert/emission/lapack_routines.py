@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from wengert.emission.matrix_routines import (
-    Elements,
+    ElementParts,
     Matrix,
     Problem,
     Problems,
@@ -69,7 +69,7 @@ ROOM = 1024
 """Elements of room for what is aligned in it."""
 
 
-class LapackProblem(Elements, Problem):
+class LapackProblem(ElementParts, Problem):
     """Be a problem whose kernel calls LAPACK.
 
     Attributes:

@@ -81,7 +81,7 @@ class Matrix(NamedTuple):
         return self._replace(row=self.column, column=self.row)
 
 
-class Elements:
+class ElementParts:
     """Read and write elements of matrices in memory, each of which is a real number, or the two that a complex one is.
 
     Attributes:

@@ -201,9 +201,9 @@ def eigenpairs_of_operator(a: LinearOperator, v0: Any, options: dict[str, Any]) 
         return np.zeros(given["k"], dtype), np.zeros((shape[0], given["k"]), dtype)
 
     w, v = solve_without_derivatives(solve, (v0,), {}, like)
-    options = {"linear_solver": "minres", "symmetric": True}
+    system: dict[str, Any] = {"linear_solver": "minres", "symmetric": True}
     pairs = [
-        implicit_solution(equations, (w[i], own), (stop_gradient(own),), name="eigsh", **options)
+        implicit_solution(equations, (w[i], own), (stop_gradient(own),), name="eigsh", **system)
         for i, own in enumerate(v.T)
     ]
     found: tuple[Any, Any] = settled(*[np.stack(parts) for parts in zip(*pairs, strict=True)])
