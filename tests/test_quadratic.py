@@ -129,6 +129,24 @@ def test_native_programs_leave_what_is_uncertain_to_python() -> None:
         wg.vmap(between)(np.stack([np.array([2.0, -1.0]), -np.ones(2)]))
 
 
+@pytest.mark.filterwarnings("ignore:qp. rows")
+def test_constraints_that_depend_on_each_other_have_the_solution_of_one() -> None:
+    def least(q: Any, P: Any, A: Any, b: Any, G: Any, h: Any) -> Any:
+        return qp(P, q, A, b, G, h).x
+
+    native = wg.jit(least, native=True)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        factor, q, A, b = rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=(1, 3)), rng.normal(size=1)
+        P, G, h = factor @ factor.T + 0.1 * np.eye(3), rng.normal(size=(2, 3)), rng.uniform(size=2)
+        h += G @ np.linalg.pinv(A) @ b
+        alone = least(q, P, A, b, G, h)
+        twice = np.concatenate([A, A]), np.concatenate([b, b])
+        total = np.concatenate([G, [G[0] + A[0]]]), np.concatenate([h, [h[0] + b[0]]])
+        for constraints in ((*twice, G, h), (A, b, *total)):
+            np.testing.assert_allclose(native(q, P, *constraints), alone, rtol=1e-7, atol=1e-7)
+
+
 def test_larger_programs_are_solved_to_rounding() -> None:
     P, q, A, b, G, h = program(150, 10, 150)
     x, y, z = qp(P, q, A, b, G, h)

@@ -14,10 +14,12 @@ from wengert.core.primitives.primitive import RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.implicit.factored import factors, substituted
 from wengert.implicit.interior_point import Point, factor_if_positive, iterate
-from wengert.implicit.programs import NEAR, QuadraticProgram
+from wengert.implicit.programs import CLOSE, NEAR, QuadraticProgram
 from wengert.primitives.linear_algebra.matrices import over_stacks
 
 Again = Callable[[QuadraticProgram], tuple[Any, ...]]
+MET = 1e-9
+"""By how much, as part of the right side, a polished solution may miss its conditions; rounding leaves 1e-15."""
 
 
 def solve_traced(program: QuadraticProgram, again: Again, barrier: float) -> tuple[Any, ...]:
@@ -31,15 +33,20 @@ def solve_traced(program: QuadraticProgram, again: Again, barrier: float) -> tup
     certain = converged & is_convex(program)
     if not barrier:
         certain = certain & is_decided(point, active, program)
-    shapes = point.x.shape[0], point.y.shape[0], point.z.shape[0]
-    solution = joined([point.x, point.y, point.z, active.astype(float)])
+    *parts, active = solved_again(program, (*point[:2], point.z, active.astype(float)), certain, again)
+    if not barrier:
+        exact, is_exact = polished_parts(program, parts, active > 0.5)
+        kept = [np.where(certain & is_exact, one, other) for one, other in zip(exact, parts, strict=True)]
+        *parts, _ = solved_again(program, (*kept, active), is_exact | ~certain, again)
+    return *parts, active > 0.5
+
+
+def solved_again(program: QuadraticProgram, found: Sequence[Any], certain: Any, again: Again) -> tuple[Any, ...]:
+    """Return x, the multipliers and what is active: as they were found where that is certain, else solved again."""
+    solution = joined(found)
     gate = np.where(certain, np.arange(solution.shape[0], dtype=np.int32), np.int32(-1))
     solution = apply(examined, solution[:, None], gate, *program, again=again)[:, 0]
-    x, y, z, active = split_vector(solution, (*shapes, shapes[2]))
-    if barrier:
-        return x, y, z, active > 0.5
-    x, y, z = polished_parts(program, (x, y, z), active > 0.5, certain)
-    return x, y, z, active > 0.5
+    return split_vector(solution, [len(part) for part in found])
 
 
 def iterate_in_turn(program: QuadraticProgram, barrier: float) -> tuple[Point, Any]:
@@ -75,17 +82,19 @@ def is_convex(program: QuadraticProgram) -> Any:
     return np.isfinite(apply(factor_if_positive, shifted)[0, 0])
 
 
-def polished_parts(program: QuadraticProgram, parts: tuple[Any, ...], active: Any, certain: Any) -> tuple[Any, ...]:
-    """Return a solution by the conditions of optimality with the active inequalities as equations.
+def polished_parts(program: QuadraticProgram, parts: Sequence[Any], active: Any) -> tuple[tuple[Any, ...], Any]:
+    """Return a solution by the conditions of optimality with the active inequalities as equations, and if it is one.
 
-    The matrix is that of derivatives, so that its factors are.
+    The matrix is that of derivatives, so that its factors are. Where constraints depend on each other it has no
+    inverse, and what its factors give is neither near the solution nor meets the conditions.
     """
     columns = columns_of_conditions(parts, *program, active)
-    right = joined([-program.q, program.b, np.where(active, program.h, 0.0)])
+    right, near = joined([-program.q, program.b, np.where(active, program.h, 0.0)]), joined(parts)
     packed, pivots = apply(factors, columns)
     exact = apply(substituted, packed, right[:, None], pivots, transposed=True)[:, 0]
-    chosen = np.where(certain & np.all(np.isfinite(exact)), exact, joined(parts))
-    return split_vector(chosen, [len(part) for part in parts])
+    is_close = np.max(np.abs(exact - near)) <= CLOSE * (1.0 + np.max(np.abs(near)))
+    is_met = np.max(np.abs(columns @ exact - right)) <= MET * (1.0 + np.max(np.abs(right)))
+    return split_vector(exact, [len(part) for part in parts]), is_close & is_met
 
 
 def joined(parts: Sequence[Any], axis: int = 0) -> Any:
