@@ -240,6 +240,7 @@ def polished(solve: Callable[..., Any] | None, program: QuadraticProgram, place:
 
 def checked_program(data: dict[str, Any]) -> tuple[Any, ...]:
     """Return the data of a program by its names, with constraints of no rows where there are none."""
+    data = {name: np.asarray(x) if isinstance(x, list | tuple) else x for name, x in data.items()}
     require_number("qp", "q", data["q"])
     n = np.shape(data["q"])[-1] if np.ndim(data["q"]) else 0
     wanted: dict[str, tuple[int, ...]] = {"P": (n, n), "q": (n,)}

@@ -31,7 +31,14 @@ from wengert.lowering.rules.complexes import complex_call, is_complex, joined_pa
 from wengert.lowering.rules.contractions import contraction
 from wengert.lowering.rules.joins import assign, boxes, concatenate, pad, place_windows, stack
 from wengert.lowering.rules.operands import Call, Pair, Refused, Rule, Value
-from wengert.lowering.rules.pointwise import is_whole_number, pointwise, too_large, too_long_to_compare, whole_bits
+from wengert.lowering.rules.pointwise import (
+    divides_by_zero,
+    is_whole_number,
+    pointwise,
+    too_large,
+    too_long_to_compare,
+    whole_bits,
+)
 from wengert.lowering.rules.reductions import extremum_partials, recurrence, reduction, scan, trace
 from wengert.lowering.rules.scalars import Scalar
 from wengert.lowering.rules.view_index_maps import (
@@ -169,6 +176,7 @@ class Lowering:
             results.append(found)
             if is_whole_number(equation.outputs[k]):
                 self.nodes.outside += too_large(self.nodes, equation, call.args)
+        self.nodes.outside += divides_by_zero(self.nodes, equation, [x for x in values if isinstance(x, Access)])
         self.nodes.outside += too_long_to_compare(self.nodes, equation, [x for x in values if isinstance(x, Access)])
         return results
 

@@ -120,8 +120,8 @@ def own_type(aval: Aval) -> Any:
     return aval.number if aval.weak and aval.dtype.kind != "b" else aval.dtype
 
 
-DIVIDING = (operator.mod, operator.floordiv)
-"""Python's operators that raise an error where the divisor is 0."""
+DIVIDING = (operator.mod, operator.floordiv, operator.truediv)
+"""Python's operators of whole numbers that raise an error where the divisor is 0."""
 LONGEST_EXACT = 1 << 53
 """The whole numbers up to which floats are exact."""
 
@@ -138,12 +138,18 @@ def whole_bits(equation: Equation) -> int:
 
 
 def too_large(nodes: Nodes, equation: Equation, args: Sequence[Access]) -> list[Access]:
-    """Return for each operand whether it is so large that a result may need more than 64 bits, or divides and is 0."""
+    """Return for each operand of a whole number whether it is so large that the result may need more than 64 bits."""
     limit = 1 << whole_bits(equation)
-    found = [beyond(nodes, x, limit) for x in args if may_be_beyond(x, limit)]
-    if equation.primitive.operator in DIVIDING and not (args[1].node.kind == "constant" and args[1].node.value):
-        found.append((Scalar(nodes, args[1], ()) == 0).access)
-    return found
+    return [beyond(nodes, x, limit) for x in args if may_be_beyond(x, limit)]
+
+
+def divides_by_zero(nodes: Nodes, equation: Equation, args: Sequence[Access]) -> list[Access]:
+    """Return whether a whole number of Python's is divided by 0, if that is not known."""
+    are_whole = all(aval.weak and aval.dtype.kind in "iu" for aval in map(aval_of, equation.inputs))
+    if equation.primitive.operator not in DIVIDING or not are_whole:
+        return []
+    divisor = args[1]
+    return [] if divisor.node.kind == "constant" and divisor.node.value else [(Scalar(nodes, divisor, ()) == 0).access]
 
 
 def too_long_to_compare(nodes: Nodes, equation: Equation, args: Sequence[Access]) -> list[Access]:
