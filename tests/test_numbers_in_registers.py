@@ -86,9 +86,24 @@ def test_rounds_give_what_evaluated_ones_do(name: str) -> None:
             np.testing.assert_allclose(mine, known, rtol=1e-13, atol=1e-15)
 
 
-def test_gradients_go_back_through_them() -> None:
+def written_to(y: Any, scale: Any) -> Any:
+    """Return what rounds leave that write to what they carry, at places that arrays and masks tell."""
+
+    def step(carried: Any, factor: Any) -> Any:
+        after = np.array(carried, like=carried)
+        after[np.array([1])] = np.sin(after[np.array([1])]) * factor
+        np.add.at(after, np.array([0, 0]), 0.1 * factor)
+        after[np.array([True, False])] *= scale
+        return after, after[0] * 0.5
+
+    return wg.scan(step, y, np.linspace(0.5, 1.0, 4))
+
+
+@pytest.mark.parametrize("function", [until_far, backward, written_to])
+def test_gradients_go_back_through_them(function: Callable[..., Any]) -> None:
     def total(y: Any) -> Any:
-        return np.sum(until_far(y, np.float64(3.0))[0]) + np.sum(backward(y, np.float64(0.2))[0])
+        first, second = wg.tree.leaves(function(y, np.float64(3.0)))[:2]
+        return np.sum(first) + np.sum(second)
 
     found, known = (wg.jit(wg.grad(total), native=native)(START) for native in (True, False))
     np.testing.assert_allclose(found, known, rtol=1e-12)

@@ -35,7 +35,9 @@ def loop_writer(driver: Driver, loop: Loop) -> Callable[[DriverFrame], None]:
     if used <= 1 and isinstance(part, Kernels) and part.emission.numbers is not None:
         carried = [loop.body.named[x.into] for x in loop.carried]
         is_small = sum([buffer.size for buffer in carried]) <= MOST_CARRIED
-        if is_small and part.emission.are_held([buffer.name for buffer in carried]):
+        lie_outside = {row.row for row in (*loop.rows, *loop.constants)}
+        others = [name for name in (*loop.body.inputs, *loop.body.outputs) if name not in lie_outside]
+        if is_small and part.emission.are_held(others):
             return RepeatingNumbers(driver, loop, part).write
     return Repeating(driver, loop).write
 
