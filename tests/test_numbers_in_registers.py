@@ -91,12 +91,12 @@ def written_to(y: Any, scale: Any) -> Any:
 
     def step(carried: Any, factor: Any) -> Any:
         after = np.array(carried, like=carried)
-        after[np.array([1])] = np.sin(after[np.array([1])]) * factor
+        after[np.array([2])] = after[np.array([2])] * factor
         np.add.at(after, np.array([0, 0]), 0.1 * factor)
-        after[np.array([True, False])] *= scale
-        return after, after[0] * 0.5
+        after[np.array([True, False, False, True])] *= scale
+        return after, after[0]
 
-    return wg.scan(step, y, np.linspace(0.5, 1.0, 4))
+    return wg.scan(step, np.concatenate([y, y + 0.1]), np.linspace(0.5, 1.0, 4))
 
 
 @pytest.mark.parametrize("function", [until_far, backward, written_to])
