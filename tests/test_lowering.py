@@ -346,6 +346,8 @@ def interleaved(x: Any) -> Any:
 STORED: dict[str, Callable[[Any], Any]] = {
     "rows": lambda x: np.stack(waves(x)),
     "columns": lambda x: np.stack(waves(x), axis=1),
+    "two columns": lambda x: np.stack([np.sin(x), x], axis=1),
+    "two rows": lambda x: np.stack([np.sin(x), x[::-1]]),
     "joined": lambda x: np.concatenate(waves(x)),
     "a part that parts fill": lambda x: np.concatenate([interleaved(x), x * x]),
     "gaps": lambda x: np.stack([x, 0 * MANY, np.sin(x), 0 * MANY, x, 0 * MANY, -x], axis=1),
@@ -362,9 +364,10 @@ STORED: dict[str, Callable[[Any], Any]] = {
 @together("name", STORED)
 def test_parts_of_arrays_are_stored_where_they_go(name: str) -> None:
     segments = require_same(trace(STORED[name])(MANY), [MANY])
-    if name in ("rows", "columns", "joined", "a part that parts fill"):
+    if name in ("rows", "columns", "two columns", "two rows", "joined", "a part that parts fill"):
         (stage,) = stages_of(segments)
         assert {store.buffer for store in stage.stores} == {"y0"}
+        assert "pick" not in [operation.name for operation in stage.operations]
     require_same(trace(wg.grad(lambda x: sum(np.sum(part**2) for part in flattened(STORED[name](x)))))(MANY), [MANY])
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.kernels import as_if
 from wengert.compile import compilation_cache
+from wengert.errors import UsageError
 from wengert.lowering.costs import calls_before
 from wengert.support.machine import CALIBRATED, MACHINE, Machine, read_record
 from wengert.transforms.tracing import trace
@@ -32,6 +33,11 @@ def test_what_was_measured_is_read(values: dict[str, Any], tmp_path: Path) -> No
         warnings.simplefilter("error")
         found = read_record(str(path))
     assert found == Machine().replaced(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+
+
+def test_names_of_no_fields_are_not_replaced() -> None:
+    with pytest.raises(UsageError, match="clocks to be replaced"):
+        Machine().replaced(clock=1.0, clocks=2.0)
 
 
 DAMAGED = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 from wengert.kernel.kernel import Affine, Buffer, Guard, Kernel, Operation, Program, Reduce, Stage, Store
 from wengert.kernel.merging import guards_of
@@ -18,7 +19,32 @@ from wengert.support.machine import MACHINE
 
 def spelled_out(program: Program) -> Program:
     """Return a program in which choices along short dimensions are made before it runs."""
-    return replace(program, steps=tuple([replace(k, stages=tuple(map(decided, k.stages))) for k in program.kernels]))
+    kernels = [replace(k, stages=tuple(map(decided, k.stages))) for k in program.kernels]
+    return replace(program, steps=tuple(map(with_rows_decided, kernels)))
+
+
+def with_rows_decided(kernel: Kernel) -> Kernel:
+    """Return a kernel of a few rows that something is guarded by as one row, if all that it does is to store."""
+    (stage, *others) = kernel.stages
+    by_rows = any(bound.dimension == 0 for guard in guards_of(stage) for bound in guard)
+    if others or kernel.kept or stage.reductions or stage.updates or not by_rows or len(stage.extents) < 2:
+        return kernel
+    if not 1 < kernel.rows <= MACHINE.spelled_points[0] or prod(stage.extents[1:]) < MACHINE.spelled_rows:
+        return kernel
+    return Kernel(1, (Spelling(with_rows_last(stage), len(stage.extents)).stage(),))
+
+
+def with_rows_last(stage: Stage) -> Stage:
+    """Return a stage of one row, in which rows are the last dimension."""
+    last = len(stage.extents)
+
+    def turned(own: Any) -> Any:
+        at = own.at and Affine(own.at.constant, (0, *own.at.coefficients[1:], own.at.coefficients[0]))
+        guard = tuple([replace(bound, dimension=bound.dimension or last) for bound in own.guard])
+        return replace(own, at=at, guard=guard)
+
+    extents = (1, *stage.extents[1:], stage.extents[0])
+    return Stage(extents, tuple(map(turned, stage.operations)), tuple(map(turned, stage.stores)))
 
 
 def decided(stage: Stage) -> Stage:

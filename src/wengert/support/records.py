@@ -57,7 +57,11 @@ class FieldRecord:
         vars(self).update(found)
 
     def replaced(self, **changes: Any) -> Self:
-        """Return a record with other values of some fields."""
+        """Return a record with other values of some fields; raise a UsageError for names of others."""
+        unknown = [name for name in changes if name not in self.fields]
+        if unknown:
+            needed = f"names of its fields are needed: {', '.join(self.fields)}"
+            raise UsageError(type(self).__name__, f"{', '.join(unknown)} to be replaced", needed, "Correct the names")
         return type(self)(*[changes.get(name, value) for name, value in zip(self.fields, self.values(), strict=True)])
 
     def values(self) -> tuple[Any, ...]:
