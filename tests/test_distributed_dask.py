@@ -1,9 +1,12 @@
 """Sums over partitions on Dask's workers: the bits of this process, whatever happens to workers."""
 
+import gc
+import logging
 import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +15,8 @@ from scipy.optimize import minimize
 from tests.cases import together
 from wengert import distributed
 from wengert.distributed import partitions, value_and_grad
-from wengert.distributed.on_dask import cut_runs
+from wengert.distributed.blocks import Summand
+from wengert.distributed.on_dask import DaskRunner, Errand, cut_runs
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError, WorkerError
 
 RNG = np.random.default_rng(0)
@@ -161,35 +165,47 @@ def case_of_a_killed_worker(client, cluster):
     same(run, partitions((8, READ)), jit=False)
 
 
-def case_of_a_partition_that_ends_workers(client, cluster):
+def fatal_data(number):
+    """Partitions of which one ends whoever reads it."""
+
     def fatal(i):
-        if i == 5:
+        if i == number:
             os._exit(1)
         return READ(i)
 
     fatal.__module__ = "__main__"
+    return partitions((8, fatal), names="file_{}.npy".format)
+
+
+def case_of_a_partition_that_ends_workers(client, cluster):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cluster.scheduler, "allowed_failures", 0)
-        run = value_and_grad(LOSS, partitions((8, fatal), names="file_{}.npy".format), client=client, jit=False)
-        with pytest.raises(WorkerError, match=r"partition 5 of 8 \(file_5\.npy\), which ended each worker"):
-            run(W)
+        for number in (5, 0):  # among others, and where it is found out how partitions are cut
+            run = value_and_grad(LOSS, fatal_data(number), client=client, jit=False)
+            with pytest.raises(WorkerError, match=rf"partition {number} of 8 \(file_{number}\.npy\), which ended each"):
+                run(W)
+    client.wait_for_workers(2, timeout=60)
     same(value_and_grad(LOSS, partitions((8, READ)), client=client, jit=False), partitions((8, READ)), jit=False)
 
 
 def case_of_a_silent_worker(client, cluster):
     run = value_and_grad(LOSS, partitions((8, READ)), client=client, jit=False)
     same(run, partitions((8, READ)), jit=False)
-    process = next(iter(cluster.workers.values())).process.pid
+    process, told = next(iter(cluster.workers.values())).process.pid, []
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logging.getLogger("asyncio"), "error", lambda *text, **_: told.append(text))
         patch.setattr("wengert.distributed.on_dask.PATIENCE", 0.3)
         patch.setattr("wengert.distributed.on_dask.LONGEST", 0.0)
         os.kill(process, signal.SIGSTOP)
         try:
             for _ in range(2):
                 same(run, partitions((8, READ)), jit=False)
+            client.cancel(run.run.late)  # as where a client ends
         finally:
             os.kill(process, signal.SIGCONT)
-    same(run, partitions((8, READ)), jit=False)
+        same(run, partitions((8, READ)), jit=False)
+        gc.collect()
+        assert not told  # "Task exception was never retrieved"
 
 
 def repeat(run):
@@ -288,6 +304,46 @@ def test_runs_leave_few_sums_open():
         assert (runs[0][0], runs[-1][1]) == (0, count)
         lengths = [b - a for a, b in runs]
         assert max(lengths) <= 1.3 * count / min(workers, count) + 1
+
+
+class Deserted:
+    """A client of a cluster whose workers have ended."""
+
+    status = "running"
+
+    def __init__(self, *keys):
+        end = {"action": "remove-worker", "expected": False, "processing-tasks": set(keys)}
+        self.events = [(0.0, end), (1.0, "of somebody else")]
+
+    def nthreads(self):
+        return {}
+
+    def get_events(self, topic):
+        return self.events * (topic == "all")
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_suspect", "text"),
+    [
+        ((), False, "a cluster without workers for 0 s; one or more are needed"),
+        (
+            ("b",),
+            False,
+            r"without workers for 0 s, which ended .* partitions 4 to partition 4 of 8 \(file_4.npy\); one",
+        ),
+        (("a", "b"), False, r"partitions 0 to partition 3 of 8 \(file_3.npy\) and partitions 4 to"),
+        ((), True, "a cluster without workers for 0 s; one"),  # whoever was waited for did not end them
+        (("a",), True, r"partition 0 of 8 \(file_0.npy\), which ended each worker"),
+    ],
+)
+def test_what_workers_did_when_all_ended_is_told(keys, is_suspect, text, monkeypatch):
+    monkeypatch.setattr("wengert.distributed.on_dask.WAIT", 0.0)
+    run = DaskRunner(Deserted(*keys), Summand("total", READ, True, False, None), fatal_data(9))
+    errands = [Errand(0, 1 if is_suspect else 4, is_suspect=is_suspect), Errand(4, 5)]
+    for errand, key in zip(errands, "ab", strict=True):
+        errand.tasks = [SimpleNamespace(key=key)]
+    with pytest.raises(WorkerError, match=text):
+        run.present_workers(errands)
 
 
 def test_errors_about_workers_have_a_class():

@@ -117,8 +117,11 @@ class DaskRunner:
             self.coming = self.arrange(workers)
         self.workers, self.looked = workers, time.monotonic()
 
-    def present_workers(self) -> dict[str, int]:
+    def present_workers(self, errands: Sequence[Errand] = ()) -> dict[str, int]:
         """Return how many threads each worker has, waiting for the first one.
+
+        Args:
+            errands: what there is to do for them.
 
         Raises:
             WorkerError: there is none for a minute.
@@ -127,8 +130,7 @@ class DaskRunner:
         while not (found := dict(self.client.nthreads())):
             self.require_scheduler()
             if time.monotonic() > end:
-                given = f"a cluster without workers for {WAIT:.0f} s"
-                raise WorkerError(self.summand.name, given, "one or more are needed", "Start some; they may join later")
+                raise self.desertion(self.fatal_errands(errands))
             time.sleep(PAUSE)
         return found
 
@@ -237,9 +239,20 @@ class DaskRunner:
         """Return how partitions are cut into blocks, which a worker finds out."""
         parcel = parcel_of(self.summand, BlockPlan((), UNLIMITED))
         key = f"{self.label}-plan-{os.urandom(4).hex()}"
-        task = self.client.submit(plan_shard, self.errands[0].shard, tuple(args), parcel, key=key, pure=False)
-        found: BlockPlan = task.result()
-        return found
+        first = self.errands[0]
+        errand = Errand(first.start, first.start + 1, first.shard, is_suspect=True)  # of which one partition is read
+        errand.tasks = [self.client.submit(plan_shard, errand.shard, tuple(args), parcel, key=key, pure=False)]
+        while True:
+            try:
+                found: BlockPlan = self.results(errand.tasks)[0]
+                return found
+            except TimeoutError:
+                self.require_scheduler()
+                self.present_workers([errand])
+            except Exception as error:
+                if not is_killed_worker(error):
+                    raise
+                raise self.accusation(errand) from error
 
     def shares(self, args: Sequence[Any]) -> list[WorkShare]:
         """Return what workers found for all runs of partitions."""
@@ -257,8 +270,9 @@ class DaskRunner:
         tasks = self.ask(self.errands, sent)
         found: list[WorkShare] | None = None
         try:
-            # what Dask moved to a worker that is silent, since that seems idle, is not waited for
-            found = None if self.late else self.gather(tasks, size > SMALL)
+            if not self.late:  # what Dask moved to a worker that is silent, since that seems idle, is not waited for
+                with contextlib.suppress(Exception):  # whatever a task raised, or Dask about it: looked at one by one
+                    found = self.results(tasks, size > SMALL)
             if found is None:
                 found = self.settle(list(self.errands), tuple(args))
         except Exception:
@@ -281,17 +295,19 @@ class DaskRunner:
             errand.tasks.append(task)
         return tasks
 
-    def gather(self, tasks: Sequence[Any], is_large: bool) -> list[WorkShare] | None:
-        """Return the results of tasks, all at once; None if one failed, was lost, or is late."""
+    def results(self, tasks: Sequence[Any], is_large: bool = False) -> list[Any]:
+        """Return the results of tasks, all at once; raise what one of them did, or a TimeoutError if one is late."""
 
         async def gather_results() -> Any:
-            found = self.client.gather(list(tasks), direct=is_large or None, asynchronous=True)
-            return await asyncio.wait_for(found, self.deadline())
+            found = asyncio.ensure_future(self.client.gather(list(tasks), direct=is_large or None, asynchronous=True))
+            # Dask's own watchers of tasks, if they were cancelled with it, would write later errors to stderr
+            found.add_done_callback(lambda done: done.cancelled() or done.exception())
+            done, _ = await asyncio.wait([found], timeout=self.deadline() or WAIT)
+            if not done:
+                raise TimeoutError
+            return found.result()
 
-        try:
-            found: list[WorkShare] = self.client.sync(gather_results)
-        except Exception:  # noqa: BLE001 - whatever a task raised, or Dask about it; it is looked at one by one
-            return None
+        found: list[Any] = self.client.sync(gather_results)
         return found
 
     def deadline(self) -> float | None:
@@ -317,7 +333,7 @@ class DaskRunner:
                     found.append(share)
                 elif error is None:
                     rest.append(errand)
-                elif type(error).__name__ != "KilledWorker":
+                elif not is_killed_worker(error):
                     raise error
                 elif errand.is_suspect:
                     raise self.accusation(errand) from error
@@ -328,7 +344,7 @@ class DaskRunner:
                 self.require_scheduler()
                 time.sleep(PAUSE)
             if errands and time.monotonic() - self.looked > LOOK:
-                self.require_workers(errands[0])
+                self.workers, self.looked = self.present_workers(errands), time.monotonic()
                 self.stuck = {key for keys in self.silent_workers().values() for key in keys}
         return found
 
@@ -337,7 +353,7 @@ class DaskRunner:
         for task in errand.tasks:
             if task.status == "finished":
                 try:
-                    share = task.result(timeout=self.deadline())
+                    (share,) = self.results([task])
                 except TimeoutError:
                     continue  # its worker fell silent since
                 self.late += [other for other in errand.tasks if other is not task]
@@ -358,14 +374,28 @@ class DaskRunner:
             self.ask([errand], args)
         return None, None
 
-    def require_workers(self, errand: Errand) -> None:
-        """Wait for a worker if there is none; if none comes, it may be since a partition ended them all."""
-        try:
-            self.workers, self.looked = self.present_workers(), time.monotonic()
-        except WorkerError as error:
-            last = self.data.name(errand.stop - 1)
-            error.add_note(f"those that ended had partitions {errand.start} to {last} to sum up")
-            raise (self.accusation(errand) if errand.is_suspect else error) from error.__cause__
+    def fatal_errands(self, errands: Sequence[Errand]) -> list[Errand]:
+        """Return those of some runs that workers had when they ended, as Dask's scheduler remembers."""
+        if not errands:
+            return []
+        events = [event for _, event in self.client.get_events("all") if isinstance(event, dict)]
+        ends = [event for event in events if event.get("action") == "remove-worker" and not event.get("expected")]
+        had = {key for event in ends for key in event.get("processing-tasks", ())}
+        return [errand for errand in errands if had.intersection(task.key for task in errand.tasks)]
+
+    def desertion(self, fatal: Sequence[Errand]) -> WorkerError:
+        """Return the error about a cluster without workers; runs that they had when they ended may be why."""
+        if fatal and fatal[0].is_suspect:  # it had them for itself
+            return self.accusation(fatal[0])
+        runs = " and ".join(f"partitions {errand.start} to {self.data.name(errand.stop - 1)}" for errand in fatal)
+        given = f"a cluster without workers for {WAIT:.0f} s" + (
+            f", which ended while they summed up {runs}" * bool(runs)
+        )
+        action = (
+            "Start some; they may join later. Dask's own clusters give up those that take longer to start again than"
+            " distributed.deploy.lost-worker-timeout, 15 s"
+        )
+        return WorkerError(self.summand.name, given, "one or more are needed", action)
 
     def accusation(self, errand: Errand) -> WorkerError:
         """Return the error about a partition that ended workers."""
@@ -375,10 +405,10 @@ class DaskRunner:
 
     def find_nan(self, args: Sequence[Any]) -> tuple[int, int] | None:
         """Return the numbers of the first partition and row that give NaN; None if none does by itself."""
-        tasks = [
-            self.client.submit(find_nan, errand.shard, errand.start, errand.stop, tuple(args), self.parcel, pure=False)
-            for errand in self.errands
-        ]
+        shards, starts, stops = zip(*[(x.shard, x.start, x.stop) for x in self.errands], strict=True)
+        keys = [f"{self.label}-nan-{start}-{os.urandom(4).hex()}" for start in starts]
+        common = {"args": tuple(args), "parcel": self.parcel}
+        tasks = self.client.map(find_nan, shards, starts, stops, key=keys, pure=False, **common)
         return min((found for found in self.client.gather(tasks) if found is not None), default=None)
 
     # Ends
@@ -400,6 +430,11 @@ class DaskRunner:
 
         with contextlib.suppress(TimeoutError):
             wait(futures, timeout=PATIENCE)
+
+
+def is_killed_worker(error: BaseException) -> bool:
+    """Tell whether an error is Dask's about a task that ended too many workers."""
+    return type(error).__name__ == "KilledWorker"
 
 
 def require_client(name: str, client: Any) -> None:
