@@ -107,13 +107,12 @@ def shifted_at(shift: np.ufunc) -> Callable[..., Any]:
     return expression
 
 
-def bits_to_shift(growth: int) -> Callable[..., int]:
-    """Return what says how many bits a whole number of Python's may have that is shifted by a number that is known.
-
-    Args:
-        growth: how many bits each place adds.
-    """
-    return lambda _x, count: 62 - growth * count if type(count) is int and 0 <= count <= 32 else 0
+def bits_to_shift(x: Any, count: Any) -> int | tuple[tuple[int, int], ...]:
+    """Return what whole numbers of Python's may be to be shifted to the left: one of them may be known."""
+    if type(count) is int:
+        return 62 - count if 0 <= count <= 32 else 0
+    bits = x.bit_length() if type(x) is int else 31
+    return ((-(1 << bits), 1 << bits), (0, 64 - bits)) if bits < 64 else 0
 
 
 left_shift = constant(
@@ -122,7 +121,7 @@ left_shift = constant(
     scalar=shifted_at(np.left_shift),
     operator=operator.lshift,
     counts=True,
-    whole_bits=bits_to_shift(1),
+    whole_bits=bits_to_shift,
 )
 right_shift = constant(
     "right_shift",
@@ -130,5 +129,5 @@ right_shift = constant(
     scalar=shifted_at(np.right_shift),
     operator=operator.rshift,
     counts=True,
-    whole_bits=bits_to_shift(0),
+    whole_bits=lambda _x, _count: ((-(1 << 62), 1 << 62), (0, 1 << 62)),
 )

@@ -17,6 +17,7 @@ from wengert.core.values.aval import strong
 from wengert.core.values.dispatch import apply, at_once
 from wengert.native.elementwise import shared
 from wengert.primitives import complex_parts
+from wengert.primitives.comparisons import shifted_at
 from wengert.primitives.floating_point import is_nan
 
 LITERAL = (int, float)
@@ -161,16 +162,34 @@ def raised_at(x: Any, y: Any, by_root: bool = True) -> Any:
     if known is not None:
         return known()
     if x.dtype.kind != "f":
-        return None
+        return power_of_two(int(x.known), y) if x.known is not None and y.dtype == np.int64 else None
     if exponent == 0.5 and by_root and x.shape:
         return np.sqrt(x)
     known = inverse.get(exponent) if exponent is not None else None
     return known() if known is not None else np.power(x, y)
 
 
-def bits_of_base(_x: Any, y: Any) -> int:
-    """Return how many bits a whole number of Python's may have whose power is to have 64; 0 for unusual powers."""
+def power_of_two(x: int, y: Any) -> Any:
+    """Return a power of two to some power by a shift; None of other numbers. NumPy raises where it is negative."""
+    if not is_power_of_two(x):
+        return None
+    (y >= 0).require()
+    return shifted_at(np.left_shift)(np.full_like(y, 1), np.minimum(y, 64) * (x.bit_length() - 1))
+
+
+def bits_of_base(x: Any, y: Any) -> int | tuple[tuple[int, int], ...]:
+    """Return how many bits a whole number of Python's may have whose power is to have 64; 0 for unusual powers.
+
+    Of a known power of two a range for what it is raised to.
+    """
+    if type(x) is int and is_power_of_two(x):
+        return (1, x + 1), (0, 62 // (x.bit_length() - 1) + 1)
     return min(63 // y, 62) if type(y) is int and 0 < y <= MOST_WHOLE else 0
+
+
+def is_power_of_two(x: float) -> bool:
+    """Tell whether a whole number is 2, or 2 to some power below 63."""
+    return x == int(x) and 1 < x < 1 << 63 and int(x).bit_count() == 1
 
 
 POWER: Any = {

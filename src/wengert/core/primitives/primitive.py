@@ -82,7 +82,7 @@ class PointRules(TypedDict, total=False):
         operator: Python's operator of the same meaning, which Python numbers alone are given; None for functions.
         counts: whether this takes Python's truths for 0 and 1: `True + True` is 2, where NumPy's is true.
         whole_bits: how many bits Python's whole numbers may have if its result is to have 64; 0 if that is not known.
-            Or a function that gives it for operands, of which literals are known.
+            Or a function that gives it for operands, of which literals are known, or for each of them a range.
         kink: a sentence on derivatives where there is none, or more than one to choose from, for docstrings.
         routine: of matrices, from the parameters, which it names, how native code is called for small ones: a
             `RoutineCall`, or None.
@@ -101,7 +101,7 @@ class PointRules(TypedDict, total=False):
     not_negative: Sequence[int] | None
     operator: Callable[..., Any] | None
     counts: bool
-    whole_bits: int | Callable[..., int]
+    whole_bits: int | Callable[..., int | tuple[tuple[int, int], ...]]
     kink: str
     routine: Callable[..., RoutineCall | None] | None
     usual_case: Callable[..., tuple[Any, Any] | None] | None
@@ -199,7 +199,7 @@ class Primitive:
     not_negative: Sequence[int] | None = None
     operator: Callable[..., Any] | None = None
     counts = False
-    whole_bits: int | Callable[..., int] = 0
+    whole_bits: int | Callable[..., int | tuple[tuple[int, int], ...]] = 0
     kink = ""
     routine: Callable[..., RoutineCall | None] | None = None
     usual_case: Callable[..., tuple[Any, Any] | None] | None = None

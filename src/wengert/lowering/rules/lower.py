@@ -37,7 +37,7 @@ from wengert.lowering.rules.pointwise import (
     pointwise,
     too_large,
     too_long_to_compare,
-    whole_bits,
+    whole_ranges,
 )
 from wengert.lowering.rules.reductions import extremum_partials, recurrence, reduction, scan, trace
 from wengert.lowering.rules.scalars import Scalar
@@ -281,7 +281,7 @@ def reason_refused(equation: Equation) -> Refused | None:
     if not integers:
         return None
     counted = any(aval.weak and aval.dtype.kind in "iu" for aval in avals[len(equation.inputs) :])
-    if counted and not whole_bits(equation):
+    if counted and not whole_ranges(equation):
         return Refused("whole numbers of Python's, which have no size")
     if any(type(x) is int and not -(1 << 63) <= x < 1 << 63 for x in equation.inputs):
         return Refused("a whole number of more than 64 bits")

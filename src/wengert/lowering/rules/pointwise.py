@@ -131,16 +131,19 @@ def is_whole_number(x: Any) -> bool:
     return type(x) is Variable and x.weak and x.dtype.kind == "i"
 
 
-def whole_bits(equation: Equation) -> int:
-    """Return how many bits Python's whole numbers may have if the result is to have 64; 0 if that is not known."""
+def whole_ranges(equation: Equation) -> Sequence[tuple[int, int]]:
+    """Return from where to below where Python's whole numbers must be for a result of 64 bits, or () if unknown."""
     bits = equation.primitive.whole_bits
-    return bits(*equation.inputs) if callable(bits) else bits
+    found = bits(*equation.inputs) if callable(bits) else bits
+    if isinstance(found, tuple):
+        return found
+    return [(-(1 << found), 1 << found)] * len(equation.inputs) if found else ()
 
 
 def too_large(nodes: Nodes, equation: Equation, args: Sequence[Access]) -> list[Access]:
     """Return for each operand of a whole number whether it is so large that the result may need more than 64 bits."""
-    limit = 1 << whole_bits(equation)
-    return [beyond(nodes, x, limit) for x in args if may_be_beyond(x, limit)]
+    pairs = zip(args, whole_ranges(equation), strict=True)
+    return [beyond(nodes, x, *limits) for x, limits in pairs if may_be_beyond(x, *limits)]
 
 
 def divides_by_zero(nodes: Nodes, equation: Equation, args: Sequence[Access]) -> list[Access]:
@@ -160,16 +163,17 @@ def too_long_to_compare(nodes: Nodes, equation: Equation, args: Sequence[Access]
         return []
     if any(x.node.kind == "constant" and abs(x.node.value) < LONGEST_EXACT for x in args):
         return []  # what the longer ones are rounded to is on the same side
-    return [beyond(nodes, x, LONGEST_EXACT) for x in args if may_be_beyond(x, LONGEST_EXACT)]
+    exact = -LONGEST_EXACT, LONGEST_EXACT
+    return [beyond(nodes, x, *exact) for x in args if may_be_beyond(x, *exact)]
 
 
-def may_be_beyond(x: Access, limit: int) -> bool:
-    """Tell whether a number is a whole one that may be less than -limit, or not less than the limit."""
-    known = x.node.kind == "constant" and -limit <= x.node.value < limit
+def may_be_beyond(x: Access, low: int, high: int) -> bool:
+    """Tell whether a number is a whole one that may be less than a limit, or not less than another one."""
+    known = x.node.kind == "constant" and low <= x.node.value < high
     return x.node.dtype == LONG and not known
 
 
-def beyond(nodes: Nodes, x: Access, limit: int) -> Access:
-    """Return whether a whole number is less than -limit, or not less than the limit: twice the limit has a bit more."""
+def beyond(nodes: Nodes, x: Access, low: int, high: int) -> Access:
+    """Return whether a whole number is less than a limit, or not less than another one, which is no result's yet."""
     value = Scalar(nodes, x, ())
-    return ((value < -limit) | (value >= limit)).access
+    return ((value < low) | (value >= high)).access
