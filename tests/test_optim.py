@@ -234,6 +234,20 @@ def test_curve_fit_takes_columns_of_tables_as_they_are() -> None:
     np.testing.assert_allclose(found, [2.0, 1.0])
 
 
+def test_what_curve_fit_finds_has_derivatives_by_all_data() -> None:
+    t, along = np.linspace(0.0, 2.0, 7), np.sin(np.arange(21.0)).reshape(3, 7)
+    data = t, 2.0 * np.exp(-0.7 * t) + 0.01 * np.sin(9.0 * t), 0.1 + 0.02 * t
+
+    def rate(t: Any, y: Any, sigma: Any) -> Any:
+        return optim.curve_fit(lambda t, a, k: a * np.exp(-k * t), t, y, np.ones(2), sigma=sigma)[0][1]
+
+    step = [1e-4 * change for change in along]
+    after, before = (rate(*(x + sign * dx for x, dx in zip(data, step, strict=True))) for sign in (1, -1))
+    gradient = wg.grad(rate, (0, 1, 2))(*data)
+    slope = sum(np.sum(g * change) for g, change in zip(gradient, along, strict=True))
+    assert slope == pytest.approx((after - before) / 2e-4, rel=1e-5)
+
+
 def test_least_squares_root_and_curve_fit() -> None:
     t = np.linspace(0.0, 2.0, 30)
     y = 2.5 * np.exp(-1.3 * t) + 0.4

@@ -295,17 +295,18 @@ def curve_fit(
     start = np.ones(parameter_count(name, f)) if p0 is None else as_example(p0)
     flat = isinstance(start, np.ndarray)
 
-    def model(parameters: Any) -> Any:
+    def model(parameters: Any, xdata: Any) -> Any:
         return f(xdata, *parameters) if flat else f(xdata, parameters)
 
-    problem = VectorProblem(name, model, start, (), jit)
+    problem = VectorProblem(name, model, start, (xdata,), jit)
     limits = problem.limits(bounds)
     if hasattr(limits, "lb"):
         limits = (limits.lb, limits.ub)
     limits = (-np.inf, np.inf) if limits is None else limits
     if problem.is_asked((xdata, ydata, sigma)):
         given = ydata, problem.vector, sigma, absolute_sigma
-        found = differentiable.curve_fit(as_model(problem.residuals), np.zeros(1), *given, bounds=limits, **options)
+        traced = problem.args[0] if problem.args else None
+        found = differentiable.curve_fit(as_model(problem.residuals), traced, *given, bounds=limits, **options)
         return problem.back(found[0]), found[1]
     value, slope = problem.residuals_and_jacobian()
     require_finite(name, xdata, options)
@@ -336,8 +337,8 @@ def curve_fit(
 
 
 def as_model(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of a vector as a model of data that it has, whose parameters are numbers."""
-    return lambda _data, *parameters: function(np.stack(parameters))
+    """Return a function of a vector as a model of data, None if it has them itself, whose parameters are numbers."""
+    return lambda data, *parameters: function(np.stack(parameters), *([] if data is None else [data]))
 
 
 def require_finite(name: str, xdata: Any, options: Mapping[str, Any]) -> None:
