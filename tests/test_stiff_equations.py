@@ -64,6 +64,7 @@ def rates(t, y, p):
     [
         (robertson, rates, (0.0, 400.0), [1.0, 0.0, 0.0], (KINETICS,), {"rtol": 1e-5, "atol": 1e-9, "max_step": 90.0}),
         (lambda t, y, k: -k * y, [[-30.0]], (2.0, 5.0), [1.0], (30.0,), {"first_step": 1.0}),
+        (lambda t, y: 1 - np.exp(y), lambda t, y: [-np.exp(y)], (0.0, 1.0), [3.0], (), {"first_step": 1.0}),
         (lambda t, y: 50 * (y - np.cos(t)), None, (3.0, 0.0), [2.0], (), {"dense_output": True}),
     ],
 )

@@ -143,7 +143,7 @@ class BackwardDifferences(ImplicitMethod):
         y = at_held_time(rate, walk.t, walk.y)
         differences = first_differences(rate, stop_gradient(walk.t), y, size * direction)
         counts = self.first_counts(chosen)
-        memory = BdfMemory(jacobian, True, False, factors, False, differences, size, 1, 0, counts)
+        memory = BdfMemory(jacobian, self.is_constant, False, factors, False, differences, size, 1, 0, counts)
         return walk._replace(t=stop_gradient(walk.t), y=y, memory=memory)
 
     def restart(self, slope: Slope, walk: Walk, direction: Any, where: Any) -> Walk:
