@@ -182,7 +182,7 @@ def missing(t, y):
         (UsageError, "max_step beside step", {"method": "RK4", "step": 0.1, "max_step": 1.0}),
         (ShapeError, "a state of 1 numbers for method 'Verlet'", {"method": "Verlet", "step": 0.1, "y0": [1.0]}),
         (UsageError, "1.5 among t_eval; times between t0 = 0 and t1 = 1", {"t_eval": [0.5, 1.5]}),
-        (UsageError, "do not follow each other", {"t_eval": [0.5, 0.5]}),
+        (UsageError, "do not follow each other", {"t_eval": [0.6, 0.5]}),
         (UsageError, "NaN or infinity among y0", {"y0": [1.0, np.nan]}),
         (UsageError, "for rtol", {"rtol": -1.0}),
         (UsageError, "first_step=3 for an interval of length 1", {"first_step": 3.0}),
@@ -274,6 +274,12 @@ def test_odeint_returns_what_scipy_returns():
     exact = lambda p: total(scipy.integrate.odeint, p, rtol=1e-12, atol=1e-12)
     differences = [(exact(RATES + step) - exact(RATES - step)) / 2e-4 for step in steps]
     np.testing.assert_allclose(wg.grad(lambda p: total(odeint, p))(RATES), differences, rtol=1e-5)
+    for crossed in (None, [1.0]):  # each of the times that repeat has a derivative of its own
+        decay = functools.partial(lambda crossed, t: odeint(lambda y, t: -y, 1.0, t, tcrit=crossed)[:, 0], crossed)
+        rows = np.array([[0.0, 0, 0, 0, 0], [1, -1, 0, 0, 0], [1, 0, -1, 0, 0], [1, 0, 0, -1, 0], [1, 0, 0, 0, -1]])
+        times = np.array([0.0, 0.0, 1.0, 1.0, 2.0])
+        for derivative in (wg.jacobian, wg.jacfwd):
+            np.testing.assert_allclose(derivative(decay)(times), np.exp(-times[:, None]) * rows, rtol=1e-5, atol=1e-9)
     jump = lambda y, t: np.where(t < 0.5, -1.0, 2.0) * np.ones(2) - y[::-1]
     jumps = {"tcrit": [0.5, 7.0], "ml": 1, "mu": 1}
     want, found = (solve(jump, START, [0.0, 0.2, 1.0], **jumps) for solve in (scipy.integrate.odeint, odeint))
@@ -287,6 +293,20 @@ def test_odeint_returns_what_scipy_returns():
     with np.errstate(all="ignore"), pytest.warns(scipy.integrate.ODEintWarning, match="odeint: Required step size"):
         lost = odeint(lambda y, t: y**2, 1.0, [0.0, 0.5, 2.0])
     assert np.isnan(lost[:, 0]).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("times", [None, [1.0]])
+def test_integrations_that_fail_at_once_move_with_nothing_but_their_beginning(times):
+    """Where the slope is infinite, zero times a derivative is none."""
+
+    def total(y0, scale):
+        slope = lambda t, y, scale: -scale * np.sinh(scale * y)
+        return np.sum(solve_ivp(slope, (0.0, 1.0), y0, t_eval=times, args=(scale,)).y)
+
+    with np.errstate(all="ignore"):
+        by_start, by_scale = wg.grad(total, (0, 1))(np.array([900.0, -6.0]), 2.0)
+    np.testing.assert_array_equal(by_start, np.full(2, float(times is None)))
+    assert by_scale == 0
 
 
 def test_errors_of_functions_end_an_integration_at_once(capsys):

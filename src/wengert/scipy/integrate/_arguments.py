@@ -67,7 +67,7 @@ def as_state(y0: Any) -> Any:
 
 
 def output_times(t_eval: Any, t0: Any, t1: Any) -> Any:
-    """Return output times, which lie in the interval, in its order."""
+    """Return output times, which lie in the interval, in its order; they may repeat, as `odeint` lets them."""
     times = asarray(t_eval)
     if times.ndim != 1:
         raise ShapeError(NAME, f"t_eval of shape {times.shape}", "one axis is needed", "Pass a list of times")
@@ -78,10 +78,10 @@ def output_times(t_eval: Any, t0: Any, t1: Any) -> Any:
         needed = f"times between t0 = {first:.6g} and t1 = {last:.6g} are needed"
         refuse_wrong(NAME, "t_eval", known, outside, needed)
         steps = np.diff(known) if last >= first else -np.diff(known)
-        if np.any(steps <= 0):
+        if np.any(steps < 0):
             given = "output times in t_eval that do not follow each other"
             needed = "times in order from t0 to t1 are needed"
-            raise UsageError(NAME, given, needed, "Sort them, and drop repeated ones")
+            raise UsageError(NAME, given, needed, "Sort them")
     return times if any(type(x) is Tensor for x in flatten(t_eval)[0]) else times.numpy()
 
 

@@ -86,8 +86,8 @@ def solve_ivp(
         method: "RK23", "RK45", "DOP853" (SciPy's), "Tsit5"; for stiff equations "Radau", "BDF" (SciPy's), "Rodas5P",
             "Kvaerno5"; with steps of one size "Euler", "Heun", "RK4", and "Verlet", for positions and as many
             velocities, which is symplectic where slopes depend on the other half alone.
-        t_eval: times of output in order, of shape (m,). By default those of the steps, of which no one knows how many
-            there are; so `jit` and `vmap` need it: `t_eval=[t1]` for the end alone.
+        t_eval: times of output in order, of shape (m,), which may repeat. By default those of the steps, of which no
+            one knows how many there are; so `jit` and `vmap` need it: `t_eval=[t1]` for the end alone.
         dense_output: whether `sol` is the solution as a function of time.
         events: a function `event(t, y, *args)`, or a list of them, whose zeros are recorded; two in a step at most,
             also where signs at its ends are the same. Attributes of theirs say more: `terminal` that the first one ends
@@ -340,7 +340,8 @@ def accepted(rows: Any, count: int) -> list[Any]:
     """Return what the good attempts left behind: times, states, arrays of continuous extensions, and of events."""
     good, times, states, extension, found = rows
     places = np.flatnonzero(raw(good)[:count])
-    return [x[places] for x in (times, states, *extension, *found)]
+    columns = (times, states, *extension, *found)
+    return [x[places] for x in (columns if len(places) else stop_gradient(columns))]
 
 
 def join(parts: Sequence[Any]) -> Any:

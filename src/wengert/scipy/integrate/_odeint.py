@@ -48,7 +48,7 @@ def odeint(
     Args:
         func: `func(y, t, *args)` gives the slope.
         y0: the initial state, of shape (n,), or a number.
-        t: times of output in order, of shape (m,); the first is that of `y0`. They may repeat, where they are known.
+        t: times of output in order, of shape (m,); the first is that of `y0`. They may repeat.
         args: further arguments, a tuple.
         Dfun: the Jacobian, which is not needed: it is derived, and exact.
         col_deriv: how `Dfun` would be laid out.
@@ -83,11 +83,11 @@ def odeint(
     """
     require_callable(NAME, func, "func")
     require_flag(NAME, tfirst=tfirst)
-    times, places = distinct_times(t)
+    times = ordered_times(t)
     start = np.atleast_1d(y0)
     if start.dtype.kind == "c":
         raise DtypeError(NAME, f"y0 of dtype {start.dtype}", "real numbers are needed", "Call solve_ivp")
-    times, places, splits = with_critical_times(times, places, tcrit)
+    times, places, splits = with_critical_times(times, tcrit)
     bands = [None if x is None or x < 0 else as_whole(NAME, what, x) for what, x in (("ml", ml), ("mu", mu))]
 
     def solve(times: Any, start: Any, first: Any) -> Any:
@@ -113,7 +113,7 @@ def odeint(
         from scipy.integrate import ODEintWarning  # with all else of it, which takes 50 ms
 
         warnings.warn(f"{NAME}: {found.message}", ODEintWarning, stacklevel=user_stacklevel())
-    if places is not None and (splits is not None or places[-1] + 1 < len(places)):
+    if places is not None:
         states = states[places]
     if not full_output:
         return states
@@ -124,38 +124,33 @@ def odeint(
     }
 
 
-def distinct_times(t: Any) -> tuple[Any, Any]:
-    """Return times without those that repeat the one before, and for each time its place; None if nobody knows them."""
+def ordered_times(t: Any) -> Any:
+    """Return times, which follow each other if they are known; each has derivatives of its own where they repeat."""
     times: Any = asarray(t)
     if times.shape == (0,):
         raise ShapeError(NAME, "t without a time", "one time at least is needed", "Pass that of y0 first")
     if times.ndim != 1:
         raise ShapeError(NAME, f"t of shape {times.shape}", "one axis of times is needed", "Pass a list of times")
-    times = times if any(type(x) is Tensor for x in flatten(t)[0]) else times.numpy()
     known = elements(times)
-    if known is None:
-        return times, None
-    steps = known[1:] - known[:-1]
-    rises, falls = steps > 0, steps < 0
-    if rises.all() or falls.all():  # in a third of the time
-        return times, np.arange(len(known))
-    if rises.any() and falls.any():
-        given = "times in t that do not follow each other"
-        raise UsageError(NAME, given, "times in one order are needed", "Sort them")
-    places = np.cumsum(np.concatenate([[0], steps != 0]))
-    return times[np.flatnonzero(np.diff(places, prepend=-1))], places
+    if known is not None:
+        steps = known[1:] - known[:-1]
+        if np.any(steps > 0) and np.any(steps < 0):
+            given = "times in t that do not follow each other"
+            raise UsageError(NAME, given, "times in one order are needed", "Sort them")
+    return times if any(type(x) is Tensor for x in flatten(t)[0]) else times.numpy()
 
 
-def with_critical_times(times: Any, places: Any, tcrit: Any) -> tuple[Any, Any, Any]:
+def with_critical_times(times: Any, tcrit: Any) -> tuple[Any, Any, Any]:
     """Return times with those where a step has to end, the places there of times of output, and which of them end one.
 
+    Both are None where no step has to end.
+
     Args:
-        times: those of output, each once.
-        places: which of them each time of output is; None if nobody knows them.
+        times: those of output.
         tcrit: where a step has to end; None for nowhere.
     """
     if tcrit is None:
-        return times, places, None
+        return times, None, None
     known, critical = elements(times), np.reshape(elements(tcrit), (-1,))
     if known is None or any(type(x) is Tensor for x in flatten(tcrit)[0]):
         asked = "a Tensor for tcrit, or t beside it of which nobody knows the numbers"
@@ -165,10 +160,10 @@ def with_critical_times(times: Any, places: Any, tcrit: Any) -> tuple[Any, Any, 
     chosen = np.flatnonzero(inside & ~np.isin(critical, known))
     both = np.concatenate([known, critical[chosen]])
     order = np.argsort(direction * both, kind="stable")
-    splits = np.flatnonzero(np.isin(both[order], critical[inside]))
+    is_new = np.diff(both[order], prepend=np.nan) != 0
+    splits = np.flatnonzero(np.isin(both[order], critical[inside]) & is_new)
     joined = np.concatenate([times, critical[chosen]])[order]
-    moved = np.argsort(order)[: len(known)]
-    return joined, moved[places], splits
+    return joined, np.argsort(order)[: len(known)], splits
 
 
 def states_between(solve: Callable[..., Any], times: Any, start: Any, splits: Any, first: Any) -> Any:

@@ -27,6 +27,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
 )
 from wengert.scipy.integrate._methods.methods_by_name import method_named
 from wengert.scipy.integrate._programs import Options, walk_of
+from wengert.transforms.reverse import stop_gradient
 
 
 class OdeSolution:
@@ -133,7 +134,7 @@ def result_at_times(last: Any, rows: Any, times: Any, options: Options) -> Any:
     if is_concrete(reached):
         count = int(np.sum(raw(reached)[:-1]))
         if count < len(times):
-            states, times = states[:count], times[:count]
+            states, times = (states if count else stop_gradient(states))[:count], times[:count]
         outputs = len({*raw(attempts)[:count].tolist()})
     events = None
     if isinstance(last, Watched):
