@@ -392,6 +392,7 @@ CONTROL = templates(
     wg.scan(lambda {t}, {u}: (np.sin({t} + {u}), {t}), {X}, {V})[0]
     wg.scan(lambda {t}, {u}: ({X:t} * 0.5 + {u}, None), {X}, {V}, reverse=True)[0]
     np.sum(wg.scan(lambda {t}, {u}: (np.cos({t}) * {u}, {t} * {u}), {X}, {V})[1], axis=0)
+    {X} * energy(wg.scan(rewritten, {V}, {V})) ; {X} * energy(wg.scan(rewritten, {V}, WEIGHTS, reverse=True))
     """
 )
 

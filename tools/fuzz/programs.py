@@ -128,6 +128,18 @@ def shrunk(t, times):
     return wg.fori_loop(0, times, lambda i, t: np.tanh(t) + 0.25, t)
 
 
+def rewritten(t, u):
+    t = np.array(t, like=t)
+    t[ORDER[:2]] = np.sin(t[ORDER[:2]]) * u
+    np.add.at(t, ORDER % 2, 0.1 * u)
+    t[MASK] *= 0.5
+    return t, t[0] + np.sum(t[1:])
+
+
+def energy(found):
+    return np.tanh(0.1 * np.sum(found[0] ** 2) + np.sum(found[1]))
+
+
 def ending(t):
     return wg.while_loop(lambda u: u < 2.5, lambda u: u + t, t * 0.5)
 
