@@ -12,6 +12,9 @@ from tests.cases import together
 from wengert import optim, sparse
 from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import DtypeError, FileFormatError, ShapeError, UsageError
+from wengert.sparse.plans import plan_choice
+from wengert.sparse.plans.plan_times import MOST_WAYS
+from wengert.sparse.plans.value_walk import ValueWalk
 
 
 def differences(x):
@@ -111,6 +114,41 @@ def test_jacobians_by_maps_are_those_by_colours(case):
                 assert type(found) is type(other)
                 left, right = ((x.toarray() if sp.issparse(x) else x) for x in (found, other))
                 np.testing.assert_allclose(left, right, rtol=1e-6, atol=1e-12)
+
+
+CHAINED = sp.random_array((20, 20), density=0.2, rng=np.random.default_rng(0)).tocsr()
+
+
+@together("step", ["sines", "sums", "loop", "lanes"])
+@pytest.mark.parametrize("second", [False, True])
+def test_maps_are_given_up_before_their_tables_outgrow_other_plans(step, second, monkeypatch):
+    points, composed = [0], ValueWalk.composed
+
+    def measured(*args):
+        found = composed(*args)
+        points.append(sum([one.size for one in found if one is not None]))
+        return found
+
+    monkeypatch.setattr(ValueWalk, "composed", measured)
+    monkeypatch.setattr(plan_choice, "FEW_POINTS", 1000)
+    places, last = CHAINED.indices[:20], 3 if second else 6
+    once = {
+        "sines": lambda x: x + 0.1 * (CHAINED @ np.sin(x)),
+        "sums": lambda x: np.bincount(places, np.sin(x), 20) + x * np.sum(x),
+        "lanes": lambda x: np.sin(wg.vmap(lambda y: CHAINED @ y)(np.stack([x, x * x]))[0]) + x,
+    }
+
+    def chain(x):
+        if step == "loop":
+            return wg.fori_loop(0, last, lambda _, y: once["sines"](y), x)
+        for _ in range(last):
+            x = once[step](x)
+        return x
+
+    fun, make = (lambda x: np.sum(np.cos(chain(x))), sparse.hessian) if second else (chain, sparse.jacobian)
+    with warnings.catch_warnings(action="ignore"):
+        assert make(fun).plan(np.ones(20)).method == "colors"
+    assert 100 < max(points) <= MOST_WAYS * 400
 
 
 def test_the_plan_that_takes_less_is_chosen():
@@ -282,7 +320,7 @@ def test_what_cannot_be_used_is_refused():
     with pytest.raises(DtypeError, match=r"sparse.jacobian: .*int64"):
         sparse.jacobian(differences)(np.arange(5))
     with pytest.raises(
-        DtypeError, match=r"sparse.jacobian: an argument of dtype complex128 .* is needed\. Use wengert"
+        DtypeError, match=r"sparse.jacobian: an argument of dtype complex128; a real one is needed\. Use wengert"
     ):
         sparse.jacobian(differences)(POINT + 0j)
     with pytest.raises(UsageError, match=r"sparse.jacobian: format='coo'; 'csr', 'csc' or 'flat' is needed"):

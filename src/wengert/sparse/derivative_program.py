@@ -20,7 +20,7 @@ from wengert.sparse.patterns.pattern_check import require_every_element
 from wengert.sparse.plans.lanes import lane_elements
 from wengert.sparse.plans.plan import Plan
 from wengert.sparse.plans.plan_choice import Means, Request, Wanted, choose_plan
-from wengert.transforms.boundary import Narrowed, name_of, require_complex, selected_arguments, split_aux
+from wengert.transforms.boundary import Narrowed, name_of, require_real, selected_arguments, split_aux
 from wengert.transforms.jit import Jitted
 from wengert.transforms.reverse import gradient_at
 from wengert.transforms.tracing import Traced, trace_converting, trace_function
@@ -30,7 +30,7 @@ Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
 
 
-INSTEAD = "Use wengert.jacobian, or hold real and imaginary parts in two arrays"
+INSTEAD = "Use wengert.jacobian with holomorphic=True, or hold real and imaginary parts in two arrays"
 
 
 class DerivativeProgram(NamedTuple):
@@ -82,7 +82,7 @@ def make_program(fun: Function, request: Request, call: DerivativeCall) -> Deriv
     """Return the program for arguments of a kind."""
     name = request.options.name
     leaves = selected_arguments(name, fun, call.chosen, call.selection)
-    require_complex(name, "an argument", leaves, False, INSTEAD)
+    require_real(name, "an argument", leaves, INSTEAD)
     inputs = [aval_of(leaf) for leaf in leaves]
     traced, form = trace_call(name, fun, call)
     outputs, structure = output_of(request, traced)
@@ -140,7 +140,7 @@ def output_of(request: Request, traced: Traced) -> tuple[list[Aval], Any]:
         output = split_aux(name, output)[0]
     numbers, structure = flatten(output)
     leaves = [traced.graph.outputs[i] for i in numbers]
-    require_complex(name, "an output", leaves, False, INSTEAD)
+    require_real(name, "an output", leaves, INSTEAD)
     avals = [aval_of(leaf) for leaf in leaves]
     if request.second and (structure is not None or avals[0].shape != ()):
         given = f"a function that returned shape {avals[0].shape}" if structure is None else "a function of containers"

@@ -225,11 +225,21 @@ def declare_holomorphic(arguments: Sequence[Any], instead: str) -> str:
 
 
 def require_complex(name: str, what: str, leaves: Sequence[Any], needed: bool, action: str) -> None:
-    """Raise a DtypeError unless all leaves are complex, or all are real if `needed` is false."""
+    """Raise a DtypeError unless all leaves are complex, or all are real if `needed`, which is declared, is false."""
+    require_field(name, what, leaves, needed, action, f" with holomorphic={needed}")
+
+
+def require_real(name: str, what: str, leaves: Sequence[Any], action: str) -> None:
+    """Raise a DtypeError unless all leaves are real, where nobody may declare otherwise."""
+    require_field(name, what, leaves, False, action, "")
+
+
+def require_field(name: str, what: str, leaves: Sequence[Any], needed: bool, action: str, declared: str) -> None:
+    """Raise a DtypeError unless all leaves are complex, or all are real."""
     for leaf in leaves:
         dtype = aval_of(leaf).dtype
         if (dtype.kind == "c") != needed:
-            given = f"{what} of dtype {dtype} with holomorphic={needed}"
+            given = f"{what} of dtype {dtype}{declared}"
             raise DtypeError(name, given, f"a {'complex' if needed else 'real'} one is needed", action)
 
 

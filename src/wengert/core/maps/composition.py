@@ -51,6 +51,43 @@ def compose(outer: BoxMap, inner: BoxMap, between: Shape) -> BoxMap | None:
     return meeting.result()
 
 
+def count_points(outer: BoxMap, inner: BoxMap, between: Shape) -> int:
+    """Return how many points two maps have between them, before any are listed: pairs that meet in an element.
+
+    >>> fan = BoxMap((2, 3), (Coordinate.along(0),), (Coordinate.at(0),))
+    >>> count_points(fan, fan, (2,))
+    18
+    """
+    size = math.prod(between)
+    is_one = len(outer.source) != len(between)  # places in C order
+    places = outer.source[0] if is_one else outer.places(between, outer.source)
+    own, others = visits(places, outer.extents, size), visits(inner.places(between, inner.target), inner.extents, size)
+    return int(own @ others)
+
+
+def bound_points(outer: BoxMap, inner: BoxMap) -> int:
+    """Return a bound on the points of two maps, without a look at tables: few if one side reaches elements once."""
+    bounds = [outer.size * inner.size]
+    if reaches_once(inner.target, inner.extents):
+        bounds.append(outer.size)
+    if reaches_once(outer.source, outer.extents):
+        bounds.append(inner.size)
+    return min(bounds)
+
+
+def reaches_once(side: Sequence[Coordinate], extents: Shape) -> bool:
+    """Tell whether each dimension of a box stands alone in a coordinate, so that no two points are in one element."""
+    alone = {c.solo[0] for c in side if c.solo is not None}
+    return all(n == 1 or d in alone for d, n in enumerate(extents))
+
+
+def visits(places: Coordinate, extents: Shape, size: int) -> Array:
+    """Return how often the points of a box are at each place."""
+    own = math.prod([n for d, n in enumerate(extents) if d in places.dims])
+    listed = np.broadcast_to(places.values(extents), spread_shape([places], extents)).reshape(-1)
+    return np.bincount(listed, minlength=size) * (math.prod(extents) // max(own, 1))
+
+
 def read_whole(outer: BoxMap, inner: BoxMap) -> BoxMap | None:
     """Return the composition where one map reaches, once each, all elements that the other has; None elsewhere.
 

@@ -136,9 +136,12 @@ class GraphWalk:
             return [self.all_columns(self.moving(x), out.shape)]
         if isinstance(form, Pointwise) and shape_of(x) == out.shape:
             return self.moving(x)
-        shape = shape_of(x)
         kept = [self.kept_part(step) for step in steps]
-        return [compose(step, one, shape) for step in kept if step is not None for one in self.moving(x)]
+        return self.composed([step for step in kept if step is not None], self.moving(x), shape_of(x))
+
+    def composed(self, steps: Maps, maps: Maps, shape: Shape) -> Sequence[BoxMap | None]:
+        """Return the maps from columns through an array of a shape, by maps from its elements."""
+        return [compose(step, one, shape) for step in steps for one in maps]
 
     def operands(self, equation: Equation) -> list[Any]:
         """Return the operands of an equation as its maps are asked for: their elements, as far as these are known."""

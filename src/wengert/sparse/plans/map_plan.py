@@ -24,7 +24,7 @@ from wengert.sparse.patterns.column_maps import column_maps
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.sparse.patterns.tangent_program import TangentProgram
 from wengert.sparse.plans.plan_times import time_by_maps
-from wengert.sparse.plans.value_walk import InnerValues, NotByMaps, ValueWalk
+from wengert.sparse.plans.value_walk import InnerValues, NotByMaps, TooManyPoints, ValueWalk
 from wengert.transforms.tracing import trace
 
 MOST_READ = 4
@@ -219,11 +219,12 @@ class MapPlan:
     Attributes:
         pattern: which elements are stored.
         count: of how many maps the Jacobian is the sum.
+        most: how many points the maps of a value may have.
         time: about how many microseconds it takes.
     """
 
-    def __init__(self, program: TangentProgram, args: Sequence[Any]) -> None:
-        self.program = program
+    def __init__(self, program: TangentProgram, args: Sequence[Any], most: float) -> None:
+        self.program, self.most = program, most
         self.placement: Placement | None = None
         self.count = 0
         graph = eliminate_dead(trace(self.elements)(*args))
@@ -251,6 +252,7 @@ class MapPlan:
         """Return what each map contributes, for leaves of the arguments."""
         program = self.program
         walk = ValueWalk(program.columns, InnerValues)
+        walk.most = self.most
         tangents = program.tangents
         maps = dict(zip(tangents, column_maps([v.shape for v in tangents], 1.0), strict=True))
         found = walk.run(program.graph, dict(zip(program.graph.inputs, leaves, strict=False)), maps)
@@ -279,16 +281,22 @@ def join(arrays: Sequence[Array]) -> Array:
     return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
 
 
-def plan_by_maps(program: TangentProgram, args: Sequence[Any]) -> MapPlan | None:
+def plan_by_maps(program: TangentProgram, args: Sequence[Any], most: float = math.inf) -> MapPlan | None:
     """Return the plan by maps of a program; None where coefficients cannot be carried through one of its operations.
 
     Args:
         program: from the tangents of some arguments to those of the results.
         args: the arguments, of the shapes and dtypes that the plan is for.
+        most: how many points the maps of a value may have.
+
+    Raises:
+        TooManyPoints: some value has more.
     """
     if program.captured_count or any(aval_of(v).dtype.kind == "c" for v in (*program.tangents, *program.graph.outputs)):
         return None
     try:
-        return MapPlan(program, args)
+        return MapPlan(program, args, most)
+    except TooManyPoints:
+        raise
     except NotByMaps:
         return None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,8 @@ from wengert.sparse.plans.element_plan import ElementPlan, plan_by_elements
 from wengert.sparse.plans.lane_plan import LanePlan
 from wengert.sparse.plans.map_plan import MapPlan, plan_by_maps
 from wengert.sparse.plans.plan import VERSION, Identity, Plan
-from wengert.sparse.plans.plan_times import NEAR, fewest_colors, time_by_colors, work_of
+from wengert.sparse.plans.plan_times import FEW_POINTS, NEAR, fewest_colors, most_points, time_by_colors, work_of
+from wengert.sparse.plans.value_walk import TooManyPoints
 from wengert.transforms.transformed_function import DerivativeOptions
 
 METHODS = ("auto", "maps", "elements", "colors", "dense")
@@ -124,16 +126,61 @@ def choose_plan(wanted: Wanted, of: Positional, request: Request) -> tuple[Plan,
     if request.plan == "auto":
         by_elements = plan_by_elements(wanted.name, wanted.value, of, wanted.second)
         is_shared = by_elements is not None and len(by_elements.cut.columns) > program.columns
-        found = None if is_shared else plan_by_maps(program, of.values)
+        lines = LinePlans(wanted, own, program)
+        found = None if is_shared else plan_by_few_points(program, of.values, lines)
         if by_elements is not None and takes_least(by_elements, program, found):
             return elements_plan(own, by_elements), by_elements
         if found is not None:
-            return maps_or_colors(wanted, own, program, found)
-    pattern, dense = pattern_with_causes(program, False)
-    reasons = [f"{e.primitive.name} makes it dense, {e.position or 'of the library'}" for e in dense[:NAMED]]
-    if wanted.second:
-        pattern = with_transpose(pattern)
-    return plan_for_pattern(wanted, own, pattern, request.plan, reasons), None
+            return maps_or_colors(lines, found)
+        return lines.by_colors, None
+    return LinePlans(wanted, own, program).plan(request.plan), None
+
+
+class LinePlans:
+    """Make plans that compute rows and columns, of a pattern that is found when it is asked for."""
+
+    def __init__(self, wanted: Wanted, own: Identity, program: TangentProgram) -> None:
+        self.wanted, self.own, self.program = wanted, own, program
+        self.work = work_of(program.graph, program.tangents)
+
+    def plan(self, method: str) -> Plan:
+        """Return the plan by colours, or the dense one."""
+        pattern, reasons = self.pattern
+        return plan_for_pattern(self.wanted, self.own, pattern, method, reasons)
+
+    @functools.cached_property
+    def by_colors(self) -> Plan:
+        """The plan by colours."""
+        return self.plan("colors")
+
+    @functools.cached_property
+    def pattern(self) -> tuple[Pattern, list[str]]:
+        """The pattern, and what makes it dense."""
+        pattern, dense = pattern_with_causes(self.program, False)
+        reasons = [f"{e.primitive.name} makes it dense, {e.position or 'of the library'}" for e in dense[:NAMED]]
+        return with_transpose(pattern) if self.wanted.second else pattern, reasons
+
+    def limits(self) -> Iterator[float]:
+        """Yield up to how many points of a value maps may be the plan that takes least: each limit takes more to know.
+
+        The first is what the program computes itself; then what as few colours as may be take, and the colours found.
+        """
+        yield max(FEW_POINTS, self.work.moving + self.work.still)
+        pattern = self.pattern[0]
+        least = fewest_colors(pattern.shape, pattern.count, self.wanted.second)
+        yield most_points(self.work, least, pattern.count)
+        assert self.by_colors.coloring is not None
+        yield most_points(self.work, self.by_colors.coloring.count, pattern.count)
+
+
+def plan_by_few_points(program: TangentProgram, args: Sequence[Any], lines: LinePlans) -> MapPlan | None:
+    """Return the plan by maps; None where there is none, or where its tables take longer than colours do."""
+    for most in lines.limits():
+        try:
+            return plan_by_maps(program, args, most)
+        except TooManyPoints:
+            continue
+    return None
 
 
 def elements_plan(own: Identity, elements: ElementPlan | LanePlan) -> Plan:
@@ -151,13 +198,11 @@ def takes_least(elements: ElementPlan | LanePlan, program: TangentProgram, maps:
     return elements.time <= time_by_colors(work_of(program.graph, program.tangents), least, pattern.count)
 
 
-def maps_or_colors(
-    wanted: Wanted, own: Identity, program: TangentProgram, maps: MapPlan
-) -> tuple[Plan, MapPlan | None]:
+def maps_or_colors(lines: LinePlans, maps: MapPlan) -> tuple[Plan, MapPlan | None]:
     """Return the plan by maps, or by colours of its pattern if these take less time."""
+    wanted, own, work = lines.wanted, lines.own, lines.work
     by_maps = Plan(own, "maps", maps.pattern, None, maps.count)
     pattern = with_transpose(maps.pattern) if wanted.second else maps.pattern
-    work = work_of(program.graph, program.tangents)
     least = fewest_colors(pattern.shape, pattern.count, wanted.second)
     if maps.time <= NEAR * time_by_colors(work, least, pattern.count):
         return by_maps, maps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from wengert.core.forms.routine import Routine
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.maps.box_maps import BoxMap
+from wengert.core.maps.composition import bound_points, count_points
 from wengert.core.maps.coordinates import read
 from wengert.core.maps.index_maps import Shape
 from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
@@ -31,14 +33,44 @@ class NotByMaps(Exception):
     """Say that coefficients cannot be carried through an operation."""
 
 
+class TooManyPoints(NotByMaps):
+    """Say that maps have more points than they may have: elements reach others on too many ways."""
+
+
 class ValueWalk(GraphWalk):
-    """Follow the equations of a graph with coefficients; everything that does not move is computed."""
+    """Follow the equations of a graph with coefficients; everything that does not move is computed.
+
+    Attributes:
+        most: how many points the maps of a value may have, which is known before they are composed.
+    """
+
+    most = math.inf
 
     def limit_maps(self, maps: Maps, shape: Shape) -> Maps:
-        """Raise where there are too many maps."""
+        """Raise where there are too many maps, or they have too many points."""
         if len(maps) > MOST_MAPS:
             raise NotByMaps
+        self.require_few(sum([one.size for one in maps]))
         return maps
+
+    def composed(self, steps: Maps, maps: Maps, shape: Shape) -> Sequence[BoxMap | None]:
+        """Return the maps from columns through an array; raise before they are listed if they have too many points."""
+        pairs = [(step, one) for step in steps for one in maps] if self.most < math.inf else []
+        if sum([bound_points(step, one) for step, one in pairs]) > self.most:
+            self.require_few(sum([count_points(step, one, shape) for step, one in pairs]))
+        return super().composed(steps, maps, shape)
+
+    def require_few(self, points: int) -> None:
+        """Raise if these are more points than a value may have."""
+        if points > self.most:
+            raise TooManyPoints
+
+    def inner_walk(self, columns: int) -> GraphWalk:
+        """Return a walk of the same kind, with the same limit."""
+        found = super().inner_walk(columns)
+        assert isinstance(found, ValueWalk)
+        found.most = self.most
+        return found
 
     def through(self, equation: Equation, position: int, which: int, out: Variable) -> Sequence[BoxMap | None]:
         """Return the maps of a result as far as they come from one operand."""
