@@ -37,6 +37,23 @@ def test_equations_of_higher_index_are_told(slope, start, mass, method, text):
         solve_ivp(slope, (0.0, 1.0), start, method, mass=mass, t_eval=[1.0])
 
 
+def test_algebraic_states_between_steps_satisfy_their_equations():
+    """Those of Kvaerno's method have no slopes that its continuous extension could be made of."""
+    times = np.linspace(0.0, 5.0, 23)
+
+    def states(rate):
+        slope = lambda t, y: [-rate * y[1], y[1] - y[0] ** 2]
+        options = {"mass": np.diag([1.0, 0.0]), "t_eval": times, "rtol": 1e-6, "atol": 1e-7}
+        found = solve_ivp(slope, (0.0, 5.0), [1.0, 1.0], "Kvaerno5", events=lambda t, y: y[1] - 0.25, **options)
+        return found.y[1], found.y_events[0]
+
+    exact = 1.0 / (1.0 + 0.7 * times)
+    (values, at_event), (derivatives, _) = wg.jvp(states, (0.7,), (1.0,))
+    np.testing.assert_allclose(values, exact**2, atol=1e-5)
+    np.testing.assert_allclose(derivatives, -2 * times * exact**3, atol=3e-5)
+    np.testing.assert_allclose(at_event, [[0.5, 0.25]], atol=1e-6)
+
+
 def test_lanes_of_higher_index_say_so_in_their_status():
     def end(weight):
         slope = lambda t, y: np.stack([-y[1], weight * y[1] + y[0] - 1.0])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     interpolated,
     try_step,
 )
-from wengert.scipy.integrate._methods.implicit_method import at_other_time
+from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, at_other_time
 from wengert.scipy.integrate._methods.jacobian_matrices import FULL
 from wengert.scipy.integrate._methods.methods_by_name import AnyMethod
 from wengert.scipy.integrate._methods.rosenbrock import Rosenbrock
@@ -120,8 +121,10 @@ class Flow:
     def along(self, piece: Piece) -> Callable[[Any], Any]:
         """Return the state of a piece as a function of time."""
         step = piece.step
-        slope = self.slope_of(stop_gradient(piece.leaves))
-        extension = stop_gradient(self.method.extend(slope, step.t, step.y, step.end, step.h, step.slopes))
+        slope, method = self.slope_of(stop_gradient(piece.leaves)), self.method
+        if isinstance(method, ImplicitMethod):
+            method = replace(method, algebraic=self.masses(piece.leaves)[1])
+        extension = stop_gradient(method.extend(slope, step.t, step.y, step.end, step.h, step.slopes))
 
         def state(t: Any) -> Any:
             part = (stop_gradient(t) - step.t) / step.h

@@ -16,13 +16,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.control.scan import scan
 from wengert.control.while_loop import while_loop
-from wengert.scipy.integrate._methods.adaptive_steps import Control, Counts, Step, Walk, as_arrays, try_step
+from wengert.scipy.integrate._algebraic import completed_state
+from wengert.scipy.integrate._methods.adaptive_steps import (
+    Control,
+    Counts,
+    Step,
+    Walk,
+    as_arrays,
+    interpolated,
+    try_step,
+)
 from wengert.scipy.integrate._methods.held_factors import moving_root
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, newton_progress, newton_tolerance
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
 from wengert.scipy.integrate._methods.tableaux import Rows, combination, root_mean_square
 from wengert.scipy.integrate._methods.visits import Slope, Stages, Start, Visits
+from wengert.transforms.reverse import stop_gradient
 
 GAMMA = 0.26
 STAGES: Rows = (
@@ -44,6 +55,10 @@ EXTENSION: Rows = (
     (0.0, -0.7560043104533911, 1.5520086209067838, -0.5360043104533934),
 )
 """What slopes weigh in the coefficients of the continuous extension, of x, x**2, ..."""
+BETWEEN = (0.25, 0.5, 0.75)
+"""Where between the ends of a step algebraic states of the continuous extension satisfy their equations."""
+CORRECTION = np.linalg.inv(np.array([[*BETWEEN, 1.0]]).T ** np.arange(1, 5))[:, :3]
+"""What changes there, of none at both ends, weigh in its coefficients."""
 MOST_ITERATIONS = 10
 NEGLIGIBLE = 1e-2
 NOT_CONVERGED = 20.0
@@ -84,8 +99,23 @@ class Kvaerno(ImplicitMethod):
         return after._replace(memory=KvaernoMemory(counts)), step
 
     def extend(self, slope: Slope, t: Any, y: Any, end: Any, h: Any, slopes: Sequence[Any]) -> list[Any]:
-        """Return the coefficients of the continuous extension of a step, those of `basis`."""
-        return [h * combination(column, slopes) for column in zip(*EXTENSION, strict=True)]
+        """Return the coefficients of the continuous extension of a step, those of `basis`.
+
+        Algebraic states have no slopes that it could be of order 4 with: what they are between the ends their equations
+        say. A step along a slope has been none.
+        """
+        coefficients = [h * combination(column, slopes) for column in zip(*EXTENSION, strict=True)]
+        if self.algebraic is None or y.dtype.kind == "c":
+            return coefficients
+        is_step = np.any(np.stack([stop_gradient(x) for x in slopes[1:]]) != stop_gradient(slopes[0]))
+
+        def change(_: Any, part: Any) -> tuple[Any, Any]:
+            state = interpolated(self, y, coefficients, np.where(is_step, part, 0.0))
+            found = completed_state(slope, t + np.where(is_step, part * h, 0.0), state, self.algebraic)[0]
+            return (), np.where(is_step, found - state, 0.0)
+
+        changes = CORRECTION @ scan(change, (), np.array(BETWEEN))[1]
+        return [x + changes[i] for i, x in enumerate(coefficients)]
 
     def basis(self, x: Any) -> list[Any]:
         """Return the functions of the part of a step that the continuous extension is a sum of."""
