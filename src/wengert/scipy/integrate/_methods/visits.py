@@ -17,6 +17,7 @@ from wengert.control.side_effects import Reach
 from wengert.control.subgraphs import trace_within
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.graph.graph import evaluate
+from wengert.core.values.dispatch import as_tensor
 from wengert.scipy.integrate._methods.held_factors import NAME, moving_with
 from wengert.transforms.checkpointing import checkpoint
 from wengert.transforms.custom_rule import custom_rule
@@ -146,7 +147,8 @@ def moving_as(attempt: Attempt, values: Sequence[Any], good: Any, given: Sequenc
 
         def function(*moving: Any) -> Sequence[Any]:
             rest = iter(moving)
-            return attempt(good, *[next(rest) if flag else x for x, flag in zip(xs, moves, strict=True)])
+            found = attempt(good, *[next(rest) if flag else x for x, flag in zip(xs, moves, strict=True)])
+            return [as_tensor(x) for x in found]  # of slopes that are constants nobody is to be warned
 
         return function, [x for x, flag in zip(xs, moves, strict=True) if flag]
 
