@@ -17,6 +17,8 @@ from wengert.sparse.patterns.pattern import Pattern
 Maps = Sequence[BoxMap]
 MOST_MAPS = 300
 """The most maps that a value keeps in a search for a pattern; more of them become one list of pairs."""
+MANY = 1 << 16
+"""From how many points on a list of pairs names each once."""
 FEW = 256
 """Up to so many points a map may name pairs more than once."""
 
@@ -76,6 +78,14 @@ def compact_maps(maps: Maps, shape: Shape, columns: int) -> Maps:
     if len(found) > MOST_MAPS or total > max(FEW, 2 * math.prod(shape) * columns):
         return maps_of_pattern(explicit(found, shape, columns), shape)
     return joined(found)
+
+
+def distinct_pairs(one: BoxMap, shape: Shape, columns: int) -> Maps:
+    """Return maps that name the pairs of a list once; a map as it is that is none, which is short to write."""
+    rows, (source,) = one.places(shape, one.target), one.source
+    if not (rows.tables or source.tables) or not rows.dims & source.dims:
+        return [one]
+    return maps_of_pattern(explicit([one], shape, columns), shape)
 
 
 def known_lengths(shape: Shape) -> Shape:

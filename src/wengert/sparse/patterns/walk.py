@@ -24,7 +24,7 @@ from wengert.core.primitives.kinds import Elementwise, Linear
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
-from wengert.sparse.patterns.column_maps import Maps, compact_maps, known_lengths
+from wengert.sparse.patterns.column_maps import MANY, Maps, compact_maps, distinct_pairs, known_lengths
 from wengert.sparse.patterns.known_elements import has_elements, known_elements
 
 
@@ -137,11 +137,20 @@ class GraphWalk:
         if isinstance(form, Pointwise) and shape_of(x) == out.shape:
             return self.moving(x)
         kept = [self.kept_part(step) for step in steps]
-        return self.composed([step for step in kept if step is not None], self.moving(x), shape_of(x))
+        return self.composed([step for step in kept if step is not None], self.moving(x), shape_of(x), out.shape)
 
-    def composed(self, steps: Maps, maps: Maps, shape: Shape) -> Sequence[BoxMap | None]:
-        """Return the maps from columns through an array of a shape, by maps from its elements."""
-        return [compose(step, one, shape) for step in steps for one in maps]
+    def composed(self, steps: Maps, maps: Maps, shape: Shape, out: Shape) -> Sequence[BoxMap | None]:
+        """Return the maps from columns through an array of a shape, by maps from its elements to those of a result.
+
+        Long lists of pairs name each once, since ways through chains of products multiply, and pairs do not.
+        """
+        found: list[BoxMap | None] = []
+        for step in steps:
+            for one in maps:
+                both = compose(step, one, shape)
+                is_grown = both is not None and both.size > max(MANY, step.size, one.size)
+                found += distinct_pairs(both, out, self.columns) if both is not None and is_grown else [both]
+        return found
 
     def operands(self, equation: Equation) -> list[Any]:
         """Return the operands of an equation as its maps are asked for: their elements, as far as these are known."""

@@ -14,7 +14,7 @@ from wengert.core.forms.routine import Routine
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.maps.box_maps import BoxMap
-from wengert.core.maps.composition import bound_points, count_points
+from wengert.core.maps.composition import bound_points, compose, count_points
 from wengert.core.maps.coordinates import read
 from wengert.core.maps.index_maps import Shape
 from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
@@ -53,12 +53,12 @@ class ValueWalk(GraphWalk):
         self.require_few(sum([one.size for one in maps]))
         return maps
 
-    def composed(self, steps: Maps, maps: Maps, shape: Shape) -> Sequence[BoxMap | None]:
+    def composed(self, steps: Maps, maps: Maps, shape: Shape, out: Shape) -> Sequence[BoxMap | None]:
         """Return the maps from columns through an array; raise before they are listed if they have too many points."""
         pairs = [(step, one) for step in steps for one in maps] if self.most < math.inf else []
         if sum([bound_points(step, one) for step, one in pairs]) > self.most:
             self.require_few(sum([count_points(step, one, shape) for step, one in pairs]))
-        return super().composed(steps, maps, shape)
+        return [compose(step, one, shape) for step in steps for one in maps]
 
     def require_few(self, points: int) -> None:
         """Raise if these are more points than a value may have."""
