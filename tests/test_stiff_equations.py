@@ -213,6 +213,11 @@ def test_singular_masses_of_methods_that_start_with_a_rate():
     np.testing.assert_allclose(end(x, "Kvaerno5"), want[0], rtol=1e-5)
 
 
+def test_slopes_that_are_constants_warn_nobody():
+    end = lambda time: solve_ivp(lambda t, y: [2.0], (0.0, 1.0), [0.0], "Rodas5P", np.stack([time])).y[0, 0]
+    np.testing.assert_allclose(wg.grad(end)(0.8), 2.0)
+
+
 def test_complex_states_of_implicit_methods():
     slope, options = (lambda t, y, k: [1j * k * y[0] + y[1], -k * y[1] + 0.1j * y[0]]), {"rtol": 1e-6, "atol": 1e-6}
     span, start = (0.0, 1.0), [1.0 + 0j, 0.5j]

@@ -103,7 +103,8 @@ class Trial:
         graph, captured = trace_within(Reach(NAME, slope), lambda t, y: [slope(t, y)], start[:2], NAME)
 
         def run(good: Any, start: Start, given: Sequence[Any], known: Sequence[Any]) -> tuple[Stages, Sequence[Any]]:
-            visits = Visits(lambda t, y: evaluate(graph, (t, y, *given))[0], start, good, known)
+            # a constant is a Tensor, too, of which nobody is to be warned where it is differentiated
+            visits = Visits(lambda t, y: as_tensor(evaluate(graph, (t, y, *given))[0]), start, good, known)
             return stages(visits, start), visits.values
 
         self.run, self.start, self.captured = run, start, captured
@@ -147,8 +148,7 @@ def moving_as(attempt: Attempt, values: Sequence[Any], good: Any, given: Sequenc
 
         def function(*moving: Any) -> Sequence[Any]:
             rest = iter(moving)
-            found = attempt(good, *[next(rest) if flag else x for x, flag in zip(xs, moves, strict=True)])
-            return [as_tensor(x) for x in found]  # of slopes that are constants nobody is to be warned
+            return attempt(good, *[next(rest) if flag else x for x, flag in zip(xs, moves, strict=True)])
 
         return function, [x for x, flag in zip(xs, moves, strict=True) if flag]
 
