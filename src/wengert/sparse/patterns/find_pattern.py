@@ -34,14 +34,14 @@ def find_pattern(
 
 
 def pattern_with_causes(
-    program: TangentProgram, local: bool, kind: type[GraphWalk] = GraphWalk
+    program: TangentProgram, local: bool, kind: Callable[..., GraphWalk] = GraphWalk
 ) -> tuple[Pattern, list[Equation]]:
     """Return the pattern of a program, and the equations whose results depend on all elements of an operand.
 
     Args:
         program: from tangents to tangents.
         local: whether the pattern may hold for the arguments of the program alone.
-        kind: of the walk that finds it.
+        kind: makes the walk that finds it, of the number of columns and what follows inner graphs.
     """
     walk = kind(program.columns, InnerGraphs)
     tangents = program.tangents

@@ -7,8 +7,9 @@ gather of its column says. Of a Hessian both sides are gathered.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,13 @@ from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import Array
+from wengert.core.maps.index_maps import Shape
+from wengert.core.primitives.structured import StructuredLowering
+from wengert.core.values.aval import shape_of
 from wengert.sparse.coloring.coloring import Coloring
 from wengert.sparse.coloring.coloring_methods import color_general, color_symmetric, with_transpose
 from wengert.sparse.derivative_arguments import Positional
+from wengert.sparse.patterns.column_maps import Maps
 from wengert.sparse.patterns.find_pattern import pattern_with_causes
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.sparse.patterns.tangent_program import TangentProgram
@@ -29,7 +34,8 @@ from wengert.sparse.plans.gather_cut import GatherCut
 from wengert.sparse.plans.lane_plan import LanePlan, plan_by_lanes
 from wengert.sparse.plans.lanes import lane_sums
 from wengert.sparse.plans.map_plan import Contribution, Placement
-from wengert.sparse.plans.plan_times import time_by_colors, work_of
+from wengert.sparse.plans.plan_times import FEW_POINTS, MOST_WAYS, time_by_colors, work_of
+from wengert.sparse.plans.value_walk import TooManyPoints
 from wengert.transforms.reverse import grad
 
 MOST_ZEROS = 256
@@ -37,7 +43,28 @@ MOST_ZEROS = 256
 
 
 class BlockWalk(GraphWalk):
-    """Follow what is computed behind gathers, whose blocks are of one kind, whatever zeros each has."""
+    """Follow what is computed behind gathers, whose blocks are of one kind, whatever zeros each has.
+
+    Attributes:
+        most: how many points the maps of a value may have.
+    """
+
+    def __init__(self, most: float, columns: int, inside: Callable[[GraphWalk, Equation], StructuredLowering]) -> None:
+        super().__init__(columns, inside)
+        self.most = most
+
+    def limit_maps(self, maps: Maps, shape: Shape) -> Maps:
+        """Return maps that name few pairs twice; raise if they have too many points."""
+        found = super().limit_maps(maps, shape)
+        if sum([one.size for one in found]) > self.most:
+            raise TooManyPoints
+        return found
+
+    def inner_walk(self, columns: int) -> GraphWalk:
+        """Return a walk of the same kind through a graph within this one, which has columns of its own."""
+        found = BlockWalk(math.inf, columns, self.inside)
+        found.dense = self.dense
+        return found
 
     def kept_part(self, step: BoxMap) -> BoxMap | None:
         """Return a map from an operand to a result without the zeros of small constants."""
@@ -54,11 +81,14 @@ class ElementPlan:
 
     Attributes:
         coloring: of the Jacobian, or the Hessian, by what is gathered.
+        most: how many points maps of a value may have behind the gathers, if colours are not known.
         time: about how many microseconds it takes; 0 with colours that are known.
     """
 
-    def __init__(self, name: str, cut: GatherCut, of: Positional, second: bool, coloring: Coloring | None) -> None:
-        self.name, self.cut, self.second = name, cut, second
+    def __init__(
+        self, name: str, cut: GatherCut, of: Positional, second: bool, coloring: Coloring | None, most: float
+    ) -> None:
+        self.name, self.cut, self.second, self.most = name, cut, second, most
         self.time = 0.0
         self.coloring = self.color(of) if coloring is None else coloring
         pattern = self.coloring.sparsity
@@ -85,7 +115,7 @@ class ElementPlan:
             return self.derivative(args[count:])(*args[:count])
 
         program = TangentProgram(self.name, behind, [*examples, *still], range(count))
-        pattern = pattern_with_causes(program, False, BlockWalk)[0]
+        pattern = pattern_with_causes(program, False, functools.partial(BlockWalk, self.most))[0]
         if self.second:
             coloring = color_symmetric(with_transpose(pattern), "auto")
         else:
@@ -112,7 +142,9 @@ class ElementPlan:
 def plan_by_elements(
     name: str, graph: Graph, of: Positional, second: bool, coloring: Coloring | None = None, slices: bool = False
 ) -> ElementPlan | LanePlan | None:
-    """Return the plan by elements of a function; None where it gathers nothing.
+    """Return the plan by elements of a function; None where it gathers nothing, or has too many elements behind that.
+
+    What is gathered mixes there if these are more than twice those of the whole matrix, and blocks are no longer small.
 
     Args:
         name: who asks, for errors.
@@ -132,4 +164,12 @@ def plan_by_elements(
     if not wanted:
         return None
     by_lanes = None if coloring is not None else plan_by_lanes(cut, of, second)
-    return ElementPlan(name, cut, of, second, coloring) if by_lanes is None else by_lanes
+    if by_lanes is not None:
+        return by_lanes
+    width = sum([math.prod(v.shape) for v in moving])
+    height = width if second else sum([math.prod(shape_of(v)) for v in graph.outputs])
+    try:
+        most = math.inf if slices else max(FEW_POINTS, MOST_WAYS * height * width)
+        return ElementPlan(name, cut, of, second, coloring, most)
+    except TooManyPoints:
+        return None
