@@ -37,6 +37,7 @@ from wengert.kernel.kernel import (
     Stage,
     Switch,
 )
+from wengert.kernel.opcodes import SEARCHING
 
 COMPILER = shutil.which("cc")
 OPTIONS = ("-O1", "-fwrapv", "-ffp-contract=off", "-fPIC", "-shared", "-x", "c", "-")
@@ -348,6 +349,8 @@ def value(operation: Operation, stage: Stage) -> str:
         return f"{holds(operation.guard)} ? {operands[0]} : {operands[1]}"
     if name == "convert":
         return converted(operands[0], stage.operations[operation.operands[0]].dtype, operation.dtype)
+    if name in SEARCHING:
+        raise NotImplementedError(f"{name} has no words in C")
     if operation.at is None:
         dtype = stage.operations[operation.operands[-1]].dtype
         return computed(name, dtype, operands)
