@@ -77,9 +77,9 @@ def complementarity(
     ...     return complementarity(lambda p: 1.0 + p - demand / (1.0 + p), 0.0, np.array([np.inf, np.inf]))
     >>> price(np.array([4.0, 0.5])).round(9)
     array([1., 0.])
-    >>> wg.jacobian(price)(np.array([4.0, 0.5])).round(9)
-    array([[ 0.25, -0.  ],
-           [ 0.  , -0.  ]])
+    >>> wg.jacobian(price)(np.array([4.0, 0.5])).round(9) + 0.0
+    array([[0.25, 0.  ],
+           [0.  , 0.  ]])
     """
     name = "complementarity"
     require_callable(name, f)
