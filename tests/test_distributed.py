@@ -3,6 +3,7 @@
 import io
 import itertools
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -102,6 +103,7 @@ def test_what_is_no_data_is_refused():
 
 def test_files_that_are_too_short_are_told(tmp_path):
     data = partitions(saved(tmp_path), count=2).split(2)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(data)).read(2)[1], Y[500:750])
     os.truncate(tmp_path / "y.npy", 128 + 8 * 700)
     with pytest.raises(EOFError, match=r"y\.npy: 400 bytes are missing at its end"):
         data.read(2)
