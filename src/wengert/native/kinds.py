@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -111,6 +112,19 @@ class CopyKind(Record):
         self.value = value
 
 
+class EqualKind(Record):
+    """An array equal to a known one, as an argument: of its dtype and shape, in C order.
+
+    Attributes:
+        value: the array, which cannot change.
+    """
+
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
+    def __init__(self, value: np.ndarray[Any, Any]) -> None:
+        self.value = value
+
+
 class AnyKind(Record):
     """Anything of exactly a type, as an argument that the caller knows."""
 
@@ -118,8 +132,11 @@ class AnyKind(Record):
         self.type = type
 
 
-Kind: TypeAlias = ArrayKind | NumberKind | ContainerKind | SameKind | CopyKind | AnyKind
+Kind: TypeAlias = ArrayKind | NumberKind | ContainerKind | SameKind | CopyKind | EqualKind | AnyKind
 AsKind: TypeAlias = Callable[[Any], Kind | None]
+
+
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Attributes(Record):
@@ -129,10 +146,13 @@ class Attributes(Record):
         names: of those that are its items.
         static: the names of the others, which belong to its structure.
         held: how many its `__dict__` must have.
+        known: what stands for some of the others, by name: arrays that are equal to them, but cannot change.
     """
 
-    def __init__(self, names: Sequence[str], static: Sequence[str], held: int = ANY_NUMBER) -> None:
-        self.names, self.static, self.held = names, static, held
+    def __init__(
+        self, names: Sequence[str], static: Sequence[str], held: int = ANY_NUMBER, known: Mapping[str, Any] = NONE
+    ) -> None:
+        self.names, self.static, self.held, self.known = names, static, held, known
 
 
 ATTRIBUTES: dict[type, Callable[[Any], Attributes | None]] = {}
@@ -188,7 +208,7 @@ def container_kind(value: Any, static: AsKind) -> Kind | None:
             return None
         names, held = (*attributes.names, *attributes.static), attributes.held
         items = [kind_of(getattr(value, name), static) for name in attributes.names]
-        items += [static(getattr(value, name)) for name in attributes.static]
+        items += [static(attributes.known.get(name, getattr(value, name))) for name in attributes.static]
     known = [item for item in items if item is not None]
     return ContainerKind(own, tuple(known), names, held) if len(known) == len(items) and are_keys(names) else None
 
@@ -213,6 +233,8 @@ def constant_kind(value: Any) -> Kind | None:
         items = [constant_kind(item) for item in value]
         return None if None in items else ContainerKind(tuple, tuple([item for item in items if item is not None]))
     own: Any = type(value)
+    if own is np.ndarray:  # which no hashable value holds: only `Attributes.known` does
+        return None if value.flags.writeable else EqualKind(value)
     is_alone = value is None or (own.__eq__ is object.__eq__ and own.__hash__ is object.__hash__)
     return SameKind(value) if is_alone or own in CONSTANTS or is_one(value) else None
 

@@ -16,6 +16,7 @@ from wengert.native.kinds import (
     ArrayKind,
     ContainerKind,
     CopyKind,
+    EqualKind,
     Kind,
     NumberKind,
     PlaceKind,
@@ -51,6 +52,7 @@ class Way(enum.IntEnum):
     CALLED = 14  # a result: what a class gives for some items
     ANY = 15
     COPY = 16
+    EQUAL_ARRAY = 17
 
 
 KERNEL = Signature(VOID, (Pointer(POINTER), POINTER, POINTER))
@@ -67,10 +69,10 @@ NODE = Struct(
     dtype=POINTER,
     shape=Pointer(I64),
     strides=Pointer(I64),  # none: elements side by side in C order
-    value=POINTER,  # of SAME and COPY; what makes an OBJECT
+    value=POINTER,  # of SAME, COPY and EQUAL_ARRAY; what makes an OBJECT
     items=POINTER,  # NODEs
     names=Pointer(POINTER),
-    count=I64,  # of items; which argument an output lies in
+    count=I64,  # of items; the bytes of an EQUAL_ARRAY; which argument an output lies in
 )
 """An argument or a result, or a part of one."""
 
@@ -194,6 +196,9 @@ class Tables:
                 node.type, node.value = self.address(type(kind.value)), self.address(kind.value)
             elif isinstance(kind, CopyKind):
                 node.way, node.value = Way.COPY, self.address(kind.value)
+            elif isinstance(kind, EqualKind):
+                self.describe_array(node, ArrayKind(kind.value.dtype, kind.value.shape))
+                node.way, node.value, node.count = Way.EQUAL_ARRAY, self.address(kind.value), kind.value.nbytes
             elif isinstance(kind, AnyKind):
                 node.way, node.type = Way.ANY, self.address(kind.type)
             elif isinstance(kind, ContainerKind):

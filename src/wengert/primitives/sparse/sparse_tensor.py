@@ -14,10 +14,11 @@ from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
+from wengert.native.kinds import ATTRIBUTES, Attributes
 from wengert.primitives.indexing.elements import gather
 from wengert.primitives.sparse import places
 from wengert.primitives.sparse.products import add_up, entries, require_elements, sparse_product
-from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
+from wengert.primitives.sparse.storage_pattern import NAMES, StoragePattern, pattern_of
 from wengert.primitives.sparse.stored_elements import StoredElements
 
 
@@ -295,4 +296,13 @@ def register_sparse() -> None:
 
 def stand_in(matrix: Any) -> SparseTensor:
     """Return the container that stands for a matrix of SciPy's."""
+    ATTRIBUTES[type(matrix)] = stored_attributes
     return SparseTensor(pattern_of(matrix), matrix.data)
+
+
+def stored_attributes(matrix: Any) -> Attributes:
+    """Return what of a matrix of SciPy's native code reads, and what it compares: index arrays with the pattern's."""
+    pattern = pattern_of(matrix)
+    arrays = pattern.arrays if pattern.format != "coo" else (pattern.arrays,)
+    known = dict(zip(NAMES.get(pattern.format, ("coords",)), arrays, strict=True))
+    return Attributes(("data",), [name for name in vars(matrix) if name != "data"], known=known)

@@ -3,7 +3,7 @@
 A sparse matrix is a container with one leaf, the stored elements, and this as its structure. So a pattern is looked up
 whenever a matrix is taken apart, at each call of a jitted function, too, and must not be read each time to tell which
 it is. The same index arrays mean the same pattern: those that nobody can write to are known by their identity, others
-are compared with the copy that the pattern has, which takes a quarter of the time of a product.
+are compared with the copy that the pattern has, which takes up to a quarter of the time of a product.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wengert.core.graph.identity import Composite, identity
-from wengert.core.memory.buffers import array_of_bytes
+from wengert.core.memory.buffers import array_of_bytes, may_change
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.support.caches import WeakIdentityMap, cached
 
@@ -58,7 +58,7 @@ class StoragePattern(Composite):
 
     def __init__(self, format: str, is_array: bool, shape: Shape, data_shape: Shape, arrays: Arrays) -> None:
         self.format, self.is_array, self.shape, self.data_shape = format, is_array, shape, data_shape
-        self.arrays = tuple(map(array_of_bytes, arrays))
+        self.arrays = lying_in_bytes(format, arrays)
         self.key = format, is_array, shape, data_shape, tuple(map(sample_of, self.arrays))
         self.derived: dict[Hashable, Any] = {}
 
@@ -176,6 +176,8 @@ class StoragePattern(Composite):
         is_sound = is_sound and not np.any(starts[1:] < starts[:-1])
         if not is_sound or (self.size and not 0 <= indices.min() <= indices.max() < across):
             return None
+        if are_table(starts, indices):
+            return starts.base
         return array_of_bytes(np.concatenate([starts, indices]).astype(np.int32))
 
     def derive(self, name: Hashable, make: Callable[[], Any]) -> Any:
@@ -208,6 +210,23 @@ class StoragePattern(Composite):
         """
         found: StoragePattern = self.derive(("repeated", lanes), functools.partial(repeat_pattern, self, lanes))
         return found
+
+
+def lying_in_bytes(format: str, arrays: Arrays) -> Arrays:
+    """Return index arrays that nobody can write to: those of lines of 32 bits one behind the other, as a line table."""
+    if format not in ("csr", "csc") or any(x.dtype != np.int32 or not may_change(x) for x in arrays):
+        return tuple(map(array_of_bytes, arrays))
+    indices, starts = arrays
+    table = array_of_bytes(np.concatenate([starts, indices]))
+    return table[len(starts) :], table[: len(starts)]
+
+
+def are_table(starts: np.ndarray[Any, Any], indices: np.ndarray[Any, Any]) -> bool:
+    """Tell whether index arrays are one behind the other, and all that is in their memory."""
+    table = starts.base
+    if table is None or table is not indices.base or table.dtype != np.int32:
+        return False
+    return len(table) == len(starts) + len(indices) and starts.ctypes.data == table.ctypes.data
 
 
 def made_matrix(format: str, is_array: bool, shape: Shape, data_shape: Shape, arrays: Arrays) -> Any:
