@@ -11,6 +11,7 @@ import re
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -22,7 +23,9 @@ from tests.cases import together
 from wengert import optim, tree
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, FileFormatError, GraphError, ShapeError, TracedTruthError, UsageError
-from wengert.optim import equations
+from wengert.implicit import frontal
+from wengert.optim import equations, sparse_newton
+from wengert.scipy.integrate._methods.element_matrices import FrontMatrices
 from wengert.scipy.optimize._vector_problem import EAGER_GRADIENTS
 
 
@@ -986,6 +989,35 @@ def test_lanes_are_iterated_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         wanted = wg.tree.leaves((moved(a[i], k[j]), wg.jacobian(moved)(a[i], k[j])))
         for x, y in zip(found, wanted, strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-9)
+
+
+def chain(x: Any) -> Any:
+    return x + x**3 - 0.3 * np.concatenate([x[1:], x[:1]])
+
+
+def arrow(x: Any) -> Any:
+    return x + x**3 + 0.02 * np.concatenate([np.sum(x[1:] ** 2)[None], x[:1] * x[1:]])
+
+
+@together("function, largest", [(chain, 1e9), (arrow, 1e9), (arrow, 0.0)])
+def test_newtons_method_of_few_elements_is_that_of_all(function: Any, largest: float) -> None:
+    a = np.linspace(0.5, 1.5, 40)
+
+    def total(a: Any, most: int) -> Any:
+        options = {"maxiter": most}  # what was traced is kept by them
+        found = optim.root(lambda x, a: function(x) - a, np.ones(40), a, method="newton", options=options)
+        return np.sum(np.sin(found.x))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(equations, "MANY", 0)
+        patch.setattr(frontal, "LARGEST", largest)
+        patch.setattr(equations, "step_by_elements", step := Mock(wraps=sparse_newton.step_by_elements))
+        found = *wg.value_and_grad(total)(a, 40), wg.vmap(total, (0, None))(np.stack([2 * a, a]), 40)[1]
+        patch.setattr(sparse_newton, "FEW", 100)
+        wanted = wg.value_and_grad(total)(a, 50)
+    for x, y in zip(found, (*wanted, wanted[0]), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)
+    assert isinstance(step.call_args.args[1], FrontMatrices) == (function is arrow)
 
 
 WEIGHTS = np.array([[0.3, -0.2], [0.1, 0.2]])

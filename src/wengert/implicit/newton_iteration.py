@@ -17,6 +17,8 @@ from wengert.primitives.linear_algebra.matrices import over_stacks, plain_routin
 from wengert.transforms.jacobian import jacfwd
 
 Function = Callable[[Any], Any]
+StepFrom = Callable[[Function, Any], tuple[Any, Any]]
+"""From equations and a point to their value there, and the step of Newton's method from it."""
 
 
 class Solution(NamedTuple):
@@ -88,22 +90,23 @@ def solve_system(matrix: Any, right: Any) -> Any:
     return right / matrix[0] if right.shape == (1,) else apply(regular_solution, matrix, right[:, None])[:, 0]
 
 
-def newton(function: Function, start: Any, limits: Limits) -> Solution:
+def step_in_full(function: Function, x: Any) -> tuple[Any, Any]:
+    """Return the value of equations at a point, and the step from there, by the whole Jacobian."""
+
+    def twice(v: Any) -> tuple[Any, Any]:
+        value = function(v)
+        return value, value
+
+    slope, value = jacfwd(twice, has_aux=True)(x)
+    return value, solve_system(slope, -value)
+
+
+def newton(function: Function, start: Any, limits: Limits, step_from: StepFrom = step_in_full) -> Solution:
     """Find a root by Newton's method; steps are halved until the residual decreases.
 
     Nocedal and Wright, *Numerical Optimization*, 2006, algorithm 11.4. The last step is taken where it is small, so
     that the error is of the order of its square.
     """
-
-    def look(x: Any) -> tuple[Any, Any]:
-        """Return the residual, and the step from here."""
-
-        def twice(v: Any) -> tuple[Any, Any]:
-            value = function(v)
-            return value, value
-
-        slope, value = jacfwd(twice, has_aux=True)(x)
-        return value, solve_system(slope, -value)
 
     def go_on(state: Any) -> Any:
         x, _, step, part, count = state
@@ -112,11 +115,11 @@ def newton(function: Function, start: Any, limits: Limits) -> Solution:
     def advance(state: Any) -> Any:
         x, value, step, part, count = state
         other = x + part * step
-        found, next_step = look(other)
+        found, next_step = step_from(function, other)
         better = np.sum(found * found) <= (1.0 - 2.0 * SUFFICIENT * part) * np.sum(value * value)
         pairs = (other, x), (found, value), (next_step, step), (1.0, 0.5 * part)
         return (*(np.where(better, *pair) for pair in pairs), count + 1)
 
-    x, _, step, _, count = while_loop(go_on, advance, (start, *look(start), start.dtype.type(1.0), 0))
+    x, _, step, _, count = while_loop(go_on, advance, (start, *step_from(function, start), start.dtype.type(1.0), 0))
     converged = is_small(step, x, limits.tol)
     return Solution(np.where(converged, x + step, x), converged, count)

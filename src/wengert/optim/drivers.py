@@ -198,7 +198,8 @@ def root(
         x0: where to start: an array, a number, or containers of floats.
         args: further arguments, of any kind.
         method: SciPy's name of a method; or "newton", Newton's method with steps that are halved until the residual
-            decreases, as one loop that is traced and compiled, in lanes under `vmap`: for small systems, solved often.
+            decreases, as one loop that is traced and compiled, in lanes under `vmap`: for small systems, solved often,
+            and for larger ones whose Jacobian has few elements other than zero, which is seen when they are traced.
         tol: as in SciPy; of "newton", the size of a step that is small beside `x`, whose error is about its square.
         options: as in SciPy; of "newton", `maxiter`.
         jit: whether functions are traced once and compiled, those of small problems after some calls.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -22,10 +23,11 @@ from wengert.core.diagnostics.argument_checks import (
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
-from wengert.implicit.attaching import implicit_solution
+from wengert.implicit.attaching import SPARSE, implicit_solution
 from wengert.implicit.newton_iteration import Limits, Solution, newton, solve_system
 from wengert.implicit.solver_call import solve_without_derivatives
 from wengert.optim import iterations
+from wengert.optim.sparse_newton import few_elements, step_by_elements
 from wengert.scipy.optimize._vector_problem import FlatProblem, as_example
 from wengert.support.hints import hint_parameters
 from wengert.transforms.jacobian import jacfwd
@@ -44,6 +46,9 @@ IMPLICIT, UNROLL, ONE_STEP = WAYS = ("implicit", "unroll", "one_step")
 """Where derivatives come from: the equations, all steps that were taken, or one more step from the solution."""
 
 
+MANY = 100
+"""Unknown numbers from which sparse factors of Python's give derivatives where elements are few: of 50 these take 23
+us, full ones 12, of 200 40 and 230."""
 LEAST_LANES, NUMBERS = 16, 512
 """Lanes and unknown numbers that are iterated at once: as many as vector instructions and calls need.
 
@@ -100,11 +105,12 @@ def solution_of(
 
     name, values, size = problem.name, problem.residuals, problem.vector.size
 
-    def iterate(start: Any, *args: Any) -> Solution:
-        return method.iteration(lambda x: values(x, *args), start, limits)
+    def iterate(start: Any, *args: Any, **given: Any) -> Solution:
+        return method.iteration(lambda x: values(x, *args), start, limits, **given)
 
-    def iterate_in_blocks(start: Any, *args: Any) -> Solution:
-        found: Solution = run_lanes_in_blocks(iterate, max(LEAST_LANES, NUMBERS // size), start, *args)
+    def iterate_in_blocks(start: Any, *args: Any, **given: Any) -> Solution:
+        run = functools.partial(iterate, **given)
+        found: Solution = run_lanes_in_blocks(run, max(LEAST_LANES, NUMBERS // size), start, *args)
         return found
 
     def residual(x: Any, *args: Any) -> Any:
@@ -119,11 +125,17 @@ def solution_of(
         if differentiate == UNROLL:
             found = iterate(start, *args)
             return found.x, residual(found.x, *args), found.converged, found.steps
-        found = solve_without_derivatives(iterate_in_blocks, (start, *args), {}, None)
+        few = None
+        if problem.compiled and method is NEWTON:
+            few = few_elements(name, lambda x: values(x, *args), start)
+        given = {} if few is None else {"step_from": step_by_elements(name, few)}
+        found = solve_without_derivatives(functools.partial(iterate_in_blocks, **given), (start, *args), {}, None)
         if differentiate == ONE_STEP:
             x = last_step(residual, stop_gradient(found.x), args, method.repeats)
         else:
-            x = implicit_solution(residual, found.x, args, name=name, success=found.converged, own_tol=limits.tol)
+            options = {"success": found.converged, "own_tol": limits.tol}
+            linear = "auto" if few is None or size < MANY else SPARSE
+            x = implicit_solution(residual, found.x, args, name=name, linear_solver=linear, **options)
         return x, residual(x, *args), found.converged, found.steps
 
     x, value, converged, steps = problem.run("solution", lambda: solution)(start, *problem.args)
