@@ -1,9 +1,8 @@
 """Events: zeros of functions along a solution, which are recorded, end it, or change its state.
 
-Signs at the ends of steps tell of a zero, the continuous extension where it is: by halving, with everything held, and
-by two steps of Newton's method that are differentiated. They leave the zero where it is, and have its derivatives up to
-the third order. What comes after begins at a time that has derivatives, from which those of the state before and after
-follow (M. A. Aizerman and F. R. Gantmacher, Q. J. Mech. Appl. Math. 11, 1958).
+Signs at the ends of steps tell of a zero, halving with everything held where on the continuous extension it is, and the
+implicit rule its derivatives. What comes after begins at a time that has derivatives, from which those of the
+state before and after follow (M. A. Aizerman and F. R. Gantmacher, Q. J. Mech. Appl. Math. 11, 1958).
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from wengert.core.values.tensor import is_concrete, raw
 from wengert.creation import asarray
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.scipy.integrate._methods.adaptive_steps import TOO_MANY, Method, Step, Walk, interpolated, least_size
+from wengert.scipy.integrate._methods.held_factors import DIVISION, moving_root
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod
 from wengert.scipy.integrate._methods.visits import Slope
 from wengert.transforms.forward import jvp
@@ -211,11 +211,14 @@ class EventFunctions:
         low, high = fori_loop(0, np.where(happened, HALVINGS, 0), halve, (begin, end))
         part = stop_gradient(0.5 * (low + high))
         path = near(part, happened)
-        for _ in range(2):
+
+        def equation(part: Any) -> tuple[Any, Any, Any]:
+            """Return the function as that of the part; an equation of nothing else where there is no zero."""
             value, rate = jvp(lambda x: self.value(index, *path(x)), (part,), (np.ones(()),))
-            usable = np.logical_and(happened, rate != 0)
-            part = part - np.where(usable, value, 0.0) / np.where(usable, rate, 1.0)
-        return path(part)
+            is_usable = np.logical_and(happened, rate != 0)
+            return np.where(is_usable, value, 0.0), DIVISION, np.where(is_usable, rate, 1.0)
+
+        return path(moving_root(equation, part))
 
     def zeros_in(
         self,

@@ -74,6 +74,23 @@ moving_with.defvjp(lambda value, mover: (value, ()), lambda _, ct: (None, ct))
 moving_with.defjvp(lambda primals, tangents: (primals[0], tangents[1]))
 
 
+class Division:
+    """Be how the derivative of one equation by one unknown is held: as a number."""
+
+    def factors(self, _derivative: Any) -> tuple[()]:
+        """Return no factors."""
+        return ()
+
+    def solve(self, _factors: tuple[()], derivative: Any, right: Any) -> Any:
+        """Return the solution of the linear equation."""
+        return right / derivative
+
+    solve_transposed = solve
+
+
+DIVISION = Division()
+
+
 def moving_root(equations: Callable[[Any], tuple[Any, Any, Any]], root: Any) -> Any:
     """Return a root of equations with the derivatives that these give it, to any order.
 
