@@ -124,6 +124,22 @@ def case_of_an_optimiser(client, _cluster):
     assert iterates(value_and_grad(LOSS, data, client=client)) == expected
 
 
+def set_machine(name):
+    """Have a worker tell that it is another sort of machine; None for its own."""
+    from wengert.distributed import shards
+
+    known = getattr(shards.machine, "known", shards.machine)
+
+    def other():
+        return name
+
+    other.known = known
+    shards.machine = known if name is None else other
+
+
+set_machine.__module__ = "__main__"
+
+
 def case_of_bad_input(client, _cluster):
     import dask.array as da
 
@@ -141,6 +157,14 @@ def case_of_bad_input(client, _cluster):
     with pytest.raises(ValueError, match="not this one") as told:
         value_and_grad(picky, data, client=client, jit=False)(W)
     assert "in partition 5 of 8 (file_5.npy)" in told.value.__notes__
+    run = value_and_grad(LOSS, data, client=client, jit=False)
+    same(run, data, jit=False)
+    for where in (list(client.nthreads())[:1], None):  # others beside them; and in place of those of passes before
+        client.run(set_machine, "numpy 1.0", workers=where)
+        with pytest.raises(UsageError, match=r"worker .* with .*numpy 1\.0; one version and sort of processor on all"):
+            run(W)
+    client.run(set_machine, None)
+    same(run, data, jit=False)
     with pytest.raises(UsageError, match="a sum over rows is needed"):
         value_and_grad(lambda w, x, y: np.mean(x @ w), data, client=client)(W)
     with pytest.raises(ShapeError, match=r"unknown chunk sizes; .* Call \.compute_chunk_sizes"):

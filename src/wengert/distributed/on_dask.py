@@ -94,6 +94,7 @@ class DaskRunner:
         self.attempts = 0
         self.looked = -LOOK
         self.slowest: float | None = None
+        self.machine: dict[str, str] = {}  # what workers of passes before had, and how errors call these
         self.spent: tuple[float, list[Stint]] = (0.0, [])  # on the last pass
 
     # Workers and shards
@@ -217,7 +218,7 @@ class DaskRunner:
         if not self.captured.is_same() or self.parcel is None:
             self.parcel = parcel_of(self.summand, self.plan(args))
             self.captured.note()
-        tree, structure, machines = SumTree(self.data.count), None, {}
+        tree, structure, machines = SumTree(self.data.count), None, dict(self.machine)
         begin, shares = time.perf_counter(), self.shares(args)
         self.spent = time.perf_counter() - begin, [share.stint for share in shares]
         for share in shares:
@@ -227,10 +228,11 @@ class DaskRunner:
             machines[share.machine] = share.stint.worker
         if len(machines) > 1:
             self.refuse_machines(machines)
+        self.machine = dict.fromkeys(machines, "of passes before")
         return list(map(align, tree.root)), structure
 
     def refuse_machines(self, machines: dict[str, str]) -> None:
-        """Raise a UsageError about workers that compute other bits than others."""
+        """Raise a UsageError about workers that compute other bits than others, or than those of passes before."""
         given = "; ".join(f"worker {where} with {what}" for what, where in machines.items())
         needed = "one version and sort of processor on all workers, for the same bits, is needed"
         raise UsageError(self.summand.name, given, needed, "Install the same versions, or take workers away")
