@@ -60,9 +60,9 @@ CHECKS: dict[str, list[Check]] = {
         (slope(lambda x: (abs(x) / 3.0) ** 2), 0.0, 2 / 9),
         (slope(slope(slope(lambda x: abs(x) ** 4))), 0.0, 24.0),
     ],
-    "`np.sqrt(x**4)`": [
-        (slope(lambda x: np.sqrt(x**4)), 0.0, 2.0),
-        (lambda x: np.cbrt(x**3), 0.0, 1.0),
+    "chains of powers": [
+        (slope(lambda x: np.sqrt(4 * x**4)), 0.0, 4.0),
+        (lambda x: np.cbrt(8 * x**3) + np.cbrt(x**2), 0.0, 2.0),
         (lambda x: np.sqrt(x**2), 0.0, 0.0),
     ],
     "`np.maximum(x, y)`": [

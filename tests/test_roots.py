@@ -56,6 +56,13 @@ SMOOTH: list[tuple[str, Function, Function]] = [
     ("root of a power", lambda x: np.sum(np.sqrt(x**4)), squared),
     ("cube root", lambda x: np.sum(np.cbrt(x**3) * x), squared),
     ("root of a square", lambda x: np.sum(np.sqrt(np.square(np.square(x)))), squared),
+    ("root of a multiple", lambda x: np.sum(np.sqrt(4 * x**4) + np.cbrt(8 * x**3) * x), lambda x: 4 * squared(x)),
+    ("half a power", lambda x: np.sum((x**4 / 4) ** 0.5), lambda x: squared(x) / 2),
+    ("root of a product", lambda x: np.sqrt((np.cos(x[1]) * x[0] ** 2) ** 2), lambda x: np.cos(x[1]) * x[0] ** 2),
+    ("root of a norm", lambda x: np.sqrt((3 * norm(x)) ** 4), lambda x: 9 * squared(x)),
+    ("power of a cube root", lambda x: np.sum((-np.cbrt(x).reshape(2, 1)) ** 6), squared),
+    ("size of a square", lambda x: np.sum(np.abs(-(x * x))), squared),
+    ("sum of sizes", lambda x: np.einsum("i->", np.abs(x + 1)) ** 2, lambda x: (x[0] + x[1] + 2) ** 2),
 ]
 
 
@@ -181,6 +188,11 @@ BY_ORDER: list[tuple[str, Function, float, list[float]]] = [
     ("between cubes", lambda x: np.cbrt(x**4), 0.0, [0.0, np.inf]),
     ("between cubes, below 0", lambda x: np.cbrt(x**4), -1.0, [-4 / 3, 4 / 9, 8 / 27]),
     ("between cubes, odd", lambda x: np.cbrt(x**7), 0.0, [0.0, 0.0, np.inf]),
+    ("a multiple", lambda x: np.sqrt(-3 * (-3 * x**3)), 0.0, [0.0, np.inf, -np.inf]),
+    ("a power of a root", lambda x: np.power(8 * np.sqrt(x), 3), 0.0, [0.0, np.inf, -np.inf]),
+    ("a power times itself", lambda x: np.sqrt(x**2 * x), 0.0, [0.0, np.inf, -np.inf]),
+    ("itself", lambda x: np.power(x**0.5, 2) + np.cbrt(-x) ** 3, 0.0, [0.0, 0.0, 0.0]),
+    ("a root of a root", lambda x: np.sqrt(np.sqrt(2 * x)), 0.0, [np.inf, -np.inf, np.inf]),
     ("with a cusp", lambda x: np.cbrt(x**5), 0.0, [0.0, 0.0]),
     ("cube root", np.cbrt, 0.0, [np.inf, -np.inf, np.inf]),
     ("cube root from below", np.cbrt, -0.0, [np.inf, np.inf, np.inf]),

@@ -396,5 +396,5 @@ def einsum_labels(*shapes: tuple[int, ...], subscripts: Subscripts, optimize: An
     return labelled(shapes, operands, result)
 
 
-einsum_one = linear("einsum_one", evaluate_einsum, view=True, form=Contraction(einsum_labels))
+einsum_one = linear("einsum_one", evaluate_einsum, view=True, scales=(), form=Contraction(einsum_labels))
 einsum = multilinear("einsum", evaluate_einsum, form=Contraction(einsum_labels, tangents=True))

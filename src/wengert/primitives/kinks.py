@@ -34,7 +34,7 @@ square_of_absolute = Elementwise(
     lambda x: np.square(np.absolute(x)),
     d=lambda t, _out, x: t * (2 * (np.conjugate(x) if x.dtype.kind == "c" else x)),
 )
-ROOT: Any = {"square": lambda: square_of_absolute}
+ROOT: Any = {"square": lambda: square_of_absolute, "degree": 1}
 absolute = elementwise(
     "absolute",
     np.absolute,

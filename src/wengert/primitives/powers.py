@@ -226,8 +226,60 @@ float_power = elementwise(
 
 # Roots
 
-square_of_sqrt = Elementwise(  # NaN where there is no root
-    "square of sqrt", lambda x: np.square(np.sqrt(x)), d=lambda t, out, _x: t + 0 * out, singular=True
+ODD, EVEN, HALF = "odd", "even", "half"
+"""What a power is below 0: the negative of what it is above, the same, or nothing."""
+
+
+def compose_parity(outer: str, inner: str) -> str:
+    """Return the parity of a power of a power."""
+    if outer == ODD or inner == HALF:
+        return inner
+    return EVEN if outer == EVEN or inner == EVEN else HALF
+
+
+def product_parity(one: str, other: str) -> str:
+    """Return the parity of a product of two powers."""
+    if HALF in (one, other):
+        return HALF
+    return EVEN if one == other else ODD
+
+
+def size_power_value(x: Any, *, exponent: float, parity: str) -> Any:
+    """Evaluate |x|**exponent, with the sign of x if odd; where x is 0 an odd one is the mean of both sides."""
+    with silence():
+        found = (x if parity == HALF else np.abs(x)) ** exponent
+        if parity == HALF:
+            return found if exponent % 1 else np.where(x >= 0, found, np.nan)[()]
+        if parity == EVEN:
+            return found
+        return np.where(x == 0, x, np.where(x < 0, -found, found))[()]
+
+
+def size_power_at(x: Any, *, exponent: float, parity: str) -> Any:
+    """Return the same at one point."""
+    found = np.power(x if parity == HALF else np.absolute(x), np.full_like(x, exponent))
+    if parity == HALF:
+        return found if exponent % 1 else np.where(x >= 0, found, math.nan)
+    return found if parity == EVEN else np.where(x == 0, x, np.where(x < 0, -found, found))
+
+
+def size_power_rule(t: Any, _out: Any, x: Any, *, exponent: float, parity: str) -> Any:
+    """Differentiate a power of a size: by one whose parity is the other."""
+    if exponent == 0:
+        return t * 0.0
+    turned = {ODD: EVEN, EVEN: ODD, HALF: HALF}[parity]
+    return t * (exponent * apply(size_power, x, exponent=exponent - 1, parity=turned))
+
+
+size_power: Elementwise = elementwise(
+    "size_power",
+    size_power_value,
+    d=size_power_rule,
+    singular=True,
+    steep=True,
+    raises=True,
+    scalar=size_power_at,
+    cost=90,
 )
 sqrt = elementwise(
     "sqrt",
@@ -236,7 +288,6 @@ sqrt = elementwise(
     singular=True,
     steep=True,
     degree=2,
-    square=lambda: square_of_sqrt,
     parts=complex_parts.root,
     not_negative=(),
 )

@@ -30,17 +30,20 @@ from wengert.core.values.evaluation import evaluate_primitive
 from wengert.core.values.recording import SPECIAL, next_level
 from wengert.core.values.tensor import WATCHES, Tensor, make_tensor, unwrap_plain, wrapped_constant, wrapped_constants
 from wengert.native.elementwise import LARGE
+from wengert.primitives.powers import size_power
 from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.traces.grad_modes import is_stopped
 from wengert.traces.linearity import require_linear
-from wengert.traces.powers_of_roots import (
-    are_same,
-    exponent_of,
-    is_one_power,
-    power_slope,
-    root_slope,
-    scaled_square,
+from wengert.traces.monomials import (
+    FARTHEST,
+    Factor,
+    Step,
+    is_finite_slope,
+    may_continue,
+    monomial_of,
+    slope,
     square_of,
+    view_of,
 )
 from wengert.traces.steepness import may_be_steep
 from wengert.traces.sweep import sweep
@@ -56,9 +59,8 @@ class Moving:
 
     Attributes:
         tangent: the tangent.
-        origin: of a root what gives the tangent of its square; of what may be a power the operation, its operands'
-            values, the node of operand 0, and whether that is operand 1, too; None for others. Handles may be written
-            to: what they stand for now stays.
+        origin: what made a value that may be part of a monomial (`wengert.traces.monomials`): the operation, with its
+            operands' values and nodes. Handles may be written to: what they stand for now stays.
         code, offset: the place.
     """
 
@@ -66,7 +68,7 @@ class Moving:
 
     def __init__(self, tangent: Any, place: Place) -> None:
         self.tangent = tangent
-        self.origin: Callable[[], Any] | tuple[Primitive, Sequence[Any], Moving, bool] | None = None
+        self.origin: Step | None = None
         self.code, self.offset = place
 
 
@@ -114,8 +116,7 @@ class Dual(Transient):
             self.require_alive(operands)
         if SPECIAL and is_stopped(self):
             return wrapped_constants(apply(primitive, *map(self.value_below, operands), **params))
-        values, tangents, numbers = [], [], False
-        rooted: Any = False
+        values, tangents, numbers, rooted = [], [], False, False
         relied_upon = not primitive.view  # results may share memory with tangents, so a later write must copy
         for x in operands:
             tangent = None
@@ -124,9 +125,7 @@ class Dual(Transient):
                 if trace is self:
                     node = x._node
                     tangent = node.tangent
-                    if node.origin is not None:
-                        is_power = type(node.origin) is tuple
-                        rooted = rooted or (primitive.degree if is_power else primitive.raises or primitive.scales)
+                    rooted = rooted or node.origin is not None
                     x._kept = x._kept or relied_upon
                     x = x._value
                 elif trace is None:
@@ -141,19 +140,14 @@ class Dual(Transient):
         if numbers and primitive.firm:
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
         pointwise = isinstance(primitive, Elementwise)
-        if (rooted or (primitive.square is not None and not pointwise)) and primitive.outputs == 1:
+        if ((rooted and may_continue(primitive)) or (primitive.square and not pointwise)) and primitive.outputs == 1:
             return self.rooted(primitive, operands, values, tangents, params)
         if isinstance(primitive, Elementwise):
             result = self.elementwise(primitive, values, tangents, params)
-            if not primitive.originates or result._trace is not self:
-                return result
-            if primitive.square is not None:
-                kept = self.kept(operands, values)
-                result._node.origin = partial(tangent_of_square, primitive, tangents, result._value, kept, params)
-            elif tangents[0] is not None:
+            if primitive.originates and result._trace is self:
                 same = len(operands) == 2 and operands[0] is operands[1]
-                if same or (primitive.raises and (len(operands) == 1 or tangents[1] is None)):
-                    result._node.origin = primitive, values, operands[0]._node, same
+                if same or primitive.square or len(operands) == 1 or (primitive.raises and tangents[1] is None):
+                    result._node.origin = self.step(primitive, operands, values, result._value, params)
             return result
         out = apply(primitive, *values, **params)
         if primitive.kind == "constant":
@@ -186,7 +180,7 @@ class Dual(Transient):
             return None
         if primitive.jvp is not None or primitive.outputs != 1 or value.size >= LARGE:
             return None
-        if callable(operand._node.origin):  # a root
+        if operand._node.origin is not None and primitive.view:
             return None
         try:
             out = primitive.strict(value, **params)
@@ -214,26 +208,25 @@ class Dual(Transient):
         out = unwrap_plain(apply(primitive, *values, **params))
         if primitive.kind == "constant":
             return wrapped_constants(out)
-        nodes = [x._node if type(x) is Tensor and x._trace is self else None for x in operands]
-        squares = [node.origin if node is not None and callable(node.origin) else None for node in nodes]
+        step = self.step(primitive, operands, values, out, params)
         if type(out) in NUMBERS:  # as in `elementwise`
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
         with silence():
-            moved = self.past_kink(primitive, nodes, values, tangents)
+            moved = self.past_kink(step)
             if moved is None:
                 moved = propagate(self.protected(primitive), tangents, out, values, params)
             result = self.paired(out, moved)
-            if result._trace is not self:
-                return result
-        if primitive.scales and any(square is not None for square in squares):
-            kept = self.kept(operands, values)
-            result._node.origin = partial(scaled_square, primitive, squares, tangents, out, kept, params)
-        elif primitive.square is not None:
-            kept = self.kept(operands, values)
-            result._node.origin = partial(tangent_of_square, primitive, tangents, out, kept, params)
-        elif nodes[0] is not None and (len(nodes) == 1 or nodes[1] is None or are_same(nodes)):
-            result._node.origin = primitive, values, nodes[0], are_same(nodes)
+        if result._trace is self and step.depth <= FARTHEST:
+            result._node.origin = step
         return result
+
+    def step(
+        self, primitive: Primitive, operands: Sequence[Any], values: Sequence[Any], out: Any, params: Mapping[str, Any]
+    ) -> Step:
+        """Return an operation as its result may remember it."""
+        nodes = [x._node if type(x) is Tensor and x._trace is self else None for x in operands]
+        depth = 1 + max(node.origin.depth if node is not None and node.origin is not None else 0 for node in nodes)
+        return Step(primitive, params, self.kept(operands, values), nodes, out, np.shape(out), depth)
 
     def kept(self, operands: Sequence[Any], values: Sequence[Any]) -> Sequence[Any]:
         """Return the values of operands for later, when constants among them may have been written to."""
@@ -247,39 +240,28 @@ class Dual(Transient):
             return lend(operand) if operand._trace is None else value
         return operand.copy(order="K") if type(operand) is ndarray and operand.flags.writeable else value
 
-    def raised(self, node: Moving) -> tuple[float, Any]:
-        """Return the exponent of a power, also of one of powers, and what was raised with its tangent; or 1, None."""
-        exponent, found = 1.0, None
-        while type(node.origin) is tuple:
-            primitive, values, below, same = node.origin
-            further = exponent_of(primitive, values, same)
-            if not further or (found is not None and not is_one_power(exponent, further)):
-                break
-            node = below
-            exponent, found = exponent * further, (values[0], node.tangent)
-        return exponent, found
+    def past_kink(self, step: Step) -> Any:
+        """Return the tangent of a monomial that an operation ends a chain of; None of others."""
+        factors = monomial_of(step, origin_of) if np.dtype(aval_of(step.out).dtype).kind == "f" else None
+        if factors is None:
+            return None
+        rule = (size_power.shielded(False) if self.steep else size_power).rules[0]
+        terms = [self.tangent_by(step, factors, i, rule) for i, f in enumerate(factors) if f.handle is not None]
+        return total([t for t in terms if t is not None])
 
-    def past_kink(
-        self, primitive: Primitive, nodes: Sequence[Any], values: Sequence[Any], tangents: Sequence[Any]
-    ) -> Any:
-        """Return the tangent of a power of a root, or a root of a power; None for others."""
-        node, same = nodes[0], are_same(nodes)
-        if node is None:
+    def tangent_by(self, step: Step, factors: Sequence[Factor], i: int, rule: Any) -> Any:
+        """Return the tangent of a monomial along one of its factors."""
+        factor = factors[i]
+        t = tangent_of_square(factor.handle.origin) if factor.by_square else factor.handle.tangent
+        if t is None:
             return None
-        origin = node.origin
-        if primitive.degree and type(origin) is tuple and values[0].dtype.kind == "f":
-            exponent, raised = self.raised(node)
-            if raised is None or exponent < primitive.degree:
-                return None
-            value, t = raised
-            return root_slope(t, primitive.degree, exponent, strong(value))
-        exponent = exponent_of(primitive, values, same)
-        if not exponent or not callable(origin) or (len(nodes) == 2 and nodes[1] is not None and not same):
-            return None
-        t = origin()
-        return (
-            t if t is None else power_slope(match_dtype(strong(unwrap_plain(t)), values[0].dtype), exponent, values[0])
-        )
+        t = strong(unwrap_plain(t))
+        for view, handle in factor.views:
+            t = view_of(view, t, handle.origin.shape)
+        found = slope(t, factors, i, rule)
+        if not self.steep and not is_finite_slope(factor):
+            self.steep = may_be_steep(t, unwrap_plain(found), None)
+        return found
 
     def elementwise(
         self, primitive: Elementwise, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
@@ -379,14 +361,17 @@ class Dual(Transient):
         super().rebind(handle, result)
 
 
-def tangent_of_square(
-    primitive: Primitive, tangents: Sequence[Any], out: Any, operands: Sequence[Any], params: Mapping[str, Any]
-) -> Any:
-    """Return the tangent of the square of a root; None of what is no root with these parameters."""
-    root = square_of(primitive, params)
-    if root is None:
-        return None
-    return propagate(root, list(map(strong, tangents)), strong(out), list(map(strong, operands)), params)
+def origin_of(node: Moving) -> Step | None:
+    """Return the operation that a value remembers it was made by."""
+    return node.origin
+
+
+def tangent_of_square(step: Step) -> Any:
+    """Return the tangent of the square of a root."""
+    root = square_of(step.primitive, step.params)
+    assert root is not None
+    tangents = [None if node is None else strong(node.tangent) for node in step.handles]
+    return propagate(root, tangents, strong(step.out), list(map(strong, step.operands)), step.params)
 
 
 def propagate(

@@ -40,9 +40,21 @@ from wengert.core.values.tensor import (
     wrapped_constants,
 )
 from wengert.primitives.arithmetic import divide
+from wengert.primitives.powers import EVEN, ODD
 from wengert.traces.dual import propagate
 from wengert.traces.grad_modes import is_stopped
-from wengert.traces.powers_of_roots import are_same, exponent_of, is_one_power, root_of_power, square_of, squared_result
+from wengert.traces.monomials import (
+    FARTHEST,
+    Factor,
+    Step,
+    may_continue,
+    monomial_of,
+    power_value,
+    square_of,
+    turned_power,
+    value_of,
+    view_of,
+)
 from wengert.traces.transient import Transient
 
 
@@ -50,11 +62,11 @@ class Series:
     """Hold the coefficients known so far, how to compute the next, and where in the user's program that was said.
 
     `degree` is that of a polynomial, whose further coefficients are structural zeros, and infinite otherwise. What a
-    rule makes on the way has no place. `square` of a root gives the Tensor of its square, `power` of a power is the
-    exponent and the Tensor that was raised; see `wengert.traces.powers_of_roots`.
+    rule makes on the way has no place. `origin` is the operation that made it, if it may be part of a monomial; see
+    `wengert.traces.monomials`.
     """
 
-    __slots__ = ("compute", "degree", "known", "place", "power", "square")
+    __slots__ = ("compute", "degree", "known", "origin", "place")
 
     def __init__(
         self,
@@ -67,13 +79,17 @@ class Series:
         self.compute = compute
         self.degree = degree
         self.place = place
-        self.square: Callable[[], Any] | None = None
-        self.power: tuple[float, Any] | None = None
+        self.origin: Step | None = None
 
     def __getitem__(self, k: int) -> Any:
         while len(self.known) <= k:
             self.known.append(unwrap_plain(self.compute(len(self.known))))
         return self.known[k]
+
+
+def origin_of(series: Series) -> Step | None:
+    """Return the operation that a value remembers it was made by."""
+    return series.origin
 
 
 class Jet(Transient):
@@ -149,7 +165,7 @@ class Jet(Transient):
         try:
             result = self.build(primitive, operands, params, out)
             if primitive.outputs == 1 and result._trace is self:
-                self.note_root(result._node, primitive, operands, params)
+                self.note_origin(result, primitive, operands, params)
             if self.depth == 1:
                 self.complete(primitive, result)
         finally:
@@ -158,25 +174,24 @@ class Jet(Transient):
                 self.memo.clear()
         return result
 
-    def note_root(
-        self, series: Series, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]
+    def note_origin(
+        self, result: Tensor, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]
     ) -> None:
-        """Note what a result is a root, a scaled root, or a power of, as it is now: handles may be written to."""
-        root = square_of(primitive, params)
+        """Note what made a result that may be part of a monomial, as it is now: handles may be written to."""
+        step = self.step(primitive, operands, result, params)
+        if step is not None and step.depth <= FARTHEST:
+            result._node.origin = step
+
+    def step(self, primitive: Primitive, operands: Sequence[Any], out: Any, params: Mapping[str, Any]) -> Step | None:
+        """Return an operation as its result may remember it; None of what makes no part of a monomial."""
+        if not may_continue(primitive) or primitive.outputs != 1:
+            return None
+        series = list(map(self.series_of, operands))
+        depth = max(s.origin.depth if s is not None and s.origin is not None else 0 for s in series)
         same = len(operands) == 2 and operands[0] is operands[1]
-        below = [self.series_of(operands[i]) for i in primitive.scales]
-        if root is None and not primitive.raises and not same and all(s is None or s.square is None for s in below):
-            return
-        operands = list(map(self.snapshot, operands))
-        if root is not None:
-            series.square = lambda: self.process(root, operands, params)
-        for i in primitive.scales:
-            scaled = self.series_of(operands[i])
-            if scaled is not None and scaled.square is not None:
-                series.square = functools.partial(squared_result, primitive, i, scaled.square, operands, params)
-                break
-        if exponent := exponent_of(primitive, operands, are_same(list(map(self.series_of, operands)))):
-            series.power = exponent, operands[0]
+        if not (depth or same or primitive.raises or primitive.degree or primitive.square):
+            return None
+        return Step(primitive, params, list(map(self.snapshot, operands)), series, out, aval_of(out).shape, depth + 1)
 
     def snapshot(self, operand: Any) -> Any:
         """Return an operand as it is now."""
@@ -185,29 +200,31 @@ class Jet(Transient):
             return make_tensor(operand._value, self, operand._node) if own else share(operand)
         return operand.copy(order="K") if type(operand) is np.ndarray else operand
 
-    def past_kink(self, primitive: Primitive, operands: Sequence[Any], out: Any) -> Tensor | None:
-        """Return a power of a root, or a root of a power, past the kink; None for others."""
-        series = list(map(self.series_of, operands))
-        base = series[0] if series else None
-        if base is None:
+    def past_kink(
+        self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], out: Any
+    ) -> Tensor | None:
+        """Return the monomial that an operation ends a chain of, as a product of powers; None of others."""
+        step = self.step(primitive, operands, out, params)
+        if step is None or step.depth < 2 or aval_of(out).dtype.kind != "f":
             return None
-        power: Series | None = base
-        raised, exponent = None, 1.0
-        while primitive.degree and power is not None and power.power is not None:
-            if raised is not None and not is_one_power(exponent, power.power[0]):
-                break
-            exponent, raised = exponent * power.power[0], power.power[1]
-            power = self.series_of(raised)
-        found: Any = None if raised is None else root_of_power(raised, primitive.degree, exponent)
-        if found is not None:
-            return self.result(out, lambda k: found._node[k])
-        exponent = exponent_of(primitive, operands, are_same(series))
-        if not exponent or exponent % 1 or base.square is None:
+        factors = monomial_of(step, origin_of)
+        if factors is None:
             return None
-        found = base.square() ** int(exponent // 2)
-        if exponent % 2:  # a scaled root may be negative
-            found = found * operands[0]
-        return self.result(out, lambda k: found._node[k])
+        found: Any = functools.reduce(operator.mul, map(self.power_of_factor, factors))
+        return self.result(out, lambda k: found._node[k], found._node.degree)
+
+    def power_of_factor(self, factor: Factor) -> Any:
+        """Return a power of a value, of its square as far as this is what is smooth."""
+        if not factor.by_square:
+            return value_of(factor) if factor.handle is None else turned_power(factor)
+        exponent, known = factor.power.exponent, factor.handle.origin
+        root = square_of(known.primitive, known.params)
+        assert root is not None
+        square: Any = self.process(root, known.operands, known.params)
+        for view, handle in factor.views:
+            square = view_of(view, square, handle.origin.shape)
+        found, rest = square ** int(exponent // 2), exponent % 2
+        return found * power_value(factor.value, rest, ODD if rest == 1 else EVEN) if rest else found
 
     def structured(self, primitive: Structured, operands: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
         """Let an operation that runs graphs carry the coefficients along."""
@@ -234,7 +251,7 @@ class Jet(Transient):
         """Return the result with its series, by the kind of the primitive; `out` is its value."""
         if isinstance(primitive, Linear):
             return self.linear(primitive, operands, params, out)
-        past = self.past_kink(primitive, operands, out)
+        past = self.past_kink(primitive, operands, params, out)
         if past is not None:
             return past
         if isinstance(primitive, Multilinear) or len(primitive.linear_in) > 1:
@@ -247,8 +264,8 @@ class Jet(Transient):
             return self.affine_result(primitive, operands, params, out)
         return self.derived(primitive, operands, params, out)
 
-    def result(self, out: Any, compute: Callable[[int], Any]) -> Tensor:
-        """Return a Tensor from its value and a function that computes the other coefficients."""
+    def result(self, out: Any, compute: Callable[[int], Any], degree: float = math.inf) -> Tensor:
+        """Return a Tensor from its value, a function that computes the other coefficients, and their degree."""
         aval = shape, dtype, weak = aval_of(out)
         if not is_differentiable(dtype):
             return wrapped_constant(out)
@@ -262,7 +279,7 @@ class Jet(Transient):
             return found if found.shape == shape else np.broadcast_to(found, shape)
 
         place = caller(4, False) if self.depth == 1 else (None, 0)
-        return self.tensor(aval, Series([out], coefficient, place=place))
+        return self.tensor(aval, Series([out], coefficient, degree, place))
 
     def value_or_none(self, operand: Any) -> Any:
         """Return the value of a constant operand."""
@@ -281,7 +298,7 @@ class Jet(Transient):
             terms = [zero if s is None else s[k] for s, zero in zip(series, zeros, strict=True)]
             return apply(primitive, *terms, *constants, **params)
 
-        return self.result(out, compute)
+        return self.result(out, compute, max(degrees_of(series)))
 
     def product(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], out: Any) -> Tensor:
         """Convolve the coefficients of the factors."""
@@ -290,12 +307,12 @@ class Jet(Transient):
 
         def compute(k: int) -> Any:
             terms = []
-            for degrees in shares(k, tuple([0 if s is None else s.degree for s in series])):
+            for degrees in shares(k, tuple(degrees_of(series))):
                 found = zip(series, constants, degrees, strict=True)
                 terms.append(apply(primitive, *[x if s is None else s[j] for s, x, j in found], **params))
             return add_terms(terms) if terms else zero_of(out)
 
-        return self.result(out, compute)
+        return self.result(out, compute, sum(degrees_of(series)))
 
     def quotient(self, operands: Sequence[Any], out: Any) -> Tensor:
         """Divide series: y = a / b gives b_0 y_k = a_k - sum of b_j y_{k-j}."""
@@ -310,7 +327,7 @@ class Jet(Transient):
                 return top / divisor
             return (top - add_terms([b[j] * known[k - j] for j in range(1, k + 1)])) / divisor
 
-        result = self.result(out, compute)
+        result = self.result(out, compute, math.inf if a is None or b is not None else a.degree)
         known: Series = result._node
         return result
 
@@ -394,7 +411,9 @@ class Jet(Transient):
             rest >>= 1
             if rest:
                 square = square * square
-        return self.result(out, lambda k: zero_of(out) if result is None else result._node[k])
+        if result is None:
+            return self.result(out, lambda _k: zero_of(out), 0)
+        return self.result(out, lambda k: result._node[k], result._node.degree)
 
     def derived(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], out: Any) -> Any:
         """Integrate the primitive's own rule, which is called when the first derivative is asked for.
@@ -470,7 +489,7 @@ class Jet(Transient):
             terms = [rule(s[k], None, *constants, **params) for rule, s in ruled]
             return add_terms(terms) if terms else zero_of(out)
 
-        return self.result(out, compute)
+        return self.result(out, compute, max(degrees_of(series)))
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Re-bind a Tensor to a series with a part of each coefficient replaced."""
@@ -500,6 +519,11 @@ def shares(k: int, most: tuple[float, ...]) -> list[tuple[int, ...]]:
     if not rest:
         return [(k,)] if k <= first else []
     return [(j, *others) for j in range(k + 1) if j <= first for others in shares(k - j, rest)]
+
+
+def degrees_of(series: Sequence[Series | None]) -> list[float]:
+    """Return the degrees of operands, 0 of constants."""
+    return [0 if s is None else s.degree for s in series]
 
 
 def zeros_like(like: Any) -> Callable[[int], Any]:

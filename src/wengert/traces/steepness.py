@@ -15,8 +15,8 @@ from wengert.core.graph.equation import Equation, Variable
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.tensor import Tensor, is_staged, raw
 from wengert.primitives.arithmetic import add
-from wengert.primitives.powers import sqrt
-from wengert.traces.powers_of_roots import exponent_of
+from wengert.primitives.powers import EVEN, sqrt
+from wengert.traces.monomials import power_of
 from wengert.traces.staging import Staging
 
 FARTHEST = 64
@@ -97,8 +97,8 @@ def hands_on(primitive: Primitive) -> bool:
 def is_even_power(equation: Equation) -> bool:
     """Tell whether an equation multiplies a value by itself, or raises it to an even power."""
     inputs = equation.inputs
-    exponent = exponent_of(equation.primitive, inputs, len(inputs) == 2 and inputs[0] is inputs[1])
-    return exponent > 0 and exponent % 2 == 0
+    power = power_of(equation.primitive, inputs, equation.params, len(inputs) == 2 and inputs[0] is inputs[1])
+    return power is not None and power.parity == EVEN
 
 
 def is_literal(value: Any, bound: float, compare: np.ufunc) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +18,7 @@ from wengert.core.diagnostics.numpy_warnings import silence
 from wengert.core.diagnostics.source_positions import speaks_for
 from wengert.core.memory.buffers import own
 from wengert.core.memory.views import current
-from wengert.core.primitives.cotangent import add_shared, guard, has_finite_square, unbroadcast
+from wengert.core.primitives.cotangent import add_shared, guard, has_finite_square, match_dtype, unbroadcast
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.aval import strong
 from wengert.core.values.recording import settings
@@ -28,20 +27,21 @@ from wengert.errors import GraphError, NumericalError
 from wengert.native.elementwise import LARGE
 from wengert.primitives.arithmetic import relay
 from wengert.primitives.indexing.index_layout import join_index
+from wengert.primitives.powers import size_power
 from wengert.primitives.selection import guarded
 from wengert.traces.cotangents import Cotangents, number_of
 from wengert.traces.lifting import Lifting, lifted, misshapen
-from wengert.traces.nodes import RELEASED, RESULT, GeneralResiduals, Leaf, Node
-from wengert.traces.powers_of_roots import (
+from wengert.traces.monomials import (
+    Factor,
+    Step,
     are_same,
-    is_one_power,
-    path_to_root,
-    power_of,
-    power_slope,
-    root_slope,
-    scaled_back,
+    is_finite_slope,
+    may_continue,
+    monomial_of,
+    slope,
     square_of,
 )
+from wengert.traces.nodes import RELEASED, RESULT, GeneralResiduals, Leaf, Node
 from wengert.traces.steepness import may_be_steep
 from wengert.traces.tape import Tape
 
@@ -243,7 +243,7 @@ class Sweep(Cotangents):
             return
         x, y = saved
         left, parent = node.inputs
-        if parent is left and is_rooted(parent) and self.goes_past(node, ct):
+        if parent is left and parent is not None and may_continue(parent.primitive) and self.goes_past(node, ct):
             self.leave(node)
             return
         if not self.retain:
@@ -593,47 +593,60 @@ class Sweep(Cotangents):
     }
     """The same where residuals are arrays: two short ways, which do no more than these need."""
 
-    # Powers of roots
+    # Monomials
+
+    def step_of(self, node: Node) -> Step | None:
+        """Return the operation that a node recorded; None if a chain of them ends there."""
+        if not may_continue(node.primitive) or node.primitive is RESULT or node.released or not self.is_open(node):
+            return None
+        out, operands = self.residuals(node)
+        return Step(node.primitive, node.params, operands, node.inputs, out, node.shape)
 
     def goes_past(self, node: Node, ct: Any) -> bool:
-        """Hand a cotangent past a kink, if a node is a power of a root or a root of a power, and tell whether it is."""
-        if self.watch is not None:
+        """Hand a cotangent past the chain that makes a monomial, if a node ends one, and tell whether it does."""
+        if self.watch is not None or node.dtype.kind != "f":
             return False
-        if node.primitive.degree:
-            return self.goes_past_power(node, ct)
-        exponent = power_of(node)
-        path = path_to_root(node.inputs[0], self.is_open) if exponent else ()
-        if not path:
+        first, primitive = node.inputs[0], node.primitive
+        if first is None or not may_continue(first.primitive):
             return False
-        ct = power_slope(ct, exponent, self.residuals(node)[1][0])
-        for scaling, further in pairwise(path):
-            ct, beside = scaled_back(scaling, further, ct, self.residuals(scaling))
-            if beside is not None and self.leads(beside[0]):
-                self.add(*beside, fresh=False)
-        root = path[-1]
-        square: Any = square_of(root.primitive, root.params)
-        if self.masked and node.number > self.masked:
-            square = square.shielded(self.masks) if self.steep else square.guarded
-        wanted = [p if p is not None and self.leads(p) else None for p in root.inputs]
-        out, inputs = self.residuals(root)
-        self.hand_out(root, wanted, square.vjp(ct, out, inputs, wanted, root.params), ct, fresh=False)
+        if not (primitive.raises or primitive.degree or are_same(node.inputs)):
+            return False
+        out, operands = self.residuals(node)
+        factors = monomial_of(Step(primitive, node.params, operands, node.inputs, out, node.shape), self.step_of)
+        if factors is None:
+            return False
+        protect = bool(self.masked and node.number > self.masked)
+        for i, factor in enumerate(factors):
+            if factor.handle is not None and self.leads(factor.handle):
+                self.add_by_factor(factor, self.slope_of(ct, factors, i, protect), ct, protect)
         return True
 
-    def goes_past_power(self, node: Node, ct: Any) -> bool:
-        """Hand the cotangent of a root of a power to what was raised."""
-        exponent, degree = 1.0, node.primitive.degree
-        power, raised = None, node.inputs[0]
-        while raised is not None and raised.primitive not in (None, RESULT) and not raised.released:
-            further = power_of(raised) if self.is_open(raised) else 0.0
-            if not further or (power is not None and not is_one_power(exponent, further)):
-                break
-            exponent *= further
-            power, raised = raised, raised.inputs[0]
-        if power is None or raised is None or exponent < degree or node.dtype.kind != "f" or not self.leads(raised):
-            return False
-        c = root_slope(ct, degree, exponent, self.residuals(power)[1][0])
-        self.add(raised, c, c is not ct)
-        return True
+    def slope_of(self, ct: Any, factors: Sequence[Factor], i: int, protect: bool) -> Any:
+        """Return the cotangent of a factor, or of the square that it is differentiated by."""
+        factor = factors[i]
+        c = slope(ct, factors, i, rule_of(self, protect))
+        if not is_finite_slope(factor):
+            self.notice(c, ct, None)
+        return c
+
+    def add_by_factor(self, factor: Factor, c: Any, ct: Any, protect: bool) -> None:
+        """Add the cotangent of a factor as it is seen to what it is seen of, or to what its square is made of."""
+        for step, handle in reversed(factor.views):
+            c = unbroadcast(c, step.shape)
+            wanted = [handle, *(None for _ in step.handles[1:])]
+            c = step.primitive.vjp(c, None, step.operands, wanted, step.params)[0]
+        node = factor.handle
+        fresh = c is not ct
+        c = match_dtype(unbroadcast(c, node.shape), node.dtype)
+        if not factor.by_square:
+            self.add(node, c, fresh)
+            return
+        square: Any = square_of(node.primitive, node.params)
+        if protect:
+            square = square.shielded(self.masks) if self.steep else square.guarded
+        wanted = [p if p is not None and self.leads(p) else None for p in node.inputs]
+        out, operands = self.residuals(node)
+        self.hand_out(node, wanted, square.vjp(c, out, operands, wanted, node.params), c, fresh=False)
 
 
 def say_whose(error: Exception, node: Node) -> None:
@@ -685,26 +698,25 @@ def sweep(
     return run
 
 
-def is_rooted(node: Node | None) -> bool:
-    """Tell whether a value may be a root, or a multiple of one, that is multiplied by itself."""
-    below = None if node is None else node.primitive
-    return below is not None and bool(below.square or (below.scales and not are_same(node.inputs)))  # type: ignore[union-attr]  # it is there
+def rule_of(sweep: Sweep, protect: bool) -> Any:
+    """Return the rule of a power of a size, with the guards that it needs behind what a sweep has passed."""
+    if not protect:
+        return size_power.rules[0]
+    return (size_power.shielded(sweep.masks) if sweep.steep else size_power.guarded).rules[0]
 
 
 def may_be_past_kink(node: Node, plain: bool) -> bool:
-    """Tell whether a node may be a power of a root or a root of a power, by the operation that gave its operand.
+    """Tell whether a node may end a chain that makes a monomial, by the operation that gave its operand.
 
-    In a plain sweep the square root of a product of arrays is that of no power, and an exponent is a literal number.
+    In a plain sweep an exponent is a literal number.
     """
     primitive, saved = node.primitive, node.saved
-    below = node.inputs[0].primitive  # type: ignore[union-attr]  # it is there
-    if below is None or not (primitive.raises or primitive.degree or are_same(node.inputs)):
+    if not (primitive.raises or primitive.degree or are_same(node.inputs)):
         return False
-    if not plain or type(saved) is not tuple:
-        return bool(below.raises or below.square or below.scales)
-    if len(saved) > 1 and (node.inputs[1] is not None or type(saved[1]) not in (int, float)):
+    by_literal = type(saved) is not tuple or len(saved) < 2 or are_same(node.inputs)
+    if plain and not by_literal and (node.inputs[1] is not None or type(saved[1]) not in (int, float)):
         return False
-    return bool(below.raises if primitive.degree else below.square or below.scales)
+    return may_continue(node.inputs[0].primitive)  # type: ignore[union-attr]  # it is there
 
 
 def overwritable(node: Node, primitive: Elementwise, ct: Any, operands: Sequence[Any]) -> bool:

@@ -38,7 +38,7 @@ class Elementwise(Primitive):
         masks: whether it leaves out NaN, so that a sweep that passes it has passed a mask.
         overwrite: a ufunc of `t` and `y` that is the rule of operand 0, so that its result may take the memory of `t`.
         steep: whether a partial can be infinite where the value is finite, so that a sweep looks whether it is.
-        degree: of a root of its operand, of which degree: 2 or 3.
+        degree: of a root of its operand, of which degree: 2 or 3; 1 of its size, |x|.
         scales: the operands of which the result is a multiple each, as of the factors of a product.
         square: of a root, a function of no arguments giving the primitive whose result is its square; see `Primitive`.
         raises: whether it raises operand 0 to a power.
@@ -87,7 +87,7 @@ class Elementwise(Primitive):
         self.scales = scales
         self.square = square
         self.raises = raises
-        self.originates = square is not None or raises or len(scales) == 2
+        self.originates = square is not None or raises or degree > 0 or len(scales) == 2
         rules: tuple[Rule | None, ...] = tuple(d) if isinstance(d, Sequence) else (d,)
         if not any(rule is not None for rule in rules):
             raise rule_error(name, "no rule was given", "a function d(t, out, *xs) is needed for some operand")
@@ -98,7 +98,7 @@ class Elementwise(Primitive):
             raise rule_error(name, given, "an elementwise one acts on each element by itself")
         self.firm = len(rules) == 1
         self.sweeps_as = "unary" if len(rules) == 1 else "binary"
-        if steep or raises:
+        if steep or raises or degree:
             self.sweeps_as = "power"
         elif masks or len(rules) > 2:
             self.sweeps_as = "rules"
@@ -199,6 +199,7 @@ class Linear(Primitive):
         jvp: a forward rule, if it is more than the operation on tangents.
         negates: of a view, whether what is written through it has the negated part of the cotangent.
         gives_number: whether the result is a Python number, whose dtype gives way to that of arrays.
+        scales: the operands, 0 or none, whose elements are those of the result, as they are of most views.
         **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
 
     Raises:
@@ -226,6 +227,7 @@ class Linear(Primitive):
         jvp: Rule | None = None,
         negates: bool = False,
         gives_number: bool = False,
+        scales: tuple[int, ...] | None = None,
         **shapes: Unpack[ShapeRules],
     ) -> None:
         super().__init__(name, evaluate, **shapes)
@@ -238,7 +240,7 @@ class Linear(Primitive):
             RuleSignature(name, rule, 2, None)
         self.variadic = variadic
         self.view = view
-        self.scales = (0,) if view else ()
+        self.scales = ((0,) if view else ()) if scales is None else scales
         self.fresh = fresh
         self.sweeps_as = "linear" if accumulate is consume else "part"
         self.accumulate = accumulate

@@ -149,7 +149,7 @@ class Primitive:
         only_saved: the results through which no derivative is known: they are only there for the vjp.
         must_run: whether an evaluation checks something besides giving results, and is needed where nobody uses these.
         steep: whether a partial can be infinite where the value is finite: at 0 that of a root, say.
-        degree: of a root of operand 0, of which degree; else 0.
+        degree: of a root of operand 0, of which degree, 1 of its size; else 0.
         square: of a root (|x|, a norm), which has a kink where it is 0: gives for its parameters the primitive of the
             same operands whose result is the square of its own, and smooth; None where there is none.
         scales: the operands of which the result is a multiple each, or a part.
