@@ -1,4 +1,4 @@
-"""Dask's collections as partitions: lists of delayed values and futures, arrays, data frames.
+"""Dask's collections as partitions: lists of delayed values and futures, arrays, data frames; and its clients.
 
 They are known by the names of their modules, so that nothing of Dask is imported for other data.
 """
@@ -191,3 +191,13 @@ def chunks_of(array: Any) -> Any:
         action = "Call .compute_chunk_sizes(), or to_dask_array(lengths=True) of a data frame"
         raise ShapeError(NAME, "an array of Dask's with unknown chunk sizes", "known ones are needed", action)
     return array.chunks
+
+
+def require_client(name: str, client: Any) -> None:
+    """Raise a DtypeError unless something is a Dask client."""
+    if not callable(getattr(client, "submit", None)) or not callable(getattr(client, "scatter", None)):
+        given = f"a {type(client).__name__} for client"
+        raise DtypeError(name, given, "a dask.distributed.Client is needed", "Leave it out for threads of this process")
+    if getattr(client, "asynchronous", False):
+        given = "an asynchronous client"
+        raise UsageError(name, given, "one that waits is needed", "Make it with asynchronous=False")

@@ -22,7 +22,7 @@ from wengert.distributed.profiles import Stint
 from wengert.distributed.shards import Parcel, Shard, WorkShare, align, find_nan, parcel_of, plan_shard, sum_shard
 from wengert.distributed.sources import byte_size
 from wengert.distributed.sums import Leaves, SumTree
-from wengert.errors import DtypeError, UsageError, WorkerError
+from wengert.errors import UsageError, WorkerError
 from wengert.support.attributes import function_name
 from wengert.transforms.captured_state import CapturedState
 from wengert.tree import leaves
@@ -94,7 +94,7 @@ class DaskRunner:
         self.attempts = 0
         self.looked = -LOOK
         self.slowest: float | None = None
-        self.machine: dict[str, str] = {}  # what workers of passes before had, and how errors call these
+        self.machine: dict[tuple[str, ...], str] = {}  # what workers of passes before had, and how errors call these
         self.spent: tuple[float, list[Stint]] = (0.0, [])  # on the last pass
 
     # Workers and shards
@@ -231,9 +231,11 @@ class DaskRunner:
         self.machine = dict.fromkeys(machines, "of passes before")
         return list(map(align, tree.root)), structure
 
-    def refuse_machines(self, machines: dict[str, str]) -> None:
+    def refuse_machines(self, machines: dict[tuple[str, ...], str]) -> None:
         """Raise a UsageError about workers that compute other bits than others, or than those of passes before."""
-        given = "; ".join(f"worker {where} with {what}" for what, where in machines.items())
+        common = set.intersection(*map(set, machines))
+        own = [(where, ", ".join(x for x in what if x not in common)) for what, where in machines.items()]
+        given = "; ".join(f"worker {where} with {what or 'nothing else'}" for where, what in own)
         needed = "one version and sort of processor on all workers, for the same bits, is needed"
         raise UsageError(self.summand.name, given, needed, "Install the same versions, or take workers away")
 
@@ -325,7 +327,11 @@ class DaskRunner:
         suspects: list[Errand] = []
         while errands or suspects:
             if not errands:
-                errands = [suspects.pop()]
+                run = suspects.pop()
+                if not run.is_suspect:
+                    suspects += [Errand(i, i + 1, is_suspect=True) for i in range(run.start, run.stop)]
+                    continue
+                errands = [run]
                 self.make(errands)
                 self.ask(errands, args)
             rest = []
@@ -340,13 +346,13 @@ class DaskRunner:
                 elif errand.is_suspect:
                     raise self.accusation(errand) from error
                 else:
-                    suspects += [Errand(i, i + 1, is_suspect=True) for i in range(errand.start, errand.stop)]
+                    suspects.append(errand)
             errands = rest
             if errands:
                 self.require_scheduler()
                 time.sleep(PAUSE)
             if errands and time.monotonic() - self.looked > LOOK:
-                self.workers, self.looked = self.present_workers(errands), time.monotonic()
+                self.workers, self.looked = self.present_workers([*errands, *suspects]), time.monotonic()
                 self.stuck = {key for keys in self.silent_workers().values() for key in keys}
         return found
 
@@ -437,13 +443,3 @@ class DaskRunner:
 def is_killed_worker(error: BaseException) -> bool:
     """Tell whether an error is Dask's about a task that ended too many workers."""
     return type(error).__name__ == "KilledWorker"
-
-
-def require_client(name: str, client: Any) -> None:
-    """Raise a DtypeError unless something is a Dask client."""
-    if not callable(getattr(client, "submit", None)) or not callable(getattr(client, "scatter", None)):
-        given = f"a {type(client).__name__} for client"
-        raise DtypeError(name, given, "a dask.distributed.Client is needed", "Leave it out for threads of this process")
-    if getattr(client, "asynchronous", False):
-        given = "an asynchronous client"
-        raise UsageError(name, given, "one that waits is needed", "Make it with asynchronous=False")

@@ -49,7 +49,7 @@ class WorkShare(NamedTuple):
 
     nodes: dict[tuple[int, int], Leaves]
     structure: Any
-    machine: str
+    machine: tuple[str, ...]
     stint: Stint
 
 
@@ -152,9 +152,9 @@ def align(leaf: Any) -> Any:
 
 
 @functools.cache
-def machine() -> str:
+def machine() -> tuple[str, ...]:
     """Return what the bits of results depend on besides their order: versions, and what the processor has."""
     version = sys.modules[__name__.partition(".")[0]].__version__
     features = importlib.import_module("numpy._core._multiarray_umath").__cpu_features__
-    present = digest_of(" ".join(name for name, there in features.items() if there).encode()).hex()[:8]
-    return f"wengert {version}, numpy {np.__version__}, {platform.machine()} with features {present}"
+    present = [name for name, there in features.items() if there]
+    return f"wengert {version}", f"numpy {np.__version__}", platform.machine(), *present

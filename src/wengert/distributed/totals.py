@@ -11,9 +11,10 @@ from wengert.control.argument_aliasing import own_copies
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_choice, require_flag
 from wengert.distributed.blocks import Summand, as_plain_arguments
+from wengert.distributed.dask_data import require_client
 from wengert.distributed.faults import has_nan
 from wengert.distributed.here import HereRunner
-from wengert.distributed.on_dask import DaskRunner, require_client
+from wengert.distributed.on_dask import DaskRunner
 from wengert.distributed.partitions import Partitions, partitions
 from wengert.distributed.profiles import PassProfile, profile_of_pass
 from wengert.distributed.sums import Leaves
