@@ -20,8 +20,7 @@ from tests.samples.calls import call_of
 from tests.samples.running import chosen
 from tests.test_lowering import require_same, value_graph
 from wengert.compile.executable import Compiled
-from wengert.compile.programs import using
-from wengert.emission.backend import PROCESSOR
+from wengert.compile.programs import PROCESSOR, using
 from wengert.kernel.backend import Backend
 from wengert.kernel.evaluation import Evaluator, evaluate
 from wengert.kernel.kernel import Program

@@ -19,8 +19,8 @@ import pytest
 from tests.cases import some_of, together
 from tests.kernels import as_if, inputs_for, random_program
 from wengert import emission, kernel
+from wengert.compile.programs import Processor
 from wengert.emission import parallel_split, plans, prefetch, programs
-from wengert.emission.backend import Processor
 from wengert.emission.external_functions import function_named
 from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import evaluate

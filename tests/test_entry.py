@@ -22,7 +22,7 @@ import pytest
 
 import wengert as wg
 from tests.cases import together
-from wengert.emission.backend import Processor
+from wengert.compile.programs import Processor
 from wengert.kernel.schedule import schedule_of, scheduled
 from wengert.lowering.partition import segmented
 from wengert.native import entry as entries

@@ -41,7 +41,7 @@ from tests.test_lowering import (
     require_same,
     value_graph,
 )
-from wengert.emission.backend import Processor
+from wengert.compile.programs import Processor
 from wengert.kernel.kernel import Program
 from wengert.kernel.schedule import with_schedule
 from wengert.native.team import team_of

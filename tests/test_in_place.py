@@ -12,8 +12,8 @@ import pytest
 import wengert as wg
 from tests.cases import together
 from tests.kernels import as_if, inputs_for, random_program
+from wengert.compile.programs import Processor
 from wengert.emission import parallel_split
-from wengert.emission.backend import Processor
 from wengert.emission.buffer_reuse import in_place
 from wengert.emission.parallel_split import Sharing
 from wengert.kernel.checking import require_sound

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cases import together
 from tests.kernels import inputs_for, random_program
-from wengert.emission.backend import Processor
+from wengert.compile.programs import Processor
 from wengert.errors import FileFormatError, GraphError
 from wengert.kernel.checking import RULES, findings, require_sound
 from wengert.kernel.evaluation import evaluate

@@ -51,7 +51,7 @@ def test_code_for_another_surrounding_is_not_found(kept: ObjectCache, monkeypatc
 
 
 def test_the_surroundings_name_sources_llvm_and_processor(tmp_path: Path) -> None:
-    found = cache.surroundings().decode()
+    found = repr(cache.dependencies())
     assert "/native', " in found
     assert "'cache.py', " in found
     for module in ("llvmlite/_version.py", "scipy/version.py"):

@@ -15,9 +15,9 @@ from tests.cases import some_of, together
 from tests.test_emission import HOST, TARGETS
 from wengert.compile.codegen import compile_segments
 from wengert.compile.compilation_cache import plain_data, restore
+from wengert.compile.programs import PROCESSOR, Processor
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.emission import product_plans
-from wengert.emission.backend import PROCESSOR, Processor
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import Evaluator
 from wengert.kernel.grammar import parsed, text

@@ -19,10 +19,10 @@ from tests.cases import Failures, some_of, together
 from tests.guarded_memory import guarded
 from tests.test_emission import TARGETS
 from wengert.compile.executable import Compiled, NativeGraph, holds_native
+from wengert.compile.programs import Processor
 from wengert.core.graph.graph import Graph
 from wengert.core.values.dispatch import apply
 from wengert.emission import lapack_routines
-from wengert.emission.backend import Processor
 from wengert.errors import UsageError
 from wengert.implicit.banded import band_factors, band_solution
 from wengert.kernel.backend import Backend

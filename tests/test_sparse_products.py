@@ -15,7 +15,7 @@ import wengert as wg
 from tests.cases import together
 from tests.guarded_memory import guarded
 from tests.test_emission import TARGETS
-from wengert.emission.backend import Processor
+from wengert.compile.programs import Processor
 from wengert.lowering import sparse_steps
 from wengert.lowering.layouts import as_array, as_value
 from wengert.lowering.partition import segmented

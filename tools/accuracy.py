@@ -16,7 +16,7 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from wengert.emission.backend import PROCESSOR
+from wengert.compile.programs import PROCESSOR
 from wengert.kernel import fused
 from wengert.kernel.backend import Loaded
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of

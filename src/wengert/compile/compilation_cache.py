@@ -12,7 +12,7 @@ from __future__ import annotations
 import marshal
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,12 +25,15 @@ from wengert.core.graph.identity import digest
 from wengert.core.memory.buffers import may_change
 from wengert.core.memory.memory_layout import Joined, Strides, axes_in_memory, ways_of, without_repetition
 from wengert.core.primitives.primitive import Primitive
-from wengert.kernel.backend import NONE_BESIDE, Backend
 from wengert.lowering.segments import Segment, Segments
 from wengert.native.cache import object_cache
+from wengert.native.executable import NONE_BESIDE
 from wengert.native.lapack import installation
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.machine import MEASURED
+
+if TYPE_CHECKING:  # what was kept is loaded without it
+    from wengert.kernel.backend import Backend
 
 MOST_CONSTANT = 1 << 25
 """Bytes of constants up to which programs are kept: to write and compare more takes longer than to make code."""
@@ -135,22 +138,23 @@ def key_of(graph: Graph, kind: str = "processor graph") -> str | None:
     How arguments lie in memory is part of it, because results lie as they do; and whose LAPACK may be called. Of large
     constants only sums are.
     """
-    if not is_known_by_names(graph):
-        return None
-    library = installation() if has_routines(graph) else ""
+    primitives = primitives_of(graph)
+    if not all(p.occasion is None or not writes_kernels(p) for p in primitives):
+        return None  # users declare theirs anew, so their names do not say what kernels compute for them
+    library = installation() if any(p.routine is not None for p in primitives) else ""
     made = digest(
         (without_elements(graph).structure(), tuple([named_strides(v.strides) for v in variables_of(graph)]), library)
     )
     return None if made is None else f"{kind} {made.hex()}{MEASURED}"
 
 
-def is_known_by_names(graph: Graph) -> bool:
-    """Tell whether the names of a graph's primitives say what kernels compute for them: users declare theirs anew."""
-    return all(
-        (e.primitive.occasion is None or not writes_kernels(e.primitive))
-        and (not e.primitive.structured or all(is_known_by_names(own) for _, own in subgraphs(e.params)))
-        for e in graph.equations
-    )
+def primitives_of(graph: Graph) -> set[Primitive]:
+    """Return the primitives of a graph, and of those in it."""
+    found = {equation.primitive for equation in graph.equations}
+    if any(primitive.structured for primitive in found):
+        inner = [own for e in graph.equations if e.primitive.structured for _, own in subgraphs(e.params)]
+        found.update(*map(primitives_of, inner))
+    return found
 
 
 def writes_kernels(primitive: Primitive) -> bool:
@@ -158,14 +162,6 @@ def writes_kernels(primitive: Primitive) -> bool:
     is_called = isinstance(form_of(primitive), Pointwise | Like | Routine | Selection) or primitive.form is None
     spoken = primitive.scalar is not None or primitive.routine is not None
     return not is_called or spoken or isinstance(primitive.evaluate, np.ufunc)
-
-
-def has_routines(graph: Graph) -> bool:
-    """Tell whether native code may call LAPACK for a graph, or for one in it."""
-    return any(
-        equation.primitive.routine is not None or any(has_routines(inner) for _, inner in subgraphs(equation.params))
-        for equation in graph.equations
-    )
 
 
 def named_strides(strides: Strides) -> Any:

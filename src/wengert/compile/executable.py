@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, evaluate, subgraphs
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.execution_state import RoundCounter, TooManyRounds
-from wengert.kernel.backend import Loaded
-from wengert.lowering.iterations import may_be_step
 from wengert.lowering.layouts import kind_for, result_kind
 from wengert.lowering.segments import Segment, Segments
 from wengert.native.callee import Callee
@@ -37,13 +35,16 @@ from wengert.native.kinds import (
     leaves,
     with_leaves,
 )
-from wengert.passes.equations import distinct_variables, enter, inside
+from wengert.passes.equations import distinct_variables, enter, inside, may_be_step
 from wengert.passes.output_aliasing import merged_results
 from wengert.passes.pipeline import flatten_calls
 from wengert.support import config
 from wengert.support.caches import cached
 from wengert.support.collector_pause import CollectorPause
 from wengert.support.fork_safety import UNSTOPPED
+
+if TYPE_CHECKING:  # what was kept is loaded without it
+    from wengert.kernel.backend import Loaded
 
 Evaluation = Callable[[Sequence[Any]], Sequence[Any]]
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from wengert.compile.programs import PROCESSOR
 from wengert.core.graph.graph import Graph, evaluate
-from wengert.emission.backend import PROCESSOR
 from wengert.emission.costs import KernelCost, cost_of_kernel, cost_of_product
 from wengert.emission.parallel_split import steps
 from wengert.emission.programs import AddressWriter, Emission

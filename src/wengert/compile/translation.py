@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wengert.compile.programs import PROCESSOR
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.graph.working_memory import BufferUse, evaluation_memory, peak_of, size_in_bytes
-from wengert.emission.backend import PROCESSOR
 from wengert.emission.costs import KernelCost, cost_of_kernel, cost_of_product
 from wengert.emission.programs import Emitted
 from wengert.errors import RangeError
@@ -17,11 +17,10 @@ from wengert.kernel.grammar import text
 from wengert.kernel.kernel import Invoke, Kernel, Loop, Product, Program, ProgramStep, Run
 from wengert.kernel.schedule import with_schedule
 from wengert.lowering.costs import is_worthwhile
-from wengert.lowering.iterations import may_be_step
 from wengert.lowering.partition import segmented
 from wengert.lowering.segments import Segment, Segments
 from wengert.native.engine import emit_assembly, host
-from wengert.passes.equations import distinct_variables
+from wengert.passes.equations import distinct_variables, may_be_step
 from wengert.passes.pipeline import flatten_calls
 from wengert.support.caches import cached
 from wengert.support.hints import hint_attributes

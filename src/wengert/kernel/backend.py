@@ -6,17 +6,17 @@
     outputs = backend.load(image)(inputs)
 
 `compile.programs.using` says which of them carries out graphs. `evaluation.Evaluator` is one that needs nothing;
-`emission.backend` has the one that is used otherwise. A further one is a folder with a class that derives from this.
+`compile.programs.Processor` is used otherwise. A further one is a folder with a class that derives from this.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Protocol, TypeVar
 
-if TYPE_CHECKING:  # code that was kept is loaded without it
-    from wengert.kernel.kernel import Program
+from wengert.kernel.kernel import Program
+from wengert.native.executable import NONE_BESIDE
 
 Code = TypeVar("Code")
 Image = TypeVar("Image")
@@ -28,11 +28,7 @@ Of rows that grow the first length is any; an array that is one row as often as 
 """
 
 
-NONE_BESIDE: Mapping[bytes, int] = {}
-"""That nothing is kept beside an image."""
-
-
-class Backend(ABC, Generic[Code, Image]):
+class Backend(Protocol[Code, Image]):
     """Carry out programs.
 
     Attributes:

@@ -14,7 +14,7 @@ from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.memory.memory_layout import strides_of_stack
 from wengert.core.values.aval import Aval
-from wengert.passes.equations import distinct_variables, loop_parameters
+from wengert.passes.equations import distinct_variables
 from wengert.passes.inlining import splice
 from wengert.passes.output_aliasing import axes_in_kernels, reading_in_c_order, with_own_results
 from wengert.passes.pipeline import flatten_calls
@@ -23,11 +23,6 @@ Params = Mapping[str, Any]
 
 MOST_ROUNDS = 1 << 62
 """Iterations of a loop at most, of which nobody knows how many there are."""
-
-
-def may_be_step(equation: Equation) -> bool:
-    """Tell whether an equation may be a step of a program that is no kernel: a loop, or a routine of small matrices."""
-    return loop_parameters(equation) is not None or equation.primitive.routine is not None
 
 
 class LoopIteration:

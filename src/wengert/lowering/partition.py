@@ -18,7 +18,7 @@ from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.kernel.checking import checked
 from wengert.kernel.kernel import Program
 from wengert.lowering.correlation_steps import correlation_step
-from wengert.lowering.iterations import iteration_of, may_be_step
+from wengert.lowering.iterations import iteration_of
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.matrix_steps import matrix_routine, usual_graph
 from wengert.lowering.product_bodies import originals, with_product_steps
@@ -43,7 +43,7 @@ from wengert.lowering.shared_factors import with_shared_factors
 from wengert.lowering.sparse_steps import sparse_step
 from wengert.lowering.writes import Change, WriteStep, last_readers, write_step
 from wengert.passes.dead_code import must_run, narrow_graph, needed_inputs
-from wengert.passes.equations import distinct_variables, variables
+from wengert.passes.equations import distinct_variables, may_be_step, variables
 from wengert.passes.output_aliasing import sharing_views
 from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.indexing.parts import assign, getitem

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import marshal
 import os
 import stat
 import sys
@@ -252,13 +253,18 @@ def for_me_alone(path: str, flags: int) -> int:
 
 def sealed(name: str, data: bytes) -> bytes:
     """Return the content of a file with some data: a digest of name and data comes first."""
-    return MAGIC + digest_of(name.encode(), b"\0", data) + data
+    return seal_of(name, data) + data
+
+
+def seal_of(name: str, data: bytes) -> bytes:
+    """Return what a file with some data begins with."""
+    return MAGIC + digest_of(name.encode(), b"\0", data)
 
 
 def unsealed(name: str, content: bytes) -> bytes | None:
     """Return the data in a file; None if the file is damaged, or was made under another name."""
     data = content[len(MAGIC) + DIGEST :]
-    return data if content == sealed(name, data) else None
+    return data if content.startswith(seal_of(name, data)) else None
 
 
 def logged(line: str) -> None:
@@ -271,16 +277,15 @@ def logged(line: str) -> None:
 
 @functools.cache
 def surroundings() -> bytes:
-    """Return what code depends on beside the text it is made from: Wengert, Python, NumPy, LLVM, SciPy, processor."""
+    """Return a digest of what code depends on beside the text it is made from."""
+    return digest_of(marshal.dumps(dependencies(), 0))
+
+
+def dependencies() -> tuple[Any, ...]:
+    """Return that: Wengert, Python, NumPy, LLVM, SciPy, which offers BLAS and LAPACK to native code, the processor."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return repr(
-        (
-            installed(folder) or sources(folder),
-            *(sys.version, np.__version__, library("llvmlite/_version.py")),
-            library("scipy/version.py"),  # it offers BLAS and LAPACK to native code
-            processor(),
-        )
-    ).encode()
+    libraries = library("llvmlite/_version.py"), library("scipy/version.py")
+    return installed(folder) or sources(folder), sys.version, np.__version__, *libraries, processor()
 
 
 def installed(folder: str) -> tuple[str, int, int] | None:

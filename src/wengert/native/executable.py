@@ -1,27 +1,45 @@
-"""Programs of machine code: what is kept of one, as plain data, and one in memory as a function of arrays."""
+"""Programs of machine code: what is kept of one, as plain data, and one in memory as a function of arrays.
+
+Rows that loops leave behind, of which nobody knows how many there will be, lie in memory that grows while a program
+runs: `row_pool` has the native functions.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.native.callee import Callee
-from wengert.native.code_memory import Code
+from wengert.native.code_memory import Code, address_of
 from wengert.native.elementwise import SHARING
 from wengert.native.entry import Entry, Variant
-from wengert.native.growing_rows import GROWING, UNKNOWN, Rows, taken_over
 from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind
 from wengert.native.loader import loaded
+from wengert.native.structs import I64, POINTER, Struct
 from wengert.support.caches import cached
 from wengert.support.machine import MACHINE
 from wengert.support.records import FieldRecord
 
 Shape = tuple[int, ...]
 Content = bytes | np.ndarray[Any, np.dtype[np.uint8]]
+
+UNKNOWN = -1
+"""The length, in shapes, of rows that grow."""
+
+ENDLESS = 1 << 36
+"""Rows that all lie at one place: more than anybody reads, of at most so many elements as NumPy may count then."""
+
+GROWING = Struct(
+    "Growing",
+    first=POINTER,
+    step=I64,  # bytes from one to the next: 0 where one stands for all
+    count=I64,
+)
+"""Rows of which nobody knows how many there are, as programs hand them to each other."""
 
 
 class Image(FieldRecord):
@@ -50,6 +68,40 @@ class Image(FieldRecord):
     looks: bool
     overwritten: tuple[tuple[int, int], ...]
 
+
+class Rows(np.ndarray[Any, Any]):
+    """GROWING as an array, which keeps alive what it has the address of."""
+
+    rows: np.ndarray[Any, Any]
+
+    @classmethod
+    def of(cls, rows: np.ndarray[Any, Any]) -> Rows:
+        """Return rows, of which one may stand for all."""
+        found = np.array([rows.ctypes.data, rows.strides[0], len(rows)], np.int64).view(cls)
+        found.rows = rows
+        return found
+
+
+def taken_over(rows: np.ndarray[Any, Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return rows that a program handed out as an array, and give their memory back; one for all of them is of zeros.
+
+    Args:
+        rows: GROWING.
+        shape: of one of them.
+        dtype: of their elements.
+    """
+    place, step, count = rows.tolist()
+    if step:
+        found = np.empty((count, *shape), dtype)
+        ctypes.memmove(found.ctypes.data, place, found.nbytes)
+    else:
+        found = np.broadcast_to(np.zeros(shape, dtype), (count, *shape))
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address_of("free"))(place)
+    return found
+
+
+NONE_BESIDE: Mapping[bytes, int] = {}
+"""That nothing is kept beside an image."""
 
 GROWN = ArrayKind(np.dtype(np.int64), (len(GROWING.fields),))
 """How programs get and give rows of which nobody knows how many there are."""

@@ -107,7 +107,7 @@ def place_address(team: int, number: int) -> int:
 
 def seconds_of_a_look(linger: int) -> float:
     """Measure how long a worker takes to look for work once."""
-    looks = 5_000
+    looks = 1_000
     function = ctypes.CFUNCTYPE(None, ctypes.c_int64)(linger)
     found = []
     for _ in range(3):

@@ -121,3 +121,8 @@ def loop_parameters(equation: Equation) -> Mapping[str, Any] | None:
     """Return the parameters of the loop that an equation is lowered to; None if it is lowered to none."""
     found: Mapping[str, Any] | None = equation.primitive.lower(equation.params, LOOPS)
     return found
+
+
+def may_be_step(equation: Equation) -> bool:
+    """Tell whether an equation may be a step of a program that is no kernel: a loop, or a routine of small matrices."""
+    return loop_parameters(equation) is not None or equation.primitive.routine is not None
