@@ -50,7 +50,7 @@ def linprog(
         `status` and `nit`.
 
     Raises:
-        NumericalError: a derivative is asked for where the vertex is degenerate, or not unique.
+        NumericalError: a derivative is asked for where the vertex is not unique.
         UsageError: it is to be differentiated with integers among the unknowns.
 
     >>> import wengert as wg

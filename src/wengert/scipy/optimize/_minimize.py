@@ -58,7 +58,8 @@ def minimize(
     differentiated. `x`, `fun` and `multipliers` have the derivatives that the conditions of Karush, Kuhn and Tucker
     give them, by `args`, bounds, limits, and all that functions capture: active constraints are equations, inactive
     ones are left out. Of a weakly active one, which holds nothing, the derivative is that of the side on which it is
-    inactive, and a warning names it.
+    inactive, and a warning names it. It names active ones that follow from others, too, which are left out: `x` is the
+    same without them, while multipliers are not unique.
 
     Args:
         fun: the function: of an array of shape (n,), and of `args`; returns a number.
@@ -82,8 +83,7 @@ def minimize(
 
     Raises:
         NumericalError: a derivative is asked for where nothing was found (`success` is False, and the conditions are
-            missed by more than 1e-7 of their terms), where the function is flat, or where active constraints depend on
-            each other.
+            missed by more than 1e-7 of their terms), or where the function is flat.
         UsageError: bounds or constraints are none of SciPy's.
 
     >>> import wengert as wg

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import user_stacklevel
-from wengert.errors import NumericalError
 from wengert.implicit.programs import multipliers_within
 
 NEAR = 1e-4
@@ -24,6 +23,9 @@ AT = 1e-7
 """How near what is at a limit beyond doubt."""
 STRICT = 1e-6
 """The part of the largest gradient below which a multiplier is as good as zero."""
+DEPENDENT, NO_PART, EQUAL = 1e-10, 1e-6, 1.0 + 1e-9
+"""Singular values of unit vectors that depend on each other, the parts of vectors that do not take part in it, and how
+much larger what is as large may be."""
 
 
 class Sides(NamedTuple):
@@ -98,13 +100,14 @@ def active_set(
     normals = [*normals_of("x", x, np.eye(x.size), bounds), *normals_of("c", values, slopes, limits)]
     found = multipliers_of(normals, gradient)
     scale = STRICT * max(1.0, float(np.max(np.abs(gradient), initial=0.0)))
-    is_strict = np.abs(found) > scale
-    strict = [n for n, large in zip(normals, is_strict, strict=True) if large or n.sign == 0]
-    weak = [n for n, large in zip(normals, is_strict, strict=True) if n.certain and not large and n.sign != 0]
+    holds = (np.abs(found) > scale) | np.array([n.sign == 0 for n in normals], bool)
+    strict = [n for n, own in zip(normals, holds, strict=True) if own]
+    weak = [n for n, own in zip(normals, holds, strict=True) if n.certain and not own]
     if weak and differentiated:
-        warn_of_weak(name, weak)
+        given = f"weakly active at the solution: {joined_texts(weak)}"
+        warn_of_side(name, f"{given}. Its derivatives are those of the side on which these are inactive")
     if differentiated:
-        require_independent(name, strict)
+        strict = independent_limits(name, strict, found[holds])
     marks = {"x": np.zeros(x.size), "c": np.zeros(values.size)}
     multipliers = np.zeros(values.size)
     for normal, number in zip(strict, multipliers_of(strict, gradient), strict=True):
@@ -139,32 +142,43 @@ def multipliers_of(normals: Sequence[Normal], gradient: Any) -> Any:
     return multipliers_within(columns, gradient, (lower, upper), method="bvls")
 
 
-def warn_of_weak(name: str, weak: Sequence[Normal]) -> None:
-    """Warn of limits that solutions lie at without being held there: on one side they are active, on the other not."""
-    places = ", ".join(n.text for n in weak[:5]) + (", ..." if len(weak) > 5 else "")
-    warnings.warn(
-        f"{name}: weakly active at the solution: {places}. Its derivatives are those of the side on which these are "
-        "inactive.",
-        UserWarning,
-        stacklevel=user_stacklevel(),
-    )
+def joined_texts(normals: Sequence[Normal]) -> str:
+    """Return how one writes some limits, the first of them if there are many."""
+    return ", ".join(n.text for n in normals[:5]) + (", ..." if len(normals) > 5 else "")
 
 
-def require_independent(name: str, normals: Sequence[Normal]) -> None:
-    """Raise a NumericalError of active limits of which some follow from others: their multipliers are not unique."""
+def warn_of_side(name: str, text: str) -> None:
+    """Warn of derivatives that are those of one side, or of one choice of multipliers."""
+    warnings.warn(f"{name}: {text}.", UserWarning, stacklevel=user_stacklevel())
+
+
+def independent_limits(name: str, normals: Sequence[Normal], multipliers: Any) -> list[Normal]:
+    """Return active limits of which none follows from others; warn of those that are left out.
+
+    Multipliers of dependent ones are not unique, but x is, and so are its derivatives as long as the limits go on to
+    depend on each other. They move along what is free until one of those that have a sign is zero, whose limit is left
+    out; where none has, along what is free is an equation that follows from others (C. Carathéodory, 1911).
+    """
+    kept, left = list(normals), list[Normal]()
     if not normals:
-        return
-    columns = np.stack([n.gradient for n in normals], axis=1)
-    norms = np.linalg.norm(columns, axis=0)
-    columns = columns / np.where(norms > 0.0, norms, 1.0)
-    _, sizes, rows = np.linalg.svd(columns, full_matrices=True)
-    rank = int(np.sum(sizes > 1e-10))
-    if rank == len(normals):
-        return
-    places = [n.text for n, part in zip(normals, rows[-1], strict=True) if abs(part) > 1e-6]
-    raise NumericalError(
-        name,
-        f"active limits that depend on each other: {', '.join(places)}",
-        "independent ones are needed to differentiate the solution",
-        "Leave out those that follow from others",
-    )
+        return []
+    lengths = np.array([float(np.linalg.norm(n.gradient)) or 1.0 for n in normals])
+    amounts = multipliers * lengths
+    directions = np.array([n.gradient for n in normals]) / lengths[:, None]
+    while kept:
+        columns, sizes, _ = np.linalg.svd(directions)
+        if np.sum(sizes > DEPENDENT) == len(kept):
+            break
+        free = columns[:, -1]
+        takes_part = np.abs(free) > NO_PART
+        has_sign = takes_part & np.array([n.sign != 0 for n in kept])
+        reach = np.abs(amounts) / np.where(takes_part, np.abs(free), 1.0)
+        first = np.min(reach, where=has_sign, initial=np.inf)
+        last = int(np.flatnonzero(has_sign & (reach <= first * EQUAL) if np.any(has_sign) else takes_part)[-1])
+        amounts = np.delete(amounts - amounts[last] / free[last] * free, last)
+        directions = np.delete(directions, last, axis=0)
+        left.append(kept.pop(last))
+    if left:
+        given = f"active limits that follow from others at the solution: {joined_texts(left)}"
+        warn_of_side(name, f"{given}. Its derivatives are those without them, as are multipliers, which are not unique")
+    return kept
