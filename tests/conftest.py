@@ -55,6 +55,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Let tests know what was asked for."""
     OPTIONS.every = config.getoption("--every")
+    if OPTIONS.every:
+        config.option.markexpr = ""
     OPTIONS.primitives = frozenset(config.getoption("--primitive"))
 
 

@@ -41,6 +41,7 @@ def _without_floating_point_warnings() -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 @named
 def test_random_kernels(backend: Backend[Any, Any]) -> None:
     for seed in range(20):
@@ -53,6 +54,7 @@ def test_random_kernels(backend: Backend[Any, Any]) -> None:
             np.testing.assert_allclose(got, want, rtol=limit, atol=limit)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
 def test_samples_in_c() -> None:
     """Those that are not worded in C are few, and name what is missing."""

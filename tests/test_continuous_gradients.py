@@ -41,6 +41,7 @@ def test_derivatives_are_those_of_the_solution():
     assert wg.grad(lambda k: k + np.sum(solve_ivp(lambda t, y: -k * y, (0.0, 1.0), **no_states).y))(2.0) == 1.0
 
 
+@pytest.mark.long
 def test_second_derivatives_move_with_both_times():
     def end(x):  # y' = -y^2
         options = {"method": "RK23", "rtol": 1e-7, "atol": 1e-7, "gradient": "continuous"}
@@ -51,6 +52,7 @@ def test_second_derivatives_move_with_both_times():
     np.testing.assert_allclose(found, want, rtol=1e-5)
 
 
+@pytest.mark.long
 def test_masses_and_what_they_leave_to_algebraic_equations():
     def end(x):  # x[1] y' = -z, 0 = z - x[0] y^2
         options = {"method": "Rodas5P", "t_eval": [1.0], "rtol": 1e-6, "atol": 1e-8, "gradient": "continuous"}

@@ -67,6 +67,7 @@ def assert_same(found: Any, wanted: Any) -> None:
         np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.long
 @together("name", MODES)
 def test_what_is_derived_of_a_loop_is_what_its_rounds_give(name: str) -> None:
     run, jitted = MODES[name], wg.jit(grown)

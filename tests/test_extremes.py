@@ -258,6 +258,7 @@ def ulps(found: Any, wanted: Any) -> Any:
     return np.where(found == wanted, 0.0, np.abs(found - wanted) / np.spacing(np.abs(wanted)))
 
 
+@pytest.mark.long
 @together("order, modes", [(1, FIRST), (2, SECOND)])
 @together("name", EXACT)
 def test_derivatives_are_right_to_a_few_units_of_the_last_place(name: str, order: int, modes: Any) -> None:

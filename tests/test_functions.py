@@ -28,6 +28,7 @@ def value(name, *arguments, dtype=np.float64, features=Features()):  # noqa: B00
     return evaluated(expression_of(name, np.dtype(dtype), features), *(np.array(x, dtype) for x in arguments))[0]
 
 
+@pytest.mark.long
 @together("name, dtype", ALL)
 def test_errors_are_within_bounds(name, dtype):
     for processor, bound, off, place in measured(name, dtype, 700):

@@ -158,6 +158,7 @@ def check_sent(file: Path) -> None:
     assert "in fails: return np.sum(x) / np.linalg.inv(x)." in note
 
 
+@pytest.mark.long
 def test_functions_of_scripts_do_the_same_in_another_process(tmp_path: Path) -> None:
     """This process has no such script, and then no file of it either: code is converted from what was sent."""
     script, file = tmp_path / "script.py", tmp_path / "sent"

@@ -56,6 +56,7 @@ def test_batches_of_batches_agree_with_loops_over_calls(chunk):
     assert not failures, "\n\n".join(failures)
 
 
+@pytest.mark.long
 def test_solvers_agree_with_all_steps_of_an_iteration_and_errors_leave_nothing_behind():
     for index in range(len(SOLVERS)):
         problem = draw_problem(index, seed=1)

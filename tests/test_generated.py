@@ -373,6 +373,7 @@ RULES = [
 ]
 
 
+@pytest.mark.long
 @together("name, attribute, i", RULES)
 def test_samples_would_notice_a_wrong_factor(name: str, attribute: str, i: int) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:

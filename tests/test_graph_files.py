@@ -440,6 +440,7 @@ def test_booleans_other_than_0_and_1_are_refused():
         decode(changed("outputs", to=[form]))
 
 
+@pytest.mark.long
 def test_estimates_of_what_an_equation_takes_are_upper_bounds():
     for graph in filter(None, map(graph_of, SAMPLES)):
         for equation in graph.equations:
@@ -614,6 +615,7 @@ def peak_of_this_process():
     return int(re.search(r"VmHWM:\s+(\d+)", status.read_text()).group(1))
 
 
+@pytest.mark.long
 def test_mutated_files_are_refused_or_give_a_checked_graph(tmp_path):
     """In a process of its own, with bounded memory and a directory in which nothing may appear."""
     program = (

@@ -190,6 +190,7 @@ CASES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::wengert.errors.DetachedWarning")
 @together("program, n", some_of(CASES, "integers"))
 def test_integers_decide_as_in_python(program: Program, n: Any) -> None:

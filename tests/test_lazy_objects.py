@@ -115,6 +115,7 @@ def is_unset(of: Any) -> bool:
         return False
 
 
+@pytest.mark.long
 @together("name", OBJECTS)
 def test_such_objects_are_values_of_a_program_like_others(name: str) -> None:
     lazy = OBJECTS[name]

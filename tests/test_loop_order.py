@@ -124,6 +124,7 @@ def require_kernels(way: str, seed: int, call: Call) -> None:
     require_same(trace(function)(*arrays), arrays, call, least=1.0)
 
 
+@pytest.mark.long
 @together("way, seed", itertools.product(WAYS, range(30)))
 def test_kernels_compute_what_graphs_do(way: str, seed: int) -> None:
     require_kernels(way, seed, checked)

@@ -192,6 +192,7 @@ ROUTINES = {
 """Primitives that are no loops of independent elements, and what has several results or decides by elements."""
 
 
+@pytest.mark.long
 def test_all_other_primitives_are_lowered() -> None:
     names, lowered = set(), set()
     for sample in SAMPLES:
@@ -1058,6 +1059,7 @@ def with_a_parameter(graph: Graph, place: int, value: Any) -> Graph:
     return Graph(graph.inputs, equations, graph.outputs)
 
 
+@pytest.mark.long
 def test_parameters_that_a_rule_does_not_know_are_refused() -> None:
     count = 0
     for graph, i in lowered_equations():

@@ -290,6 +290,7 @@ print(hits > 0)
 """
 
 
+@pytest.mark.long
 def test_eight_processes_at_once(tmp_path: Path) -> None:
     folder = str(tmp_path / "wengert")
     running = [

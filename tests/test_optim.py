@@ -665,6 +665,7 @@ def test_solvers_say_how_what_they_find_is_differentiated(solve: Any) -> None:
             transformation(solve)(2.0)
 
 
+@pytest.mark.long
 def test_what_drivers_find_of_containers_has_derivatives() -> None:
     """By arguments, captured values, in lanes and under `jit`; each gives 2 a + a ** 2."""
 
@@ -974,6 +975,7 @@ def test_exceptions_of_functions_come_through_while_solvers_are_traced() -> None
     assert len(calls) == 2
 
 
+@pytest.mark.long
 def test_lanes_are_iterated_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(equations, "LEAST_LANES", 2)
     monkeypatch.setattr(equations, "NUMBERS", 4)
@@ -1030,6 +1032,7 @@ STEPS: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 @together("name", STEPS)
 def test_derivatives_of_all_steps_are_those_of_the_solution(name: str) -> None:
     solve, at = functools.partial(STEPS[name], tol=1e-12), np.array([0.2, 0.7])

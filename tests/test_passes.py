@@ -500,6 +500,7 @@ def run(steps: Sequence[Step], *inputs: Any) -> tuple[Any, ...]:
     return tuple(values[len(inputs) :][-4:])
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(programs, st.lists(numbers, min_size=10, max_size=10))
 def test_random_programs_keep_their_bits_through_every_pass(steps: list[Step], elements: list[float]) -> None:

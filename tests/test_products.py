@@ -101,6 +101,7 @@ def arrays_for(program: Program, seed: int) -> list[Any]:
     return [random.standard_normal(buffers[name].shape).astype(buffers[name].dtype) for name in program.inputs]
 
 
+@pytest.mark.long
 @together("target", TARGETS)
 def test_any_product_gives_the_same_on_each_processor(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in some_of(range(240), target):

@@ -36,6 +36,7 @@ def test_derivatives_are_those_of_the_solution():
         np.testing.assert_allclose(one, other, rtol=2e-5)
 
 
+@pytest.mark.long
 def test_a_pendulum_swings_as_elliptic_integrals_say():
     """With this gravity it takes 1 to the other side; its height after 2 is by scaling of time."""
 

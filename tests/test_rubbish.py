@@ -538,6 +538,7 @@ def quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 @together("name", CALLS)
 def test_own_functions_answer_rubbish_in_the_house_form(name: str) -> None:
     call = CALLS[name]
@@ -669,6 +670,7 @@ def optional(function: Any, original: Any) -> list[str]:
     return list(dict.fromkeys(p.name for p in named))
 
 
+@pytest.mark.long
 @together("name", MIRRORED)
 def test_the_mirror_of_numpy_answers_rubbish_as_numpy_does(name: str) -> None:
     function, original = MIRRORED[name]

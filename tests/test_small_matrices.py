@@ -27,11 +27,11 @@ from wengert.errors import UsageError
 from wengert.implicit.banded import band_factors, band_solution
 from wengert.kernel.backend import Backend
 from wengert.lowering import matrix_steps
-from wengert.lowering.iterations import may_be_step
 from wengert.lowering.matrix_steps import FEW, LARGEST, MOST
 from wengert.lowering.partition import segmented
 from wengert.native import callee
 from wengert.native.lapack import ONE_THREAD
+from wengert.passes.equations import may_be_step
 from wengert.passes.pipeline import flatten_calls
 from wengert.scipy import linalg
 from wengert.support import config

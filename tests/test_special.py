@@ -108,6 +108,7 @@ def test_every_function_has_stated_bounds() -> None:
     assert PAGE.read_text() == page()
 
 
+@pytest.mark.long
 @together("row", [row for row in ROWS if OPTIONS.every or not row.slow])
 def test_values_and_derivatives_are_those_of_mpmath(row: Row) -> None:
     for operand, order, error, point in errors(row, points=10 if OPTIONS.every else 1):

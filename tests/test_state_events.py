@@ -106,6 +106,7 @@ def test_the_sign_after_a_reset_outlasts_attempts_that_are_rejected():
     np.testing.assert_allclose(found.t_events[0], [1.0], rtol=1e-12)
 
 
+@pytest.mark.long
 def test_zeros_within_a_step_are_found_where_a_function_turns():
     """It has the same signs at both ends of the step, so that SciPy sees none; touching zero is no event."""
 

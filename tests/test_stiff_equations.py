@@ -195,6 +195,7 @@ def test_the_extension_of_rodas_has_its_order():
     assert np.all(errors[0] > 4.0**4.7 * errors[1])
 
 
+@pytest.mark.long
 def test_singular_masses_of_methods_that_start_with_a_rate():
     """The matrix mixes the equations; at an event the state changes to another one that satisfies them."""
 
@@ -235,6 +236,7 @@ def test_complex_states_of_implicit_methods():
     np.testing.assert_allclose(wg.jit(wg.grad(lambda k: end(k, "BDF")))(1.3), want, rtol=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value")
 def test_attempts_that_overflow_leave_derivatives_as_they_are():
     def end(rates, first=2.0, method="Rodas5P"):

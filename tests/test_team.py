@@ -594,6 +594,7 @@ def turns_on_one_processor() -> None:
     print(begun.value, own / (whole - own))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinities on this system")
 def test_who_waits_for_another_on_the_same_processor_gives_way() -> None:
     done = in_a_process(
@@ -666,6 +667,7 @@ print(before, after, run(x) == expected, recruited())
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_forked_processes_have_teams_of_their_own_from_the_first_job_on() -> None:
     done = in_a_process(PROGRAM + FORKED, WENGERT_NATIVE="1")

@@ -183,6 +183,7 @@ def test_a_mode_that_a_thread_leaves_set_ends_with_it() -> None:
     assert SPECIAL == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_processes_that_are_forked_while_others_accumulate_can_do_so_too() -> None:
     x = wg.tensor(np.ones(1000), requires_grad=True)
@@ -257,6 +258,7 @@ def test_python_ends_when_a_daemons_thread_has_walked_containers() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_fork_while_another_thread_walks_containers() -> None:
     trees = [{"a": 1.0, "b": (2.0, [3.0] * 50)}] * 20
@@ -334,6 +336,7 @@ print({os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in found})
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.parametrize("native", ["0", "1"] if OPTIONS.every else ["1"])
 def test_forks_while_another_thread_uses_the_library_for_the_first_time(native: str) -> None:

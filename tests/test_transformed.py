@@ -139,6 +139,7 @@ def test_functions_that_no_module_has_are_refused_as_python_does() -> None:
         pickle.dumps(wg.grad(lambda x: x))
 
 
+@pytest.mark.long
 def test_gradients_come_through_a_pool_of_processes() -> None:
     step = wg.jit(wg.value_and_grad(area))
     step(1.0)  # its graphs stay here

@@ -93,6 +93,7 @@ def require_right(ufunc: np.ufunc, signature: str) -> None:
                 assert not memory.any(), f"{strides} {n}: written where nothing was asked for"
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_numpys_loops_are_right_but_for_those_that_are_known() -> None:
     """If this fails, NumPy has another faulty loop: enter it in `FAULTY`, and in the guide about writing."""
@@ -131,6 +132,7 @@ def test_results_with_gaps_are_right_where_numpy_is_not(ufunc: np.ufunc) -> None
                 np.testing.assert_array_equal(y.detach().numpy()[:, 0], expected)
 
 
+@pytest.mark.long
 def test_nothing_here_gives_them_results_with_gaps() -> None:
     """All calls with `out=` of those that are faulty go through `compute_into`, but one whose memory is its own."""
     has_one = re.compile("|".join(rf"\b{ufunc.__name__}\b" for ufunc in FAULTY)).search
