@@ -965,7 +965,14 @@ def by_batch(w, b, xs):
 
 
 def by_both_sides(w, b, xs):
-    return np.sum(wg.fori_loop(0, TERMS, lambda i, h: np.tanh(w @ np.sin(w.T @ h * 0.1 * i)) + h, b) ** 2)
+    return np.sum(wg.fori_loop(0, TERMS, lambda i, h: np.tanh(-(w @ np.sin(w.T @ h * 0.1 * i))) + h, b) ** 2)
+
+
+def by_branch(w, b, xs):
+    def step(h, x):
+        return wg.cond(x[0] > 0, lambda: np.tanh(b - w @ np.concatenate([h, x])), lambda: h * 0.9), None
+
+    return np.sum(wg.scan(step, b, xs)[0] ** 2)
 
 
 def in_rounds(w, b, xs):
@@ -1011,7 +1018,7 @@ def ended_by_condition(w, b, xs):
 
 SUMS = {
     "value": (lambda f: f, (of_own,), (read_elsewhere, left_behind, ended_by_condition)),
-    "grad": (wg.grad, (by_network, by_batch, by_both_sides, in_rounds), (read_elsewhere,)),
+    "grad": (wg.grad, (by_network, by_batch, by_both_sides, by_branch, in_rounds), (read_elsewhere,)),
     "grad of lanes": (
         lambda f: wg.grad(lambda w, b, xs: np.sum(wg.vmap(f, (None, 0, None))(w, np.stack([b, b * 2.0]), xs))),
         (by_network, by_both_sides),
@@ -1038,7 +1045,7 @@ CASES = [
     ("mode", "function", "moved", "dtype"),
     [
         *[(*case, np.float64) for case in CASES],
-        *[("grad", f, True, dtype) for f in SUMS["grad"][1] for dtype in (np.float32, np.complex128)],
+        *[("grad", f, True, dtype) for f in (by_network, by_branch) for dtype in (np.float32, np.complex128)],
     ],
 )
 def test_sums_of_products_over_rounds_come_after_the_loop(mode, function, moved, dtype):

@@ -1,7 +1,8 @@
 """Products in another order: of several factors two by two, and one after a loop for those that its rounds add up.
 
 The gradient of a matrix that every round multiplies by is a sum of outer products, one of each round. The loop leaves
-their factors behind as rows then, and no round reads and writes a matrix for it. That rounds in another order.
+their factors behind as rows then, and no round reads and writes a matrix for it. That rounds in another order. If one
+of several branches multiplies, and the others add zeros, the factors are zeros in theirs.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.memory.memory_layout import strides_of_stack
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
+from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.equations import holds_graphs, loop_parameters, throughout
-from wengert.primitives.arithmetic import add
+from wengert.primitives.arithmetic import add, negative, subtract
 from wengert.primitives.conversion import astype
 from wengert.primitives.shapes import transpose
 
@@ -38,11 +40,25 @@ So they stay beside what a byte budget counts, and products of matrices, which g
 """
 
 
+class OfBranch(NamedTuple):
+    """Hold the factors of a product in one of several branches, and what the equation that chooses is to give."""
+
+    choice: Equation
+    place: int
+    factors: Sequence[Variable]
+    results: Sequence[Variable]
+
+
 class ProductOfRows(NamedTuple):
-    """Hold a product that each round adds: factors that change from round to round, and the labels of their axes."""
+    """Hold a product that each round adds: factors that change from round to round, and the labels of their axes.
+
+    It is subtracted if it is negated. Where a branch multiplies, the factors are what all branches are to give.
+    """
 
     factors: Sequence[Variable]
     labels: Labels
+    is_negated: bool = False
+    of_branch: OfBranch | None = None
 
 
 @throughout
@@ -79,6 +95,7 @@ class SumsOfLoop:
         left: what the rounds leave behind besides.
         results: what the loop gives.
         after: the equations after it.
+        given: the products whose factors branches are to give, by the equations that choose these.
     """
 
     def __init__(self, equation: Equation) -> None:
@@ -94,6 +111,7 @@ class SumsOfLoop:
         self.left: list[Variable] = []
         self.results = list(equation.outputs)
         self.after: list[Equation] = []
+        self.given: dict[Equation, list[OfBranch]] = {}
 
     def enter(self, values: Iterable[Any], sequences: Iterable[Any]) -> None:
         """Enter sequences of values of each round."""
@@ -102,7 +120,8 @@ class SumsOfLoop:
     @property
     def equation(self) -> Equation:
         """The loop with what it leaves behind now."""
-        body = Graph(self.body.inputs, self.body.equations, (*self.body.outputs, *self.left))
+        equations = [giving_factors(e, self.given[e]) if e in self.given else e for e in self.body.equations]
+        body = Graph(self.body.inputs, equations, (*self.body.outputs, *self.left))
         changed = {**self.whole.params, "body": body}
         return Equation(self.whole.primitive, self.whole.inputs, changed, tuple(self.results), self.whole.origin)
 
@@ -118,11 +137,16 @@ class SumsOfLoop:
         self.results[i] = Variable.of(result.aval, result.name)
         for n, product in enumerate(products, 1):
             rows = tuple(map(self.rows_of, product.factors))
+            if product.of_branch is not None:
+                self.given.setdefault(product.of_branch.choice, []).append(product.of_branch)
             out = result if n == len(products) else Variable.of(result.aval)
-            term = out if total is None else Variable.of(result.aval)
+            is_last = total is None and not product.is_negated
+            term = out if is_last else Variable.of(result.aval)
             self.append(PRIMITIVES["contract"], rows, {"labels": product.labels}, term)
             if total is not None:
-                self.append(add, (total, term), {}, out)
+                self.append(subtract if product.is_negated else add, (total, term), {}, out)
+            elif product.is_negated:
+                self.append(negative, (term,), {}, out)
             total = out
 
     def append(self, primitive: Primitive, inputs: tuple[Any, ...], params: dict[str, Any], out: Variable) -> None:
@@ -148,22 +172,60 @@ class SumsOfLoop:
 
     def products(self, i: int) -> list[ProductOfRows]:
         """Return the products that each round adds to what it carries, if it does nothing else with that."""
-        start, todo = self.body.inputs[self.spec.constants + i], [self.body.outputs[i]]
+        start, todo = self.body.inputs[self.spec.constants + i], [(self.body.outputs[i], False)]
         found, begun = list[ProductOfRows](), False
         while todo:
-            x = todo.pop()
+            x, is_negated = todo.pop()
             maker = self.makers.get(x) if type(x) is Variable else None
-            if x is start:
+            if x is start and not is_negated:
                 begun = True
             elif maker is None or self.uses[x] > 1 or x.shape != start.shape or x.dtype != start.dtype:
                 return []
             elif maker.primitive is add and not maker.params:
-                todo += maker.inputs
-            elif (product := self.product_of(maker)) is not None:
-                found.append(product)
+                todo += [(term, is_negated) for term in maker.inputs]
+            elif maker.primitive is negative:
+                todo.append((maker.inputs[0], not is_negated))
+            elif (product := self.product_of(maker) or self.product_of_branch(maker, x)) is not None:
+                found.append(product._replace(is_negated=product.is_negated is not is_negated))
             else:
                 return []
         return found if begun and self.uses[start] == 1 else []
+
+    def product_of_branch(self, choice: Equation, result: Variable) -> ProductOfRows | None:
+        """Return a product that one branch gives where all others give zeros; None of all else."""
+        graphs = branches_of(choice)
+        outputs = [graph.outputs[choice.outputs.index(result)] for graph in graphs]
+        places = [n for n, x in enumerate(outputs) if type(x) is Variable or np.any(x)]
+        if len(places) != 1 or type(outputs[places[0]]) is not Variable:
+            return None
+        makers = {v: e for e in graphs[places[0]].equations for v in e.outputs}
+        maker, is_negated = makers.get(outputs[places[0]]), False
+        while maker is not None and maker.primitive is negative:
+            maker, is_negated = makers.get(maker.inputs[0]), not is_negated
+        labels = None if maker is None else labels_of_product(maker)
+        if maker is None or labels is None or len(maker.inputs) != 2 or labels.relation is not None:
+            return None
+        if any(type(x) is not Variable or not lies_plainly(x) for x in maker.inputs):
+            return None
+        factors = tuple([Variable.of(x.aval, x.name) for x in maker.inputs])
+        own = OfBranch(choice, places[0], maker.inputs, factors)
+        return self.with_rounds(factors, labels.operands, labels, result.dtype, is_negated, own)
+
+    def with_rounds(
+        self,
+        factors: Sequence[Variable],
+        operands: Sequence[Names],
+        labels: Labels,
+        dtype: Any,
+        is_negated: bool = False,
+        of_branch: OfBranch | None = None,
+    ) -> ProductOfRows | None:
+        """Return the sum over all rounds of a product of some dtype; None if lengths or dtypes do not allow it."""
+        if any(UNKNOWN in x.shape for x in factors) or np.result_type(*[x.dtype for x in factors]) != dtype:
+            return None
+        names = tuple([(len(labels.lengths), *own) for own in operands])
+        summed = labels.replaced(operands=names, lengths=(*labels.lengths, self.spec.length))
+        return ProductOfRows(factors, summed, is_negated, of_branch)
 
     def product_of(self, equation: Equation) -> ProductOfRows | None:
         """Return a product, or one whose axes are permuted, of factors that change; None of all else."""
@@ -180,14 +242,11 @@ class SumsOfLoop:
         factors, operands = [], []
         for x, own in zip(inner.inputs, labels.operands, strict=True):
             factor, names = self.before_views(x, own)
-            if type(factor) is not Variable or factor in self.steady or UNKNOWN in factor.shape:
+            if type(factor) is not Variable or factor in self.steady:
                 return None
             factors.append(factor)
-            operands.append((len(labels.lengths), *names))
-        if np.result_type(*[x.dtype for x in factors]) != equation.outputs[0].dtype:
-            return None
-        lengths = *labels.lengths, self.spec.length
-        return ProductOfRows(factors, labels.replaced(operands=tuple(operands), lengths=lengths))
+            operands.append(names)
+        return self.with_rounds(factors, operands, labels, equation.outputs[0].dtype)
 
     def before_views(self, x: Any, own: Names) -> tuple[Any, Names]:
         """Return what a factor was before its axes were permuted, with its labels, if no row holds it as it is."""
@@ -198,6 +257,40 @@ class SumsOfLoop:
             names = dict(zip(maker.params["axes"], own, strict=True))
             x, own = maker.inputs[0], tuple([names[axis] for axis in range(len(own))])
         return x, own
+
+
+class Branches(StructuredLowering):
+    """Tell the graphs of branches."""
+
+    def branch(self, graphs: Sequence[Graph]) -> Sequence[Graph]:
+        """Return the graphs."""
+        return graphs
+
+
+BRANCHES = Branches()
+
+
+def branches_of(equation: Equation) -> Sequence[Graph]:
+    """Return the graphs of which an equation chooses one; none if it does something else."""
+    graphs: Sequence[Graph] = equation.primitive.lower(equation.params, BRANCHES) or ()
+    return graphs if graphs is equation.params.get("branches") else ()
+
+
+def giving_factors(choice: Equation, products: Sequence[OfBranch]) -> Equation:
+    """Return a choice of a branch that gives the factors of products besides, zeros where branches have none."""
+    graphs = []
+    for n, graph in enumerate(branches_of(choice)):
+        factors = [x if n == own.place else zeros_like(x) for own in products for x in own.factors]
+        graphs.append(Graph(graph.inputs, graph.equations, (*graph.outputs, *factors)))
+    results = (*choice.outputs, *[x for own in products for x in own.results])
+    return Equation(
+        choice.primitive, choice.inputs, {**choice.params, "branches": tuple(graphs)}, results, choice.origin
+    )
+
+
+def zeros_like(x: Variable) -> Any:
+    """Return zeros of the shape and dtype of a variable, in memory for one."""
+    return np.broadcast_to(np.zeros((), x.dtype), x.shape)
 
 
 def lies_plainly(x: Any) -> bool:
