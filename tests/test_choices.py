@@ -82,6 +82,7 @@ CHECKS: dict[str, list[Check]] = {
             (lambda x, f=f: f(x, where=False), ones, zeros),
             (lambda x, f=f: f(np.stack([x, x]), axis=1, where=NOTHING)[1] + x[0], ones, np.array([1.0, 0.0])),
             (lambda x, f=f: f(x[None, :0], axis=1) + x[0], ones, np.array([1.0, 0.0])),
+            (lambda x, f=f: f(x[x > 9.0]), ones, zeros),
         )
     ],
     "`np.where(c, x, y)`, masks": [

@@ -150,6 +150,18 @@ def test_functions_that_read_variables_by_their_names_stay() -> None:
     def squared(x: Any) -> Any:
         return x * locals()["x"] if x > 0 else x
 
+    def chosen(x: Any) -> Any:
+        factor = eval("2.0 * x")  # noqa: S307  # what is tested
+        if x > 0:
+            factor = factor + 1
+        return factor * eval("x")  # noqa: S307  # what is tested
+
+    def within(x: Any) -> Any:
+        return eval("x") if x > 0 else x  # noqa: S307  # what is tested
+
+    assert [wg.jit(chosen)(2.0), wg.grad(wg.jit(chosen))(-2.0)] == [10.0, -8.0]
+    with pytest.raises(UsageError, match="within decides by a traced value, and it calls eval"):
+        wg.jit(within)(2.0)
     assert wg.jit(lambda x: scaled(x, "linear") if x > 0 else x)(2.0) == 6.0
     with pytest.raises(UsageError, match="squared decides by a traced value, and it calls locals"):
         wg.jit(squared)(2.0)

@@ -19,7 +19,7 @@ from wengert.conversion.function_source import (
     is_converted,
 )
 from wengert.conversion.statement_rewriting import rewrite
-from wengert.conversion.syntax_nodes import calls_by_name, stays_unconverted
+from wengert.conversion.syntax_nodes import moved_parts, names_read, stays_unconverted
 from wengert.conversion.traced_numbers import ITERATORS, make_iterating
 from wengert.core.containers.container_classes import is_dataclass
 from wengert.errors import UsageError
@@ -79,7 +79,9 @@ def convert_object(function: Any) -> Callable[..., Any]:
 
 
 READERS = frozenset({"eval", "exec", "locals"})
-"""Python's functions that read the variables of the function that calls them, which branches and loops share."""
+"""Python's functions that read the variables of the function that calls them, which branches and loops share.
+
+Where they stand outside of these they see the same, but `locals`, which also sees what conversion added."""
 
 
 def convert_code(function: FunctionType) -> CodeType:
@@ -93,12 +95,14 @@ def convert_code(function: FunctionType) -> CodeType:
     definition = definition_of(function)
     if isinstance(definition, ast.FunctionDef) and stays_unconverted(definition):
         raise conversion_error(function, "it yields inside of `with` or `try`", "a `yield` outside of these is needed")
-    if reader := next((x for x in calls_by_name(definition, READERS) if x not in function.__globals__), ""):
-        given = f"it calls {reader}, which reads variables by their names"
-        raise conversion_error(function, given, "a decision in a function without that call is needed")
+    readers = set(names_read([definition], READERS)) - {*function.__globals__}
     parts = code.co_qualname.split(".")
     owner = parts[-2] if len(parts) > 1 and parts[-2] != "<locals>" else ""
-    result = _CODES[code] = compile_definition(rewrite(definition, owner), code)
+    converted = rewrite(definition, owner)
+    if reader := next(iter(readers & {"locals", *names_read(moved_parts(converted), readers)}), ""):
+        given = f"it calls {reader}, which reads variables by their names, in what becomes a function"
+        raise conversion_error(function, given, "a decision in a function without that call is needed")
+    result = _CODES[code] = compile_definition(converted, code)
     return result
 
 

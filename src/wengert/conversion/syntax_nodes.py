@@ -63,10 +63,17 @@ def stays_unconverted(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(isinstance(x, ast.Yield | ast.YieldFrom) for statement in handling for x in own_nodes(statement))
 
 
-def calls_by_name(node: ast.AST, names: Set[str]) -> list[str]:
-    """Return which of some names are called inside a node."""
-    calls = (x.func.id for x in ast.walk(node) if isinstance(x, ast.Call) and isinstance(x.func, ast.Name))
-    return [name for name in calls if name in names]
+def names_read(nodes: Iterable[ast.AST], names: Set[str]) -> list[str]:
+    """Return which of some names are read inside of nodes."""
+    return [x.id for node in nodes for x in ast.walk(node) if isinstance(x, ast.Name) and x.id in names]
+
+
+def moved_parts(converted: ast.FunctionDef) -> Iterator[ast.AST]:
+    """Yield the functions that conversion made of branches, loops, tests and operands that wait."""
+    for node in ast.walk(converted):
+        is_branch = isinstance(node, ast.FunctionDef) and node.name.startswith(HIDDEN) and node is not converted
+        if is_branch or (isinstance(node, ast.Lambda) and node.args.vararg and node.args.vararg.arg == HIDDEN):
+            yield node
 
 
 def loop_exits(statements: Sequence[ast.stmt]) -> Iterator[ast.Break | ast.Continue]:

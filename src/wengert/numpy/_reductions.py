@@ -148,24 +148,31 @@ def mean(
     """Return the mean over axes; see `numpy.mean`."""
     x = as_tensor(a)
     if dtype is None and out is None and where is True:
-        result = compact_mean(x, {"axis": axes(axis, x.ndim), "keepdims": flag(keepdims)})
-        return result if x._trace is None or is_selection(x) or x.size else apply(conversion.barrier, result)
+        params = {"axis": axes(axis, x.ndim), "keepdims": flag(keepdims)}
+        result = compact_mean(x, params)
+        if is_selection(x):
+            fixed: Tensor = with_fixed_means_of_nothing(result, x, (), params)
+            return fixed
+        return result if x._trace is None or x.size else apply(conversion.barrier, result)
     where = chosen(where)
     mask = () if where is None else (operand("mean", where),)
     if x.dtype.char in "fdgFDG":  # those of others are sums of a dtype of its own
         dtype = dtype_within(x, dtype, out)
     params = params_of(x, axis, keepdims, dtype)
     result = apply(reductions.mean, x, *mask, **params)
-    if not is_selection(x) and innermost_trace(x) is not None:
+    if innermost_trace(x) is not None:
         result = with_fixed_means_of_nothing(result, x, mask, params)
     return result if out is None else with_out("mean", result, out)
 
 
 def with_fixed_means_of_nothing(means: Any, x: Tensor, mask: tuple[Any, ...], params: Params) -> Any:
     """Return means of which those over no elements, which are NaN, have no derivative."""
-    if not mask:
+    if is_selection(means):
+        return means
+    if not mask and not is_selection(x):
         return means if x.size else apply(conversion.barrier, means)
-    counted = np.any(np.broadcast_to(mask[0], x.shape), axis=params["axis"], keepdims=params["keepdims"])
+    there = np.broadcast_to(mask[0], x.shape) if mask else np.ones_like(x, bool)
+    counted = np.any(there, axis=params["axis"], keepdims=params["keepdims"])
     if is_concrete(counted) and np.all(counted):
         return means
     return np.where(counted, means, apply(conversion.barrier, means))
