@@ -191,6 +191,8 @@ BY_ORDER: list[tuple[str, Function, float, list[float]]] = [
     ("a multiple", lambda x: np.sqrt(-3 * (-3 * x**3)), 0.0, [0.0, np.inf, -np.inf]),
     ("a power of a root", lambda x: np.power(8 * np.sqrt(x), 3), 0.0, [0.0, np.inf, -np.inf]),
     ("a power times itself", lambda x: np.sqrt(x**2 * x), 0.0, [0.0, np.inf, -np.inf]),
+    ("a root times another", lambda x: np.sqrt(x) * np.cbrt(2 * x), 0.0, [0.0]),
+    ("a root of a polynomial", lambda x: np.arccos(1 - x), 0.0, [np.inf, -np.inf]),
     ("itself", lambda x: np.power(x**0.5, 2) + np.cbrt(-x) ** 3, 0.0, [0.0, 0.0, 0.0]),
     ("a root of a root", lambda x: np.sqrt(np.sqrt(2 * x)), 0.0, [np.inf, -np.inf, np.inf]),
     ("with a cusp", lambda x: np.cbrt(x**5), 0.0, [0.0, 0.0]),

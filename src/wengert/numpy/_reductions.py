@@ -160,7 +160,7 @@ def mean(
         dtype = dtype_within(x, dtype, out)
     params = params_of(x, axis, keepdims, dtype)
     result = apply(reductions.mean, x, *mask, **params)
-    if innermost_trace(x) is not None:
+    if is_selection(x) or innermost_trace(x) is not None:
         result = with_fixed_means_of_nothing(result, x, mask, params)
     return result if out is None else with_out("mean", result, out)
 

@@ -23,7 +23,7 @@ from wengert.core.diagnostics.source_positions import caller
 from wengert.core.memory.buffers import own_memory
 from wengert.core.memory.memory_layout import Strides, strides_of
 from wengert.core.memory.views import current, share
-from wengert.core.primitives.cotangent import match_dtype
+from wengert.core.primitives.cotangent import guard, match_dtype
 from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import Structured
@@ -95,16 +95,18 @@ def origin_of(series: Series) -> Step | None:
 class Jet(Transient):
     """Propagate power series up to an order.
 
-    The value slot of a Tensor of this trace holds its aval, the node its series.
+    The value slot of a Tensor of this trace holds its aval, the node its series. It is `steep` once a coefficient was
+    infinite where a value is finite, or may have been: from then on 0 times infinity is 0 in products of coefficients.
     """
 
-    __slots__ = ("depth", "memo", "order", "place")
+    __slots__ = ("depth", "memo", "order", "place", "steep")
 
     def __init__(self, level: int, order: int, label: str | Callable[[], str]) -> None:
         super().__init__(level, label)
         self.place = caller()
         self.order = order
         self.depth = 0
+        self.steep = False
         self.memo: dict[Any, tuple[Any, Any]] = {}
 
     def end(self) -> None:
@@ -304,12 +306,15 @@ class Jet(Transient):
         """Convolve the coefficients of the factors."""
         series = list(map(self.series_of, operands))
         constants = list(map(self.value_or_none, operands))
+        shields = isinstance(primitive, Elementwise)
 
         def compute(k: int) -> Any:
             terms = []
             for degrees in shares(k, tuple(degrees_of(series))):
                 found = zip(series, constants, degrees, strict=True)
-                terms.append(apply(primitive, *[x if s is None else s[j] for s, x, j in found], **params))
+                factors = [x if s is None else s[j] for s, x, j in found]
+                term = apply(primitive, *factors, **params)
+                terms.append(guard(term, term, factors[0], steep=True) if shields and self.steep else term)
             return add_terms(terms) if terms else zero_of(out)
 
         return self.result(out, compute, sum(degrees_of(series)))
@@ -429,7 +434,10 @@ class Jet(Transient):
         def compute(i: int, k: int) -> Any:
             if not rates:
                 rates.extend(self.rates(primitive, operands, params, result))
-            return rates[i][k - 1] / k
+            found = rates[i][k - 1] / k
+            if primitive.steep and not self.steep:
+                self.steep = is_staged(found) or bool(np.isinf(raw(found)).any())
+            return found
 
         outs = out if isinstance(out, tuple) else (out,)
         results = tuple(self.result(value, functools.partial(compute, i)) for i, value in enumerate(outs))
