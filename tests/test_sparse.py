@@ -36,6 +36,8 @@ def test_products_of_every_format(name: str) -> None:
         np.testing.assert_allclose(wg.grad(lambda x: squares(x @ matrix))(x), 2 * (x @ FULL) @ FULL.T, rtol=1e-12)
     x = wg.tensor(RIGHT, requires_grad=True)
     np.testing.assert_array_equal((matrix @ x).detach(), matrix @ RIGHT)
+    row = getattr(scipy.sparse, name)(FULL[:1])  # of which some formats give a number
+    assert wg.jvp(lambda x: row @ x, (RIGHT[:, 0],), (RIGHT[:, 0],))[0].shape == (row @ RIGHT[:, 0]).shape
 
 
 def test_products_in_other_modes() -> None:

@@ -196,7 +196,9 @@ def multiply_dense(matrix: SparseTensor, x: Any) -> Any:
     require_elements(matrix.data, matrix._pattern)
     if matrix.ndim != 2 or x.ndim not in (1, 2) or x.shape[0] != matrix.shape[1]:
         raise unequal_lengths(matrix, x)
-    return apply(sparse_product, matrix.data, x, pattern=matrix._pattern, transposed=False)
+    found = apply(sparse_product, matrix.data, x, pattern=matrix._pattern, transposed=False)
+    gives_number = matrix._pattern.format == "coo" and matrix._pattern.is_array and found.shape == (1,)
+    return found[0] if gives_number else found  # as SciPy's (1.17) for one row
 
 
 def unequal_lengths(matrix: Any, x: Any) -> ShapeError:
