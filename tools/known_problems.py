@@ -15,6 +15,7 @@ import importlib.util
 import signal
 import sys
 import time
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType
@@ -116,6 +117,21 @@ def compare(module: Any, problem: Any) -> list[str]:
     return found
 
 
+def made(path: Path) -> tuple[Any, Any]:
+    """Return the module of a problem, and the problem."""
+    module = load(path)
+    return module, getattr(module, path.stem)()
+
+
+def within(seconds: float, function: Callable[..., Any], *args: Any) -> Any:
+    """Return what a function gives; raise a TimeoutError if it takes the processor longer."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        return function(*args)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
 def stop(*_: object) -> None:
     """Raise a TimeoutError, as a handler of signals."""
     raise TimeoutError
@@ -133,22 +149,21 @@ def main(start: int, step: int, seconds: float) -> None:
     for path in sorted((root / "python_problems").glob("*.py"))[start::step]:
         if time.monotonic() > end:
             break
-        begun = time.process_time()
-        module = load(path)
-        problem = getattr(module, path.stem)()
-        if time.process_time() - begun > LONGEST or max(problem.n, problem.m) > MOST:
+        try:
+            module, problem = within(LONGEST, made, path)
+        except TimeoutError:
             counts["large"] += 1
             continue
-        signal.setitimer(signal.ITIMER_PROF, LIMIT)
+        if max(problem.n, problem.m) > MOST:
+            counts["large"] += 1
+            continue
         try:
-            found = compare(module, problem)
+            found = within(LIMIT, compare, module, problem)
         except TimeoutError:
             counts["slow"] += 1
             continue
         except (WengertError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, NameError) as error:
             found = [f"{type(error).__name__}: {error}"]
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0.0)
         counts["differs" if found else "agrees"] += 1
         if found:
             print(path.stem, problem.n, problem.m, *found, flush=True)

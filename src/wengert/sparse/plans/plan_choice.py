@@ -122,18 +122,30 @@ def choose_plan(wanted: Wanted, of: Positional, request: Request) -> tuple[Plan,
     if request.plan == "elements":
         elements = require_elements(wanted, of, None)
         return elements_plan(own, elements), elements
-    program = TangentProgram(wanted.name, of, of.values, of.argnums)
-    if request.plan == "auto":
-        by_elements = plan_by_elements(wanted.name, wanted.value, of, wanted.second)
-        is_shared = by_elements is not None and len(by_elements.cut.columns) > program.columns
-        lines = LinePlans(wanted, own, program)
-        found = None if is_shared else plan_by_few_points(program, of.values, lines)
-        if by_elements is not None and takes_least(by_elements, program, found):
-            return elements_plan(own, by_elements), by_elements
-        if found is not None:
-            return maps_or_colors(lines, found)
+    lines = LinePlans(wanted, own, TangentProgram(wanted.name, of, of.values, of.argnums))
+    return least_plan(lines, of) if request.plan == "auto" else (lines.plan(request.plan), None)
+
+
+def least_plan(lines: LinePlans, of: Positional) -> tuple[Plan, Means | None]:
+    """Return the plan that seems to take least: by maps, by elements or by colours.
+
+    Maps of what is gathered more than once are large: they are tried where elements are not sure to take least.
+    """
+    wanted, own, program = lines.wanted, lines.own, lines.program
+    elements = plan_by_elements(wanted.name, wanted.value, of, wanted.second)
+    is_shared = elements is not None and len(elements.cut.columns) > program.columns
+    if elements is not None and is_shared and elements.time <= lines.shortest(elements.pattern):
+        return elements_plan(own, elements), elements
+    maps = plan_by_few_points(program, of.values, lines)
+    is_best = elements is not None and (maps is None or maps.time > NEAR * elements.time)
+    if elements is not None and is_best and lines.take_longer(elements, elements.pattern):
+        return elements_plan(own, elements), elements
+    if maps is None:
         return lines.by_colors, None
-    return LinePlans(wanted, own, program).plan(request.plan), None
+    lines.know(maps.pattern)
+    if lines.take_longer(maps, lines.pattern[0]):
+        return Plan(own, "maps", maps.pattern, None, maps.count), maps
+    return lines.by_colors, None
 
 
 class LinePlans:
@@ -159,6 +171,23 @@ class LinePlans:
         pattern, dense = pattern_with_causes(self.program, False)
         reasons = [f"{e.primitive.name} makes it dense, {e.position or 'of the library'}" for e in dense[:NAMED]]
         return with_transpose(pattern) if self.wanted.second else pattern, reasons
+
+    def know(self, pattern: Pattern) -> None:
+        """Take a pattern that has been found otherwise, unless there is one."""
+        if "pattern" not in vars(self):
+            self.pattern = with_transpose(pattern) if self.wanted.second else pattern, []
+
+    def shortest(self, pattern: Pattern) -> float:
+        """Return about how many microseconds as few colours as may be take for some elements."""
+        least = fewest_colors(pattern.shape, pattern.count, self.wanted.second)
+        return time_by_colors(self.work, least, pattern.count)
+
+    def take_longer(self, means: Means, pattern: Pattern) -> bool:
+        """Tell whether colours take longer for some elements: as few as may be, or else those that are found."""
+        if means.time <= NEAR * self.shortest(pattern):
+            return True
+        assert self.by_colors.coloring is not None
+        return means.time <= NEAR * time_by_colors(self.work, self.by_colors.coloring.count, pattern.count)
 
     def limits(self) -> Iterator[float]:
         """Yield up to how many points of a value maps may be the plan that takes least: each limit takes more to know.
@@ -187,30 +216,6 @@ def elements_plan(own: Identity, elements: ElementPlan | LanePlan) -> Plan:
     """Return the plan by elements."""
     count = elements.count if isinstance(elements, LanePlan) else 0
     return Plan(own, "elements", elements.pattern, elements.coloring, count)
-
-
-def takes_least(elements: ElementPlan | LanePlan, program: TangentProgram, maps: MapPlan | None) -> bool:
-    """Tell whether a plan by elements takes less time than one by maps, and than one by as few colours as may be."""
-    if maps is not None and maps.time <= NEAR * elements.time:
-        return False
-    pattern = elements.pattern
-    least = fewest_colors(pattern.shape, pattern.count, elements.second)
-    return elements.time <= time_by_colors(work_of(program.graph, program.tangents), least, pattern.count)
-
-
-def maps_or_colors(lines: LinePlans, maps: MapPlan) -> tuple[Plan, MapPlan | None]:
-    """Return the plan by maps, or by colours of its pattern if these take less time."""
-    wanted, own, work = lines.wanted, lines.own, lines.work
-    by_maps = Plan(own, "maps", maps.pattern, None, maps.count)
-    pattern = with_transpose(maps.pattern) if wanted.second else maps.pattern
-    least = fewest_colors(pattern.shape, pattern.count, wanted.second)
-    if maps.time <= NEAR * time_by_colors(work, least, pattern.count):
-        return by_maps, maps
-    by_colors = plan_for_pattern(wanted, own, pattern, "colors", [])
-    assert by_colors.coloring is not None
-    if maps.time <= NEAR * time_by_colors(work, by_colors.coloring.count, pattern.count):
-        return by_maps, maps
-    return by_colors, None
 
 
 def require_maps(wanted: Wanted, of: Positional) -> MapPlan:

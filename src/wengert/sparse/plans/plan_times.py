@@ -70,7 +70,9 @@ def elements_of(equation: Equation) -> int:
         return 0
     shapes = [shape_of(x) for x in equation.inputs]
     if isinstance(form, Contraction):
-        return math.prod(form.record(shapes, equation.params).lengths)
+        record = form.record(shapes, equation.params)
+        related = [] if record.relation is None else [record.lengths[label] for label in record.relation.labels]
+        return math.prod(record.lengths) // max(1, *related, 0)  # two labels say which the third is
     if isinstance(form, Reduction):
         return max(map(math.prod, shapes))
     return sum([math.prod(v.shape) for v in equation.outputs])
