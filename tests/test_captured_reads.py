@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
+import wengert.scipy.sparse
 from wengert.transforms.captured_state import CapturedState
 from wengert.transforms.outer_values import OuterValues
 
@@ -60,6 +62,8 @@ partial = functools.partial(lambda x, factor: x * factor, factor=2.0)
 
 inside, fields, grown = [[1.0], {"a": ([2.0], None)}], Fields(2.0), Grown([1.0])
 grown.more = 1.0
+by_rows, by_places = scipy.sparse.csr_array(np.eye(3)), scipy.sparse.coo_array(np.eye(3))
+of_ours = wengert.scipy.sparse.csr_array(np.eye(3))
 
 
 def default(x, factor=2.0):
@@ -131,6 +135,11 @@ CASES: dict[str, tuple[Any, Any, Any, bool]] = {
     ),
     "attribute of a list": (lambda x: x * grown.more, lambda: setattr(grown, "more", 5.0), lambda: None, False),
     "attribute of a function": (default, lambda: setattr(default, "more", 1.0), lambda: None, True),
+    "elements of a matrix": (lambda x: by_rows @ x, lambda: by_rows.data.__setitem__(0, 5.0), lambda: None, True),
+    "places in a matrix": (lambda x: by_rows @ x, lambda: by_rows.indices.__setitem__(1, 0), lambda: None, True),
+    "other elements": (lambda x: by_rows @ x, lambda: setattr(by_rows, "data", np.ones(3)), lambda: None, True),
+    "coordinates": (lambda x: by_places @ x, lambda: by_places.coords[1].__setitem__(1, 0), lambda: None, True),
+    "matrix of ours": (lambda x: of_ours @ x, lambda: setattr(of_ours, "data", np.ones(3)), lambda: None, False),
     "name in a module": (
         read_module,
         lambda: setattr(MODULE, "factor", 3.0),

@@ -19,8 +19,11 @@ import numpy as np
 
 from wengert.control.mutable_state import AttributesHolder, ClassHolder, MappingHolder, SequenceHolder, SetHolder
 from wengert.control.variable_places import Holder
+from wengert.core.containers.container_classes import stand_in_maker
 from wengert.core.graph.identity import MOST_BYTES, elements_for_key
 from wengert.core.memory.buffers import may_change
+from wengert.primitives.sparse.storage_pattern import alike, index_arrays, pattern_of
+from wengert.primitives.sparse.stored_elements import StoredElements
 from wengert.support.attributes import own_attributes
 from wengert.support.function_contents import UNBOUND, content_of
 
@@ -54,6 +57,7 @@ class CapturedReads:
         self.functions: list[tuple[FunctionType, Any, Any, Any, Collection[Any]]] = []
         self.looks: list[tuple[Callable[[Any], Collection[Any]], Any, Collection[Any]]] = []
         self.arrays: list[tuple[Array, int, Any, Any, bytes | None]] = []
+        self.indices: list[tuple[Array, Array]] = []  # of sparse matrices, and what they were
 
     def are_same(self, key: Sequence[Any]) -> bool:
         """Tell whether the same objects stand everywhere, and arrays have the elements that they had.
@@ -88,7 +92,7 @@ class CapturedReads:
                     return False
             elif array.tobytes() != elements or array.shape != shape or array.dtype is not dtype:
                 return False
-        return True
+        return all(alike(array, known) for array, known in self.indices)
 
     def look(self, look: Callable[[Any], Collection[Any]], value: Any) -> None:
         """Remember what is found in a value by a look at it."""
@@ -117,6 +121,11 @@ class CapturedReads:
             self.look(tuple, value)
         elif kind is dict or kind is OrderedDict:
             self.look(entries_of, value)
+        elif stand_in_maker(kind) is not None:
+            self.look(parts_of_object, value)
+            self.indices += zip(index_arrays(value), pattern_of(value).arrays, strict=True)
+        elif isinstance(value, StoredElements):
+            self.look(parts_of_matrix, value)
         elif kind is not tuple and value is not None:
             self.is_whole = False
 
@@ -160,6 +169,11 @@ def contents_of(holder: Any) -> Collection[Any]:
 def parts_of_object(value: Any) -> Collection[Any]:
     """Return the class and the attributes of an object without slots."""
     return (type(value), *entries_of(own_attributes(value)))
+
+
+def parts_of_matrix(value: StoredElements) -> Collection[Any]:
+    """Return the stored elements of a sparse matrix of ours, and where they stand."""
+    return value.data, value._pattern
 
 
 def parts_of_class(value: type) -> Collection[Any]:

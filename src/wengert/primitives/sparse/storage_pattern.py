@@ -287,7 +287,7 @@ def pattern_of(matrix: Any) -> StoragePattern:
         given = f"a {type(matrix).__name__}"
         needed = "a sparse array whose stored elements are an array is needed: csr, csc, coo, bsr or dia"
         raise DtypeError("sparse", given, needed, "Convert it with .tocsr()")
-    arrays = matrix.coords if format == "coo" else tuple([getattr(matrix, name) for name in NAMES[format]])
+    arrays = index_arrays(matrix)
     is_array, shape, data_shape = not is_matrix(matrix), tuple(map(int, matrix.shape)), matrix.data.shape
     found = KNOWN.get(arrays[0])
     parts = format, is_array, shape, data_shape
@@ -296,6 +296,14 @@ def pattern_of(matrix: Any) -> StoragePattern:
     found = known_pattern(format, is_array, shape, data_shape, arrays)
     KNOWN[arrays[0]] = found
     return found
+
+
+def index_arrays(matrix: Any) -> Arrays:
+    """Return the arrays of a matrix of SciPy's that say where its elements stand."""
+    if matrix.format == "coo":
+        found: Arrays = matrix.coords
+        return found
+    return tuple([getattr(matrix, name) for name in NAMES[matrix.format]])
 
 
 def is_matrix(value: Any) -> bool:
