@@ -34,7 +34,7 @@ from wengert.sparse.plans.gather_cut import GatherCut
 from wengert.sparse.plans.lane_plan import LanePlan, plan_by_lanes
 from wengert.sparse.plans.lanes import lane_sums
 from wengert.sparse.plans.map_plan import Contribution, Placement
-from wengert.sparse.plans.plan_times import FEW_POINTS, MOST_WAYS, time_by_colors, work_of
+from wengert.sparse.plans.plan_times import FEW_POINTS, MOST_WAYS, Work, time_by_colors, work_of
 from wengert.sparse.plans.value_walk import TooManyPoints
 from wengert.transforms.reverse import grad
 
@@ -89,8 +89,7 @@ class ElementPlan:
         self, name: str, cut: GatherCut, of: Positional, second: bool, coloring: Coloring | None, most: float
     ) -> None:
         self.name, self.cut, self.second, self.most = name, cut, second, most
-        self.time = 0.0
-        self.coloring = self.color(of) if coloring is None else coloring
+        self.coloring, work = (coloring, None) if coloring is not None else self.color(of)
         pattern = self.coloring.sparsity
         rows = cut.columns[pattern.rows] if second else pattern.rows
         total = self.coloring.column_count * pattern.shape[0] + self.coloring.row_count * pattern.shape[1]
@@ -98,14 +97,19 @@ class ElementPlan:
         own = Contribution(rows, cut.columns[pattern.indices], self.coloring.lane_places, sums)
         width = sum(math.prod(np.shape(x)) for i in of.argnums for x in flatten(of.values[i])[0])
         self.placement = Placement((width if second else pattern.shape[0], width), [own], [True])
+        places = self.placement.total + self.placement.pattern.count
+        self.time = 0.0 if work is None else time_by_colors(work, self.coloring.count, places)
 
     @property
     def pattern(self) -> Pattern:
         """The rows and columns of the elements."""
         return self.placement.pattern
 
-    def color(self, of: Positional) -> Coloring:
-        """Return colours for what is computed behind the cut, for arguments of which only shapes and dtypes matter."""
+    def color(self, of: Positional) -> tuple[Coloring, Work]:
+        """Return colours for what is computed behind the cut, and its work.
+
+        Of arguments only shapes and dtypes matter.
+        """
         leaves = flatten(of.values)[0]
         still = [x for x, flag in zip(leaves, self.cut.still, strict=True) if flag]
         examples = [np.ones(v.shape, v.dtype) for v in self.cut.gathered]
@@ -120,9 +124,7 @@ class ElementPlan:
             coloring = color_symmetric(with_transpose(pattern), "auto")
         else:
             coloring = color_general(pattern, "auto", "auto")
-        work = work_of(program.graph, program.tangents)
-        self.time = time_by_colors(work, coloring.count, coloring.sparsity.count)
-        return coloring
+        return coloring, work_of(program.graph, program.tangents)
 
     def derivative(self, still: Sequence[Any]) -> Any:
         """Return the function of what is gathered whose Jacobian is computed, beside arguments that are still."""

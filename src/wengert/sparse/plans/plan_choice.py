@@ -129,11 +129,11 @@ def choose_plan(wanted: Wanted, of: Positional, request: Request) -> tuple[Plan,
 def least_plan(lines: LinePlans, of: Positional) -> tuple[Plan, Means | None]:
     """Return the plan that seems to take least: by maps, by elements or by colours.
 
-    Maps of what is gathered more than once are large: they are tried where elements are not sure to take least.
+    Maps of what is gathered more than once are large, and are not tried where lanes are sure to take less than colours.
     """
     wanted, own, program = lines.wanted, lines.own, lines.program
     elements = plan_by_elements(wanted.name, wanted.value, of, wanted.second)
-    is_shared = elements is not None and len(elements.cut.columns) > program.columns
+    is_shared = isinstance(elements, LanePlan) and len(elements.cut.columns) > program.columns
     if elements is not None and is_shared and elements.time <= lines.shortest(elements.pattern):
         return elements_plan(own, elements), elements
     maps = plan_by_few_points(program, of.values, lines)
