@@ -16,8 +16,9 @@ from scipy.optimize import minimize
 import wengert as wg
 from tests.cases import together
 from wengert import distributed, random
+from wengert.compile.programs import PROCESSOR
 from wengert.distributed import partitions, total, value_and_grad
-from wengert.distributed.blocks import BlockPlan
+from wengert.distributed.blocks import ONE_CORE, BlockPlan
 from wengert.distributed.sums import SumTree
 from wengert.errors import DtypeError, GraphError, NumericalError, RangeError, ShapeError, UsageError
 
@@ -130,13 +131,15 @@ def test_a_sum_is_that_of_one_tree_in_whichever_order_it_is_taken():
 @together("compiled", [True, False])
 def test_any_number_of_threads_has_the_same_bits(compiled, monkeypatch):
     found = []
-    for threads in (1, 2, 3):
+    for threads in (1, 2, 12):
         monkeypatch.setattr("wengert.distributed.here.SHARING.threads", threads)
         monkeypatch.setattr("wengert.distributed.here.WORTHWHILE", -1.0)
         run = value_and_grad(loss, partitions((9, lambda i: (X[i::9], Y[i::9]))), jit=compiled)
         value, gradient = run(W)
         again = run(W)
         assert value == again[0]
+        if compiled:  # kernels share processors where there are more of them than partitions
+            assert run.run.runner.jitted.processor is (PROCESSOR if threads > 9 else ONE_CORE)
         found.append((value, gradient.tobytes()))
     assert len(set(found)) == 1
 

@@ -8,6 +8,7 @@ into depends on its number of rows alone, and on what `BlockPlan` says, which al
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.compile.programs import PROCESSOR, Processor, using
 from wengert.core.containers.tree_leaves import flatten, map_leaves, place_of
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.values.aval import is_number
@@ -127,15 +129,21 @@ def memory_for(fun: Callable[..., Any], args: Sequence[Any], rows: Rows, count: 
     return jit(fun, native=False).lower(*args, *blocks).memory
 
 
+ONE_CORE = Processor(team=ctypes.c_void_p())
+"""This processor, of which a kernel uses the thread that calls it alone."""
+
+
 class JittedBlock(Jitted[..., Any]):
     """Be a jitted function of blocks whose bits do not depend on how many threads BLAS has.
 
     Calls that are machine code alone, which come here only at first, see to that themselves.
     """
 
+    processor = PROCESSOR
+
     def __call__(self, *args: Any) -> Any:
         """Call the function as jitted ones are called that are not machine code."""
-        with ONE_THREAD:
+        with ONE_THREAD, using(self.processor):
             return super().__call__(*args)
 
 
@@ -145,11 +153,15 @@ class BlockRunner:
     Args:
         summand: the function.
         plan: how partitions are cut.
+        is_shared: whether a call has all processors, which kernels share; else each of several threads has one, and
+            kernels that asked the others for help would wait for each other: four times as long, measured.
     """
 
-    def __init__(self, summand: Summand, plan: BlockPlan) -> None:
+    def __init__(self, summand: Summand, plan: BlockPlan, is_shared: bool = False) -> None:
         self.summand, self.plan = summand, plan
         self.jitted = JittedBlock(summand.fun, (), (), (), True) if summand.compiled else None
+        if self.jitted is not None and not is_shared:
+            self.jitted.processor = ONE_CORE
         self.ready: dict[int, JittedBlock] = {}  # by the numbers of rows that code was compiled for
         self.plain_calls = 0
         self.lock = threading.Lock()

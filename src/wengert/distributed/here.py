@@ -37,7 +37,8 @@ class HereRunner:
     def __call__(self, args: Sequence[Any]) -> tuple[Leaves, Any]:
         """Return the leaves of the sum over all partitions, and what contains them."""
         if (self.runner is None or self.summand.compiled) and not self.captured.is_same():
-            self.runner, self.calls = BlockRunner(self.summand, plan_by(self.summand, args, self.rows, 0)), 0
+            plan, is_shared = plan_by(self.summand, args, self.rows, 0), self.data.count < SHARING.threads
+            self.runner, self.calls = BlockRunner(self.summand, plan, is_shared), 0
         assert self.runner is not None  # nothing was noted before
         count, start = self.data.count, time.perf_counter()
         tree = SumTree(count)
