@@ -19,7 +19,7 @@ from rich.text import Text
 from benchmarks.libraries import distribution
 from benchmarks.measure import Result
 
-__all__ = ["Table", "duration", "machine", "print_table", "results_table", "write_json"]
+__all__ = ["Table", "duration", "machine", "print_table", "results_table", "share", "write_json"]
 
 WIDE = 100  # columns where the output is no terminal, so that no name is broken
 
@@ -68,13 +68,22 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
+def share(ratio: float) -> str:
+    """Return a ratio with two digits after the point, small ones with three.
+
+    >>> share(0.82), share(0.0123)
+    ('0.82', '0.012')
+    """
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}"
+
+
 def results_table(title: str, results: Sequence[Result], libraries: Sequence[str], labels: Sequence[str] = ()) -> Table:
     """Return some labels, the subject's time per operation, and its ratio to each other library."""
     subject = results[0].subject
     others = [library for library in libraries if library != subject]
     rows = []
     for result in results:
-        ratios = [f"{result.ratio(library):.2f}" if library in result.seconds else "-" for library in others]
+        ratios = [share(result.ratio(library)) if library in result.seconds else "-" for library in others]
         name = f"{result.case}: {result.phase}" if result.phase else result.case
         known = [result.labels[label] for label in labels]
         rows.append([name, *known, duration(result.per_operation(subject)), *ratios])

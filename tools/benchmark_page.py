@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import Table, duration
+from benchmarks.report import Table, duration, share
 from benchmarks.summary import summary
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
@@ -123,7 +123,7 @@ def all_of(results: list[dict[str, Any]]) -> Table:
     rows = []
     for result in results:
         name = ": ".join(filter(None, (result["case"], result["phase"])))
-        ratios = [f"{result['ratio'][peer]:.2f}" if peer in result["ratio"] else "" for peer in peers]
+        ratios = [share(result["ratio"][peer]) if peer in result["ratio"] else "" for peer in peers]
         rows.append([name, duration(result["seconds_per_operation"]["wengert"]), *ratios])
     return Table("", ["", "Wengert", *(f"/ {peer}" for peer in peers)], rows)
 
