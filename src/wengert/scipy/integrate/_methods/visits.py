@@ -80,10 +80,14 @@ class Visits:
         return self.slope(t, y)
 
     def place(self, t: Any, y: Any) -> tuple[Any, Any]:
-        """Return where the slope of a place is differentiated: where the step begins, if it is not good."""
+        """Return where the slope of a place is differentiated: where the step begins, if it is not good.
+
+        Cotangents pass as if it were that place: they are zero if it is not good.
+        """
         if self.good is None:
             return t, y
-        return np.where(self.good, t, self.start[0]), np.where(self.good, y, self.start[1])
+        held = [np.where(self.good, *stop_gradient(pair)) for pair in zip((t, y), self.start, strict=True)]
+        return moving_with(held[0], t), moving_with(held[1], y)
 
     def visit(self, t: Any, y: Any) -> Any:
         """Return the slope at a place."""
@@ -122,15 +126,18 @@ class Trial:
         """
         values, structure = flatten(self.found[:3])
         given, inside = flatten((self.start._replace(roots=self.found.roots), self.captured, self.values))
+        visited = range(len(given) - len(self.values), len(given))
 
         def attempt(good: Any, *leaves: Any) -> Sequence[Any]:
             found: Sequence[Any] = flatten(self.run(good, *unflatten(inside, leaves))[0][:3])[0]
             return found
 
-        return Stages(*unflatten(structure, moving_as(attempt, values, good, given, is_kept)))
+        return Stages(*unflatten(structure, moving_as(attempt, values, good, given, visited, is_kept)))
 
 
-def moving_as(attempt: Attempt, values: Sequence[Any], good: Any, given: Sequence[Any], is_kept: bool) -> list[Any]:
+def moving_as(
+    attempt: Attempt, values: Sequence[Any], good: Any, given: Sequence[Any], visited: range, is_kept: bool
+) -> list[Any]:
     """Return what an attempt gives, whose values are known, with its derivatives, to any order.
 
     Args:
@@ -138,6 +145,7 @@ def moving_as(attempt: Attempt, values: Sequence[Any], good: Any, given: Sequenc
         values: what it gives.
         good: whether it is.
         given: the numbers.
+        visited: which of them are values of functions where the attempt went.
         is_kept: as for `Trial.moving`.
     """
     moves = [x.dtype.kind in "fc" for x in given]
@@ -168,11 +176,14 @@ def moving_as(attempt: Attempt, values: Sequence[Any], good: Any, given: Sequenc
         both = *xs[count:], *[x for x, flag in zip(tangents[1 + count :], moves, strict=True) if flag]
 
         def change(good: Any, *both: Any) -> Sequence[Any]:
-            function, moving = part(good, both[: len(moves)])
+            held = list(both[: len(moves)])
+            for i in visited if good is not None else ():
+                held[i] = np.where(good, held[i], 0.0)  # cotangents of zero are multiplied by them
+            function, moving = part(good, held)
             found: Sequence[Any] = push_forward(NAME, function, moving, both[len(moves) :])[1]
             return found
 
-        return known(good, *xs), moving_as(change, stop_gradient(change(None, *both)), good, both, is_kept)
+        return known(good, *xs), moving_as(change, stop_gradient(change(None, *both)), good, both, visited, is_kept)
 
     known.defvjp(forward, backward)
     known.defjvp(pushed)
