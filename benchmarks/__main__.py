@@ -63,7 +63,7 @@ COMPARED: dict[str, Sequence[str]] = {
     "implicit": ("wengert-parts", "wengert-forward", "wengert-written", "qpth", "proxsuite", "diffcp"),
     "sparse": ("asdex", "scipy"),
     "power-flow": ("pypower",),
-    "kinetics": ("jax-jit",),
+    "kinetics": ("jax-jit", "cantera"),
     "equations": ("wengert-value", "diffrax", "sksundae", "scipy"),
     "sparse-values": ("scipy", "jax-jit"),
     "jit": ("wengert-eager", "jax-jit", "torch-compile", "numba", "numpy"),

@@ -2,7 +2,8 @@
 
 G. P. Smith and others, GRI-Mech 3.0: 53 species, 325 reactions. The program runs as it was written; for JAX the method
 that puts numbers into an array is replaced. Values are compared with Cantera's. Every library has one thread, and
-processor time is measured; JAX needs half a minute to compile one cell, and one and a half for 10,000.
+processor time is measured; JAX needs half a minute to compile one cell, and one and a half for 10,000, Wengert three
+for the gradient of an ignition delay (`benchmarks/ignition.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.ignition import ignition
 from benchmarks.measure import Case, Program, timed
 
 __all__ = ["cases"]
@@ -108,3 +110,9 @@ def cases(_threads: int) -> Iterator[Case]:
     ):
         make = functools.partial(program, first=first, cells=cells)
         yield Case(f"GRI-Mech 3.0, Jacobian, {name}", 1, make, rounds=rounds, budget=60.0)
+
+    def delay(library: str) -> Program | None:
+        run = ignition(library, mechanism, program_of_mechanism)
+        return None if run is None else timed(run, time.process_time)
+
+    yield Case("GRI-Mech 3.0, ignition delay by 325 rates", 1, delay, rounds=3, budget=60.0)
