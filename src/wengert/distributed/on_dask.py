@@ -81,7 +81,6 @@ class DaskRunner:
     def __init__(self, client: Any, summand: Summand, data: Partitions) -> None:
         self.client, self.summand, self.data = client, summand, data
         self.label = f"{summand.name.rpartition('.')[2]}-{function_name(summand.fun, '__name__').strip('<>')}"
-        self.token, self.number = os.urandom(4).hex(), 0
         self.parcel: Parcel | None = None
         self.captured = CapturedState(summand.outer_values)  # by the function in the parcel
         self.errands: list[Errand] = []
@@ -242,9 +241,9 @@ class DaskRunner:
     def plan(self, args: Sequence[Any]) -> BlockPlan:
         """Return how partitions are cut into blocks, which a worker finds out."""
         parcel = parcel_of(self.summand, BlockPlan((), UNLIMITED))
-        key = f"{self.label}-plan-{os.urandom(4).hex()}"
         first = self.errands[0]
         errand = Errand(first.start, first.start + 1, first.shard, is_suspect=True)  # of which one partition is read
+        (key,) = self.task_keys("-plan", [errand])
         errand.tasks = [self.client.submit(plan_shard, errand.shard, tuple(args), parcel, key=key, pure=False)]
         while True:
             try:
@@ -260,7 +259,6 @@ class DaskRunner:
 
     def shares(self, args: Sequence[Any]) -> list[WorkShare]:
         """Return what workers found for all runs of partitions."""
-        self.number += 1
         size = byte_size([x for x in leaves(tuple(args)) if hasattr(x, "nbytes")])
         sent: Any = tuple(args)
         if size > SMALL and not self.late:
@@ -288,9 +286,14 @@ class DaskRunner:
         self.slowest = max([self.slowest or 0.0, *[share.stint.reading + share.stint.computing for share in found]])
         return found
 
+    def task_keys(self, what: str, errands: Sequence[Errand]) -> list[str]:
+        """Return keys of tasks, a group by themselves: Dask takes those of large groups to where shards are not."""
+        group = f"{self.label}{what}-{os.urandom(4).hex()}"
+        return [f"('{group}', {errand.start})" for errand in errands]
+
     def ask(self, errands: Sequence[Errand], args: Any) -> list[Any]:
         """Have Dask run the tasks of runs of partitions, all of which travel in one message."""
-        keys = [f"{self.label}-{self.token}-{self.number}-{x.start}-{x.tries}-{os.urandom(2).hex()}" for x in errands]
+        keys = self.task_keys("", errands)
         shards, starts, stops = zip(*[(x.shard, x.start, x.stop) for x in errands], strict=True)
         common = {"args": args, "parcel": self.parcel, "process": os.getpid()}
         tasks: list[Any] = self.client.map(sum_shard, shards, starts, stops, key=keys, pure=False, **common)
@@ -414,7 +417,7 @@ class DaskRunner:
     def find_nan(self, args: Sequence[Any]) -> tuple[int, int] | None:
         """Return the numbers of the first partition and row that give NaN; None if none does by itself."""
         shards, starts, stops = zip(*[(x.shard, x.start, x.stop) for x in self.errands], strict=True)
-        keys = [f"{self.label}-nan-{start}-{os.urandom(4).hex()}" for start in starts]
+        keys = self.task_keys("-nan", self.errands)
         common = {"args": tuple(args), "parcel": self.parcel}
         tasks = self.client.map(find_nan, shards, starts, stops, key=keys, pure=False, **common)
         return min((found for found in self.client.gather(tasks) if found is not None), default=None)
