@@ -18,12 +18,12 @@ from wengert.core.values.aval import Aval, aval_of
 from wengert.lowering.matrix_steps import LEAST_SHARED, MatrixRoutine, matrix_routine
 from wengert.lowering.product_bodies import without_unused
 from wengert.passes.equations import rename_known
-from wengert.primitives.linear_algebra.inverses import inv, slogdet, solve
+from wengert.primitives.linear_algebra.inverses import det, inv, slogdet, solve
 from wengert.primitives.linear_algebra.lu import lu_factor, lu_solve
 from wengert.primitives.shapes import place_diagonal, transpose
 from wengert.traces.staging import stage_function
 
-BY_FACTORS = frozenset((solve, inv, slogdet))
+BY_FACTORS = frozenset((solve, inv, slogdet, det))
 """What is computed by the factors of a matrix, with the same errors of singular ones."""
 INDICES = np.dtype(np.int32)
 
@@ -59,7 +59,7 @@ def is_of_one_matrix(equation: Equation) -> bool:
     matrix = equation.inputs[0]
     if type(matrix) is not Variable or len(matrix.shape) != 2 or matrix.shape[0] < LEAST_SHARED:
         return False
-    if equation.primitive is slogdet and matrix.dtype.kind == "c":
+    if equation.primitive in OF_DIAGONAL and matrix.dtype.kind == "c":
         return False
     return all(len(v.shape) < 3 for v in equation.outputs) and matrix_routine(equation) is not None
 
@@ -89,8 +89,9 @@ def by_factors(equation: Equation, packed: Variable, pivots: Variable, is_transp
     def bound(primitive: Primitive, inputs: tuple[Any, ...], outputs: Sequence[Variable], **params: Any) -> Equation:
         return Equation(primitive, inputs, params, tuple(outputs), equation.origin)
 
-    if equation.primitive is slogdet:
-        graph, _ = stage_function(signs_and_logarithms, [aval_of(packed), aval_of(pivots)], "slogdet")
+    if equation.primitive in OF_DIAGONAL:
+        function = OF_DIAGONAL[equation.primitive]
+        graph, _ = stage_function(function, [aval_of(packed), aval_of(pivots)], equation.primitive.name)
         known: dict[Any, Any] = dict(
             zip((*graph.inputs, *graph.outputs), (packed, pivots, *equation.outputs), strict=True)
         )
@@ -114,3 +115,13 @@ def signs_and_logarithms(operands: Sequence[Any]) -> tuple[Any, Any]:
     moved = np.sum(pivots != np.arange(len(elements), dtype=INDICES))
     sign = np.prod(np.where(elements < 0, -1.0, 1.0).astype(packed.dtype)) * (1 - 2 * (moved % 2)).astype(packed.dtype)
     return sign, np.sum(np.log(np.abs(elements)))
+
+
+def determinants(operands: Sequence[Any]) -> tuple[Any]:
+    """Return a determinant as NumPy computes it, which no product of diagonal elements on the way can overflow."""
+    sign, logarithm = signs_and_logarithms(operands)
+    return (sign * np.exp(logarithm),)
+
+
+OF_DIAGONAL = {slogdet: signs_and_logarithms, det: determinants}
+"""What is computed by the diagonal of a factor alone, and how."""
