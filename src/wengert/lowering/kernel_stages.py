@@ -365,7 +365,7 @@ class StageWriter:
         """Return what a value is computed from."""
         node, read, guard = key
         if node.kind in ("choice", "pieces"):
-            return [self.key(a.through(read), merged(guard, own)) for a, own in self.reached(node, read)]
+            return [self.key(a.through(read), merged(guard, own)) for a, own in self.reached(key)]
         args = node.args[1:] if node.kind == "gather" else node.args
         return [self.key(a.through(read), guard) for a in args]
 
@@ -378,9 +378,9 @@ class StageWriter:
         """Write what computes a value from others; return its place."""
         node, read, guard = key
         if node.kind == "choice":
-            return self.picked(node, [own for _, own in self.reached(node, read)], values)
+            return self.picked(node, [own for _, own in self.reached(key)], values)
         if node.kind == "pieces":
-            return self.summed(node, [own for _, own in self.reached(node, read)], values)
+            return self.summed(node, [own for _, own in self.reached(key)], values)
         if node.kind == "gather":
             row, index = node.args[0].node, compose(node.args[0].map, read)[0]
             at = self.affine(index)
@@ -390,13 +390,23 @@ class StageWriter:
             return values[0]
         return self.put(Operation(node.name, tuple(values), node.dtype))
 
-    def reached(self, node: PointNode, read: IndexMap) -> list[tuple[Access, Guard]]:
-        """Return the arguments of a choice or pieces that are read somewhere, each with where it is."""
+    def reached(self, key: Key) -> list[tuple[Access, Guard]]:
+        """Return the arguments of a choice or pieces that are read somewhere, each with where it is.
+
+        Those of a choice are left out that are not where its value is wanted: a slice of a stack reads one of its rows.
+        Pieces stay, since a zero that is added may change the sign of another.
+        """
+        node, read, guard = key
         found = []
         for box, access in zip(node.boxes, node.args, strict=True):
             own = self.bounds(box, read)
-            if own is not None:
+            if own is None:
+                continue
+            both = merged(guard, own)
+            if node.kind == "pieces" or all(bound.low < bound.high for bound in both):
                 found.append((access, own))
+            if node.kind == "choice" and both == guard:  # there it is everywhere
+                break
         return found
 
     def picked(self, node: PointNode, guards: list[Guard], values: list[int]) -> int:
