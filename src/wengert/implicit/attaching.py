@@ -16,7 +16,8 @@ from wengert.core.values.tensor import Tensor
 from wengert.implicit.solution import implicit_solution as solution_operation
 from wengert.implicit.systems import FIXED, TOLERANCE, weight_of_giving_up
 from wengert.implicit.vectors import residual_vector, vector_of
-from wengert.primitives.sparse.storage_pattern import StoragePattern
+from wengert.primitives.sparse.sparse_tensor import SparseTensor
+from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
 from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
 from wengert.support.caches import Recent
 from wengert.transforms.reverse import stop_gradient
@@ -132,8 +133,8 @@ def sparse_jacobian_graph(residual: Graph, name: str) -> tuple[Graph, StoragePat
 
         def elements(*values: Any) -> list[Any]:
             matrix = derivative(*values)
-            patterns.append(matrix._pattern)
-            return [matrix.data]
+            patterns.append(matrix._pattern if isinstance(matrix, SparseTensor) else pattern_of(matrix))
+            return [matrix.data]  # an array where the equations are linear, with numbers that are known
 
         return trace_closed(elements, residual.inputs, name), patterns[-1]
 

@@ -96,7 +96,8 @@ def qp(
             minimised then is the objective minus relax * sum(log(h - G x)), and each multiplier is relax / (h - G x).
         tol: by which part of their terms the conditions of optimality may be missed.
         singular: as for `custom_root`: the conditions are singular where active constraints depend on each other, or
-            where P leaves a direction open. With sparse matrices that is an error.
+            where P leaves a direction open. Errors name what is free: a direction of x, then of the multipliers. With
+            sparse matrices that is an error.
 
     Returns:
         x and the multipliers, as named tuple. With them P x + q + A^T equality + G^T inequality is zero.

@@ -20,7 +20,7 @@ from wengert.core.primitives.declare import linear, opaque
 from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.errors import NumericalError
-from wengert.primitives.linear_algebra.matrices import lapack, pull_back_solution, tangent_side
+from wengert.primitives.linear_algebra.matrices import lapack, pull_back_solution, tangent_side, vector_text
 from wengert.support.caches import FACTORS
 
 Params = Mapping[str, Any]
@@ -29,8 +29,6 @@ FIXED = "fixed"
 """The `singular` of functions that have no such parameter, and no `tol`, of which errors then say nothing."""
 TOLERANCE = 1e-3
 """By how much of their terms equations may be missed: derivatives are as certain as solutions are."""
-SHOWN = 6
-"""Up to how many numbers of a direction errors show."""
 
 
 # Factors
@@ -100,11 +98,8 @@ def singular_error(name: str, columns: np.ndarray[Any, Any], condition: float, s
         given = "a Jacobian with NaN or infinite elements at the solution"
         return NumericalError(name, given, "finite ones are needed", "Look at the residual's derivative there")
     direction = free_direction(columns.T)
-    shown = ", ".join(f"{x:.3g}" for x in direction[:SHOWN])
-    given = (
-        f"equations whose Jacobian is singular at the solution (condition {condition:.1e}): they leave the direction "
-        f"({shown}{', ...' if len(direction) > SHOWN else ''}) free"
-    )
+    given = "equations whose Jacobian is singular at the solution"
+    given += f" (condition {condition:.1e}): they leave the direction {vector_text(direction)} free"
     action = "Add an equation that fixes it"
     if singular != FIXED:
         action += ", or pass singular='minimum_norm' for derivatives without it"

@@ -17,6 +17,8 @@ from wengert.core.primitives.primitive import RoutineCall
 from wengert.errors import describe
 from wengert.primitives.contractions import conj
 
+SHOWN = 6
+"""Up to how many numbers of a vector errors show."""
 REMEMBERED = 256
 """Up to how many rows a mask is kept for the next call: making one takes longer than using it."""
 
@@ -134,6 +136,16 @@ def lapack(name: str, kind: str) -> Any:
     from scipy.linalg import lapack as routines
 
     return getattr(routines, {"f": "s", "d": "d", "F": "c", "D": "z"}[kind] + name)
+
+
+def vector_text(vector: Any) -> str:
+    """Return a vector of unit length as errors show it: the first numbers, rounding errors as zeros.
+
+    >>> vector_text(np.array([1e-17, 0.6, -0.8]))
+    '(0, 0.6, -0.8)'
+    """
+    shown = ", ".join(f"{x if abs(x) > 1e-12 else 0:.3g}" for x in vector[:SHOWN])
+    return f"({shown}{', ...' if len(vector) > SHOWN else ''})"
 
 
 def over_stacks(function: Callable[..., Any], cores: Sequence[int], *arrays: Any) -> Any:

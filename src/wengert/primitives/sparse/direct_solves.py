@@ -24,6 +24,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.errors import NumericalError
+from wengert.primitives.linear_algebra.matrices import vector_text
 from wengert.primitives.sparse.products import sampled_product, sparse_product, stacked_elements
 from wengert.primitives.sparse.storage_pattern import StoragePattern
 from wengert.support.caches import FACTORS, KeptFactor
@@ -81,10 +82,30 @@ def factorise(name: str, pattern: StoragePattern, options: Any, data: np.ndarray
         given = f"a singular matrix of shape {pattern.shape}{where}"
         action = "Add what its equations leave open, or use wengert.scipy.sparse.linalg.lsqr"
         if regular:  # of equations whose solution is differentiated
+            condition, direction = condition_of(matrix)
+            given += f" (condition {condition:.1e}), whose equations leave the direction {vector_text(direction)} free"
             action = "Add an equation for what they leave open: a repeated eigenvalue, or constraints that depend"
         if shift is not None:
             given, action = f"a matrix with the eigenvalue sigma={shift:g}", "Choose another sigma"
         raise NumericalError(name, given, "one with an inverse is needed", action) from error
+
+
+def condition_of(matrix: Any) -> tuple[float, np.ndarray[Any, Any]]:
+    """Return about the condition of a nearly singular matrix, and the direction that it makes smallest.
+
+    It is inverse iteration with A^T A, of a matrix that is moved by rounding errors, so that it has factors.
+    """
+    from scipy.sparse import eye_array
+    from scipy.sparse.linalg import splu
+
+    size = float(np.max(np.abs(matrix).sum(axis=0), initial=0.0))
+    moved = matrix + np.finfo(matrix.dtype).eps * (size or 1.0) * eye_array(matrix.shape[0], dtype=matrix.dtype)
+    factor, direction = splu(moved.tocsc()), np.cos(np.arange(matrix.shape[0]) ** 2).astype(matrix.dtype)
+    for _ in range(3):
+        direction = factor.solve(factor.solve(direction, "T"))
+        direction /= np.linalg.norm(direction)
+    smallest = float(np.linalg.norm(matrix @ direction))
+    return size / smallest if smallest else np.inf, direction
 
 
 def is_singular(pivots: np.ndarray[Any, Any]) -> bool:
