@@ -140,14 +140,18 @@ class Dual(Transient):
         if numbers and primitive.firm:
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
         pointwise = isinstance(primitive, Elementwise)
-        if ((rooted and may_continue(primitive)) or (primitive.square and not pointwise)) and primitive.outputs == 1:
+        same = len(operands) == 2 and operands[0] is operands[1]
+        ends = rooted and (same or not pointwise or primitive.sweeps_as == "power") and may_continue(primitive)
+        if (ends or (primitive.square and not pointwise)) and primitive.outputs == 1:
             return self.rooted(primitive, operands, values, tangents, params)
         if isinstance(primitive, Elementwise):
             result = self.elementwise(primitive, values, tangents, params)
-            if primitive.originates and result._trace is self:
-                same = len(operands) == 2 and operands[0] is operands[1]
-                if same or primitive.square or len(operands) == 1 or (primitive.raises and tangents[1] is None):
-                    result._node.origin = self.step(primitive, operands, values, result._value, params)
+            if (primitive.originates or (rooted and primitive.scales)) and result._trace is self:
+                alone = len(operands) == 1 or (primitive.raises and tangents[1] is None)
+                if same or alone or primitive.square or rooted:
+                    step = self.step(primitive, operands, values, result._value, params)
+                    if step.depth <= FARTHEST:
+                        result._node.origin = step
             return result
         out = apply(primitive, *values, **params)
         if primitive.kind == "constant":
@@ -224,21 +228,22 @@ class Dual(Transient):
         self, primitive: Primitive, operands: Sequence[Any], values: Sequence[Any], out: Any, params: Mapping[str, Any]
     ) -> Step:
         """Return an operation as its result may remember it."""
-        nodes = [x._node if type(x) is Tensor and x._trace is self else None for x in operands]
-        depth = 1 + max(node.origin.depth if node is not None and node.origin is not None else 0 for node in nodes)
-        return Step(primitive, params, self.kept(operands, values), nodes, out, np.shape(out), depth)
-
-    def kept(self, operands: Sequence[Any], values: Sequence[Any]) -> Sequence[Any]:
-        """Return the values of operands for later, when constants among them may have been written to."""
-        if len(operands) == 1:
-            return values
-        return [self.kept_value(x, value) for x, value in zip(operands, values, strict=True)]
-
-    def kept_value(self, operand: Any, value: Any) -> Any:
-        """Return the value of one operand for later."""
-        if type(operand) is Tensor:
-            return lend(operand) if operand._trace is None else value
-        return operand.copy(order="K") if type(operand) is ndarray and operand.flags.writeable else value
+        nodes: list[Moving | None] = []
+        kept, depth = list(values), 0
+        for i, x in enumerate(operands):
+            node = None
+            if type(x) is Tensor:
+                if x._trace is self:
+                    node = x._node
+                    if node.origin is not None and node.origin.depth > depth:
+                        depth = node.origin.depth
+                elif x._trace is None:
+                    kept[i] = lend(x)
+            elif type(x) is ndarray and x.flags.writeable:  # may have been written to when it is asked for
+                kept[i] = x.copy(order="K")
+            nodes.append(node)
+        shape = out.shape if type(out) is ndarray else np.shape(out)
+        return Step(primitive, params, kept, nodes, out, shape, depth + 1)
 
     def past_kink(self, step: Step) -> Any:
         """Return the tangent of a monomial that an operation ends a chain of; None of others."""
