@@ -112,9 +112,13 @@ def test_python_numbers_are_told_apart_from_their_truths_as_arrays_are() -> None
     np.testing.assert_allclose(slopes, (0.000681835657256489, -9.10913812366967), rtol=1e-12)
 
 
-def test_entropies_of_inverse_gaussian_numbers_of_any_mean() -> None:
+def test_moments_where_formulas_cancel_or_a_location_is_nan() -> None:
     mu = np.array([1e-4, 0.03, 0.039, 0.041, 0.05, 1.0, 50.0])
     require_same("invgauss", "entropy", mu)
+    require_same("t", "entropy", np.array([3.0, 150.0, 1e12, np.inf]))
+    require_same("t", "var", np.array([2.5, np.inf]))
+    for name in ("norm", "expon", "poisson", "geom"):
+        require_same(name, "std", *([0.5] if name in ("poisson", "geom") else []), np.array([np.nan, 2.0]))
     assert np.all(np.isfinite(wg.grad(lambda mu: np.sum(ws.invgauss.entropy(mu)))(mu)))
 
 

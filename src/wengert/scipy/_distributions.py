@@ -205,7 +205,8 @@ class Distribution:
     def scaled_moment(self, method: str, args: Sequence[Any], kwds: dict[str, Any], finish: Callable[..., Any]) -> Any:
         """Return a function of the parameters, NaN where they are not valid; `finish(value, location, scale)`."""
         *shapes, loc, scale = self.all_parameters(method, args, kwds)
-        valid = all_of(self.valid(*shapes), scale > 0)
+        placed = True if type(loc) is float and not math.isnan(loc) else ~np.isnan(loc)
+        valid = all_of(self.valid(*shapes), scale > 0, placed)
         found = self.formula(method)(*self.safe(valid, shapes))
         return as_tensor(either(valid, finish(found, loc, either(scale > 0, scale, 1.0)), np.nan))
 
