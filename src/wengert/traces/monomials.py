@@ -136,6 +136,25 @@ def may_continue(primitive: Any) -> bool:
     return primitive is not None and bool(primitive.raises or primitive.degree or primitive.square or primitive.scales)
 
 
+def holds_power(node: Any) -> bool:
+    """Tell whether a node of a tape is a power, root or size, or may be a multiple or view of one: a quick look."""
+    waiting = [node]
+    for _ in range(FARTHEST):
+        if not waiting:
+            return False
+        node = waiting.pop()
+        primitive = None if node is None else node.primitive
+        if primitive is None:
+            continue
+        if primitive.raises or primitive.degree or primitive.square:
+            return True
+        if primitive.scales:
+            if are_same(node.inputs):
+                return True
+            waiting += node.inputs
+    return bool(waiting)
+
+
 # Chains of steps
 
 

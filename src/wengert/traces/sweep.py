@@ -35,6 +35,7 @@ from wengert.traces.monomials import (
     Factor,
     Step,
     are_same,
+    holds_power,
     is_finite_slope,
     may_continue,
     monomial_of,
@@ -606,10 +607,8 @@ class Sweep(Cotangents):
         """Hand a cotangent past the chain that makes a monomial, if a node ends one, and tell whether it does."""
         if self.watch is not None or node.dtype.kind != "f":
             return False
-        first, primitive = node.inputs[0], node.primitive
-        if first is None or not may_continue(first.primitive):
-            return False
-        if not (primitive.raises or primitive.degree or are_same(node.inputs)):
+        primitive = node.primitive
+        if not (primitive.raises or primitive.degree or are_same(node.inputs)) or not holds_power(node.inputs[0]):
             return False
         out, operands = self.residuals(node)
         factors = monomial_of(Step(primitive, node.params, operands, node.inputs, out, node.shape), self.step_of)
