@@ -123,6 +123,23 @@ def loop_parameters(equation: Equation) -> Mapping[str, Any] | None:
     return found
 
 
+class Branches(StructuredLowering):
+    """Tell the graphs of branches."""
+
+    def branch(self, graphs: Sequence[Graph]) -> Sequence[Graph]:
+        """Return the graphs."""
+        return graphs
+
+
+BRANCHES = Branches()
+
+
+def branches_of(equation: Equation) -> Sequence[Graph] | None:
+    """Return the graphs of which an equation chooses one; None if it is lowered to something else."""
+    found: Sequence[Graph] | None = equation.primitive.lower(equation.params, BRANCHES)
+    return found
+
+
 def may_be_step(equation: Equation) -> bool:
     """Tell whether an equation may be a step of a program that is no kernel: a loop, or a routine of small matrices."""
     return loop_parameters(equation) is not None or equation.primitive.routine is not None

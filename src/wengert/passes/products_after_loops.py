@@ -21,10 +21,9 @@ from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.memory.memory_layout import strides_of_stack
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
-from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.passes.dead_code import eliminate_dead
-from wengert.passes.equations import holds_graphs, loop_parameters, throughout
+from wengert.passes.equations import branches_of, holds_graphs, loop_parameters, throughout
 from wengert.primitives.arithmetic import add, negative, subtract
 from wengert.primitives.conversion import astype
 from wengert.primitives.shapes import transpose
@@ -40,7 +39,7 @@ So they stay beside what a byte budget counts, and products of matrices, which g
 """
 
 
-class OfBranch(NamedTuple):
+class BranchProduct(NamedTuple):
     """Hold the factors of a product in one of several branches, and what the equation that chooses is to give."""
 
     choice: Equation
@@ -58,7 +57,7 @@ class ProductOfRows(NamedTuple):
     factors: Sequence[Variable]
     labels: Labels
     is_negated: bool = False
-    of_branch: OfBranch | None = None
+    of_branch: BranchProduct | None = None
 
 
 @throughout
@@ -95,7 +94,7 @@ class SumsOfLoop:
         left: what the rounds leave behind besides.
         results: what the loop gives.
         after: the equations after it.
-        given: the products whose factors branches are to give, by the equations that choose these.
+        branch_products: the products whose factors branches are to give, by the equations that choose these.
     """
 
     def __init__(self, equation: Equation) -> None:
@@ -111,7 +110,7 @@ class SumsOfLoop:
         self.left: list[Variable] = []
         self.results = list(equation.outputs)
         self.after: list[Equation] = []
-        self.given: dict[Equation, list[OfBranch]] = {}
+        self.branch_products: dict[Equation, list[BranchProduct]] = {}
 
     def enter(self, values: Iterable[Any], sequences: Iterable[Any]) -> None:
         """Enter sequences of values of each round."""
@@ -120,7 +119,9 @@ class SumsOfLoop:
     @property
     def equation(self) -> Equation:
         """The loop with what it leaves behind now."""
-        equations = [giving_factors(e, self.given[e]) if e in self.given else e for e in self.body.equations]
+        equations = [
+            with_factors(e, self.branch_products[e]) if e in self.branch_products else e for e in self.body.equations
+        ]
         body = Graph(self.body.inputs, equations, (*self.body.outputs, *self.left))
         changed = {**self.whole.params, "body": body}
         return Equation(self.whole.primitive, self.whole.inputs, changed, tuple(self.results), self.whole.origin)
@@ -138,7 +139,7 @@ class SumsOfLoop:
         for n, product in enumerate(products, 1):
             rows = tuple(map(self.rows_of, product.factors))
             if product.of_branch is not None:
-                self.given.setdefault(product.of_branch.choice, []).append(product.of_branch)
+                self.branch_products.setdefault(product.of_branch.choice, []).append(product.of_branch)
             out = result if n == len(products) else Variable.of(result.aval)
             is_last = total is None and not product.is_negated
             term = out if is_last else Variable.of(result.aval)
@@ -193,7 +194,7 @@ class SumsOfLoop:
 
     def product_of_branch(self, choice: Equation, result: Variable) -> ProductOfRows | None:
         """Return a product that one branch gives where all others give zeros; None of all else."""
-        graphs = branches_of(choice)
+        graphs = branches_of(choice) or ()
         outputs = [graph.outputs[choice.outputs.index(result)] for graph in graphs]
         places = [n for n, x in enumerate(outputs) if type(x) is Variable or np.any(x)]
         if len(places) != 1 or type(outputs[places[0]]) is not Variable:
@@ -208,7 +209,7 @@ class SumsOfLoop:
         if any(type(x) is not Variable or not lies_plainly(x) for x in maker.inputs):
             return None
         factors = tuple([Variable.of(x.aval, x.name) for x in maker.inputs])
-        own = OfBranch(choice, places[0], maker.inputs, factors)
+        own = BranchProduct(choice, places[0], maker.inputs, factors)
         return self.with_rounds(factors, labels.operands, labels, result.dtype, is_negated, own)
 
     def with_rounds(
@@ -218,7 +219,7 @@ class SumsOfLoop:
         labels: Labels,
         dtype: Any,
         is_negated: bool = False,
-        of_branch: OfBranch | None = None,
+        of_branch: BranchProduct | None = None,
     ) -> ProductOfRows | None:
         """Return the sum over all rounds of a product of some dtype; None if lengths or dtypes do not allow it."""
         if any(UNKNOWN in x.shape for x in factors) or np.result_type(*[x.dtype for x in factors]) != dtype:
@@ -259,27 +260,10 @@ class SumsOfLoop:
         return x, own
 
 
-class Branches(StructuredLowering):
-    """Tell the graphs of branches."""
-
-    def branch(self, graphs: Sequence[Graph]) -> Sequence[Graph]:
-        """Return the graphs."""
-        return graphs
-
-
-BRANCHES = Branches()
-
-
-def branches_of(equation: Equation) -> Sequence[Graph]:
-    """Return the graphs of which an equation chooses one; none if it does something else."""
-    graphs: Sequence[Graph] = equation.primitive.lower(equation.params, BRANCHES) or ()
-    return graphs if graphs is equation.params.get("branches") else ()
-
-
-def giving_factors(choice: Equation, products: Sequence[OfBranch]) -> Equation:
+def with_factors(choice: Equation, products: Sequence[BranchProduct]) -> Equation:
     """Return a choice of a branch that gives the factors of products besides, zeros where branches have none."""
     graphs = []
-    for n, graph in enumerate(branches_of(choice)):
+    for n, graph in enumerate(choice.params["branches"]):
         factors = [x if n == own.place else zeros_like(x) for own in products for x in own.factors]
         graphs.append(Graph(graph.inputs, graph.equations, (*graph.outputs, *factors)))
     results = (*choice.outputs, *[x for own in products for x in own.results])

@@ -22,7 +22,7 @@ from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.maps.index_maps import AxisIndex
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.primitives.structured import Structured, StructuredLowering
+from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.kernel.checking import DTYPES
 from wengert.lowering.nodes import LONG, Access, Nodes, PointNode, Shape
@@ -52,7 +52,7 @@ from wengert.lowering.rules.view_index_maps import (
     view,
 )
 from wengert.passes.dead_code import must_run
-from wengert.passes.equations import keyword_parameters, unknown_parameters
+from wengert.passes.equations import branches_of, keyword_parameters, unknown_parameters
 from wengert.passes.inlining import of_dtype
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.shapes import inverse
@@ -73,17 +73,6 @@ class Lowered:
     inputs: tuple[PointNode | None, ...]
     outputs: tuple[tuple[Access, Shape] | None, ...]
     refused: Mapping[int, Refused]
-
-
-class Branches(StructuredLowering):
-    """Tell the graphs of branches."""
-
-    def branch(self, graphs: Sequence[Graph]) -> Sequence[Graph]:
-        """Return the graphs."""
-        return graphs
-
-
-BRANCHES = Branches()
 
 
 class Lowering:
@@ -163,7 +152,7 @@ class Lowering:
         if known is not None and (ignored := unknown_parameters(equation.params, known)):
             return Refused(f"the parameters {', '.join(ignored)}")
         if isinstance(equation.primitive, Structured):
-            branches = equation.primitive.lower(equation.params, BRANCHES)
+            branches = branches_of(equation)
             return Refused("control flow") if branches is None else self.chosen(equation, branches)
         values = list(map(self.value, equation.inputs))
         rule, results = rule_of(equation.primitive), list[Value]()
