@@ -35,9 +35,9 @@ from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.traces.grad_modes import is_stopped
 from wengert.traces.linearity import require_linear
 from wengert.traces.monomials import (
-    FARTHEST,
-    Factor,
-    Step,
+    LONGEST_CHAIN,
+    ChainStep,
+    MonomialFactor,
     is_finite_slope,
     may_continue,
     monomial_of,
@@ -68,7 +68,7 @@ class Moving:
 
     def __init__(self, tangent: Any, place: Place) -> None:
         self.tangent = tangent
-        self.origin: Step | None = None
+        self.origin: ChainStep | None = None
         self.code, self.offset = place
 
 
@@ -150,7 +150,7 @@ class Dual(Transient):
                 alone = len(operands) == 1 or (primitive.raises and tangents[1] is None)
                 if same or alone or primitive.square or rooted:
                     step = self.step(primitive, operands, values, result._value, params)
-                    if step.depth <= FARTHEST:
+                    if step.depth <= LONGEST_CHAIN:
                         result._node.origin = step
             return result
         out = apply(primitive, *values, **params)
@@ -208,7 +208,7 @@ class Dual(Transient):
         tangents: Sequence[Any],
         params: Mapping[str, Any],
     ) -> Any:
-        """Compute an operation that is a root, or has one among its operands, whose square has a tangent, too."""
+        """Compute an operation that may end a chain that makes a monomial, or a root whose square is smooth."""
         out = unwrap_plain(apply(primitive, *values, **params))
         if primitive.kind == "constant":
             return wrapped_constants(out)
@@ -220,13 +220,13 @@ class Dual(Transient):
             if moved is None:
                 moved = propagate(self.protected(primitive), tangents, out, values, params)
             result = self.paired(out, moved)
-        if result._trace is self and step.depth <= FARTHEST:
+        if result._trace is self and step.depth <= LONGEST_CHAIN:
             result._node.origin = step
         return result
 
     def step(
         self, primitive: Primitive, operands: Sequence[Any], values: Sequence[Any], out: Any, params: Mapping[str, Any]
-    ) -> Step:
+    ) -> ChainStep:
         """Return an operation as its result may remember it."""
         nodes: list[Moving | None] = []
         kept, depth = list(values), 0
@@ -243,18 +243,18 @@ class Dual(Transient):
                 kept[i] = x.copy(order="K")
             nodes.append(node)
         shape = out.shape if type(out) is ndarray else np.shape(out)
-        return Step(primitive, params, kept, nodes, out, shape, depth + 1)
+        return ChainStep(primitive, params, kept, nodes, out, shape, depth + 1)
 
-    def past_kink(self, step: Step) -> Any:
+    def past_kink(self, step: ChainStep) -> Any:
         """Return the tangent of a monomial that an operation ends a chain of; None of others."""
         factors = monomial_of(step, origin_of) if np.dtype(aval_of(step.out).dtype).kind == "f" else None
         if factors is None:
             return None
-        rule = (size_power.shielded(False) if self.steep else size_power).rules[0]
+        rule = self.protected(size_power).rules[0]
         terms = [self.tangent_by(step, factors, i, rule) for i, f in enumerate(factors) if f.handle is not None]
         return total([t for t in terms if t is not None])
 
-    def tangent_by(self, step: Step, factors: Sequence[Factor], i: int, rule: Any) -> Any:
+    def tangent_by(self, step: ChainStep, factors: Sequence[MonomialFactor], i: int, rule: Any) -> Any:
         """Return the tangent of a monomial along one of its factors."""
         factor = factors[i]
         t = tangent_of_square(factor.handle.origin) if factor.by_square else factor.handle.tangent
@@ -366,12 +366,12 @@ class Dual(Transient):
         super().rebind(handle, result)
 
 
-def origin_of(node: Moving) -> Step | None:
+def origin_of(node: Moving) -> ChainStep | None:
     """Return the operation that a value remembers it was made by."""
     return node.origin
 
 
-def tangent_of_square(step: Step) -> Any:
+def tangent_of_square(step: ChainStep) -> Any:
     """Return the tangent of the square of a root."""
     root = square_of(step.primitive, step.params)
     assert root is not None

@@ -44,9 +44,9 @@ from wengert.primitives.powers import EVEN, ODD
 from wengert.traces.dual import propagate
 from wengert.traces.grad_modes import is_stopped
 from wengert.traces.monomials import (
-    FARTHEST,
-    Factor,
-    Step,
+    LONGEST_CHAIN,
+    ChainStep,
+    MonomialFactor,
     may_continue,
     monomial_of,
     power_value,
@@ -79,7 +79,7 @@ class Series:
         self.compute = compute
         self.degree = degree
         self.place = place
-        self.origin: Step | None = None
+        self.origin: ChainStep | None = None
 
     def __getitem__(self, k: int) -> Any:
         while len(self.known) <= k:
@@ -87,7 +87,7 @@ class Series:
         return self.known[k]
 
 
-def origin_of(series: Series) -> Step | None:
+def origin_of(series: Series) -> ChainStep | None:
     """Return the operation that a value remembers it was made by."""
     return series.origin
 
@@ -181,10 +181,12 @@ class Jet(Transient):
     ) -> None:
         """Note what made a result that may be part of a monomial, as it is now: handles may be written to."""
         step = self.step(primitive, operands, result, params)
-        if step is not None and step.depth <= FARTHEST:
+        if step is not None and step.depth <= LONGEST_CHAIN:
             result._node.origin = step
 
-    def step(self, primitive: Primitive, operands: Sequence[Any], out: Any, params: Mapping[str, Any]) -> Step | None:
+    def step(
+        self, primitive: Primitive, operands: Sequence[Any], out: Any, params: Mapping[str, Any]
+    ) -> ChainStep | None:
         """Return an operation as its result may remember it; None of what makes no part of a monomial."""
         if not may_continue(primitive) or primitive.outputs != 1:
             return None
@@ -193,7 +195,9 @@ class Jet(Transient):
         same = len(operands) == 2 and operands[0] is operands[1]
         if not (depth or same or primitive.raises or primitive.degree or primitive.square):
             return None
-        return Step(primitive, params, list(map(self.snapshot, operands)), series, out, aval_of(out).shape, depth + 1)
+        return ChainStep(
+            primitive, params, list(map(self.snapshot, operands)), series, out, aval_of(out).shape, depth + 1
+        )
 
     def snapshot(self, operand: Any) -> Any:
         """Return an operand as it is now."""
@@ -215,7 +219,7 @@ class Jet(Transient):
         found: Any = functools.reduce(operator.mul, map(self.power_of_factor, factors))
         return self.result(out, lambda k: found._node[k], found._node.degree)
 
-    def power_of_factor(self, factor: Factor) -> Any:
+    def power_of_factor(self, factor: MonomialFactor) -> Any:
         """Return a power of a value, of its square as far as this is what is smooth."""
         if not factor.by_square:
             return value_of(factor) if factor.handle is None else turned_power(factor)

@@ -6,7 +6,7 @@ made of, and the derivative of a monomial is one, too: p x**(p - 1) times the ot
 operation that ends a chain of them goes past the chain, to the values that it begins with (ADR 0034). The square of
 some of these, roots of sums of squares, is smooth, and is what they are differentiated by where their power allows.
 
-Every trace tells what made a value, as far as it remembers, by a `Step`; `monomial_of` reads a chain of steps.
+Every trace tells what made a value, as far as it remembers, by a `ChainStep`; `monomial_of` reads a chain of steps.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from wengert.core.values.tensor import unwrap_plain
 from wengert.primitives.arithmetic import divide, multiply, negative
 from wengert.primitives.powers import EVEN, HALF, ODD, compose_parity, product_parity, size_power
 
-FARTHEST = 6
+LONGEST_CHAIN = 6
 """Operations that are looked at in a chain: in one of products each would look at all."""
 
 
-class Step(NamedTuple):
-    """Hold an operation as a trace remembers it.
+class ChainStep(NamedTuple):
+    """Hold a step of a chain: an operation as a trace remembers it.
 
     Attributes:
         primitive, params: the operation.
@@ -62,7 +62,7 @@ ITSELF = Power(1.0, ODD)
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
+class MonomialFactor:
     """Hold one factor of a monomial: a power of a value.
 
     Attributes:
@@ -80,7 +80,7 @@ class Factor:
     value: Any
     power: Power = ITSELF
     turn: Any = None
-    views: tuple[tuple[Step, Any], ...] = ()
+    views: tuple[tuple[ChainStep, Any], ...] = ()
     operations: int = 0
     rooted: bool = False
     norm: bool = False
@@ -96,7 +96,7 @@ def square_of(primitive: Primitive, params: Mapping[str, Any]) -> Primitive | No
     return primitive.square and primitive.square(**params)
 
 
-def is_norm(step: Step | None) -> bool:
+def is_norm(step: ChainStep | None) -> bool:
     """Tell whether a value was made by a root whose square is smooth."""
     return step is not None and square_of(step.primitive, step.params) is not None
 
@@ -139,7 +139,7 @@ def may_continue(primitive: Any) -> bool:
 def holds_power(node: Any) -> bool:
     """Tell whether a node of a tape is a power, root or size, or may be a multiple or view of one: a quick look."""
     waiting = [node]
-    for _ in range(FARTHEST):
+    for _ in range(LONGEST_CHAIN):
         if not waiting:
             return False
         node = waiting.pop()
@@ -158,7 +158,7 @@ def holds_power(node: Any) -> bool:
 # Chains of steps
 
 
-def monomial_of(step: Step, origin: Callable[[Any], Step | None]) -> list[Factor] | None:
+def monomial_of(step: ChainStep, origin: Callable[[Any], ChainStep | None]) -> list[MonomialFactor] | None:
     """Return the factors of the monomial that an operation ends a chain of; None if the chain rule does as well.
 
     It does unless some value has passed two operations, of which one is a root or a size: then partials of these meet
@@ -168,18 +168,20 @@ def monomial_of(step: Step, origin: Callable[[Any], Step | None]) -> list[Factor
     power = power_of(step.primitive, step.operands, step.params, same)
     if power is None or (len(step.handles) > 1 and not same and step.handles[1] is not None):
         return None
-    factors = powers_below(step, power, origin, FARTHEST)
+    factors = powers_below(step, power, origin, LONGEST_CHAIN)
     if factors is None or not any(is_past_kink(f) for f in factors):
         return None
     return factors
 
 
-def is_past_kink(factor: Factor) -> bool:
+def is_past_kink(factor: MonomialFactor) -> bool:
     """Tell whether a factor has passed operations that the chain rule does not go through as well."""
     return factor.handle is not None and (factor.by_square or (factor.operations > 1 and factor.rooted))
 
 
-def powers_below(step: Step, power: Power, origin: Callable[[Any], Step | None], farthest: int) -> list[Factor] | None:
+def powers_below(
+    step: ChainStep, power: Power, origin: Callable[[Any], ChainStep | None], farthest: int
+) -> list[MonomialFactor] | None:
     """Return the factors of a power, root or size of what it was raised from."""
     handle, value = step.handles[0], step.operands[0]
     if value is None and step.primitive.degree and step.out is not None:
@@ -189,12 +191,12 @@ def powers_below(step: Step, power: Power, origin: Callable[[Any], Step | None],
     if factors is None:
         if value is None or aval_of(value).dtype.kind != "f":
             return None
-        factors = [Factor(handle, value, norm=is_norm(known))]
+        factors = [MonomialFactor(handle, value, norm=is_norm(known))]
     rooted = bool(step.primitive.degree or step.primitive is size_power or power.exponent % 1)
     return [raised(factors, i, power, rooted) for i in range(len(factors))]
 
 
-def raised(factors: Sequence[Factor], i: int, power: Power, rooted: bool) -> Factor:
+def raised(factors: Sequence[MonomialFactor], i: int, power: Power, rooted: bool) -> MonomialFactor:
     """Return a factor of the power of a monomial."""
     factor = factors[i]
     exponent, parity = factor.power
@@ -221,7 +223,9 @@ def product_of(exponent: float, further: float) -> float:
     return float(whole) if abs(product - whole) <= 1e-15 * abs(product) else product
 
 
-def factors_of(step: Step, origin: Callable[[Any], Step | None], farthest: int) -> list[Factor] | None:
+def factors_of(
+    step: ChainStep, origin: Callable[[Any], ChainStep | None], farthest: int
+) -> list[MonomialFactor] | None:
     """Return the factors of the result of an operation; None if it is better taken as it is."""
     if farthest <= 0:
         return None
@@ -237,9 +241,11 @@ def factors_of(step: Step, origin: Callable[[Any], Step | None], farthest: int) 
     return None
 
 
-def scaled_factors(step: Step, origin: Callable[[Any], Step | None], farthest: int) -> list[Factor] | None:
+def scaled_factors(
+    step: ChainStep, origin: Callable[[Any], ChainStep | None], farthest: int
+) -> list[MonomialFactor] | None:
     """Return the factors of a product, a quotient or a negative, if one of them is more than a value."""
-    found: list[Factor] = [Factor(None, -1.0)] if step.primitive is negative else []
+    found: list[MonomialFactor] = [MonomialFactor(None, -1.0)] if step.primitive is negative else []
     more = False
     for i, (handle, value) in enumerate(zip(step.handles, step.operands, strict=True)):
         known = None if handle is None else origin(handle)
@@ -248,9 +254,9 @@ def scaled_factors(step: Step, origin: Callable[[Any], Step | None], farthest: i
             more = True
         elif known is not None and is_norm(known):
             more = True
-            factors = [Factor(handle, value_or(value, known.out), norm=True)]
+            factors = [MonomialFactor(handle, value_or(value, known.out), norm=True)]
         else:
-            factors = [Factor(handle, value)]
+            factors = [MonomialFactor(handle, value)]
         if any(f.value is None or aval_of(f.value).dtype.kind not in "biuf" for f in factors):
             return None
         if i and step.primitive is divide:
@@ -259,26 +265,21 @@ def scaled_factors(step: Step, origin: Callable[[Any], Step | None], farthest: i
     return merged(found) if more else None
 
 
-def merged(factors: Sequence[Factor]) -> list[Factor]:
+def merged(factors: Sequence[MonomialFactor]) -> list[MonomialFactor]:
     """Return the factors with powers of one value as one: x**2 * x is x**3."""
-    found: dict[Any, Factor] = {}
+    found: dict[Any, MonomialFactor] = {}
     for i, factor in enumerate(factors):
         single = factor.handle is None or factor.turn is not None
         key = i if single else (id(factor.handle), tuple(id(handle) for _, handle in factor.views))
-        known = found.get(key)
-        found[key] = (
-            factor
-            if known is None
-            else replace(
+        if known := found.get(key):
+            parity = product_parity(known.power.parity, factor.power.parity)
+            factor = replace(
                 known,
-                power=Power(
-                    known.power.exponent + factor.power.exponent,
-                    product_parity(known.power.parity, factor.power.parity),
-                ),
+                power=Power(known.power.exponent + factor.power.exponent, parity),
                 operations=known.operations + factor.operations,
                 rooted=known.rooted or factor.rooted,
             )
-        )
+        found[key] = factor
     return list(found.values())
 
 
@@ -287,14 +288,16 @@ def value_or(value: Any, other: Any) -> Any:
     return other if value is None else value
 
 
-def seen_factors(step: Step, origin: Callable[[Any], Step | None], farthest: int) -> list[Factor] | None:
+def seen_factors(
+    step: ChainStep, origin: Callable[[Any], ChainStep | None], farthest: int
+) -> list[MonomialFactor] | None:
     """Return the factors of a view of a monomial: views of its factors."""
     handle = step.handles[0]
     known = None if handle is None else origin(handle)
     factors = None if known is None else factors_of(known, origin, farthest - 1)
     if factors is None and known is not None and is_norm(known):
         value = value_or(step.operands[0], known.out)
-        factors = None if value is None else [Factor(handle, value, norm=True)]
+        factors = None if value is None else [MonomialFactor(handle, value, norm=True)]
     if factors is None or known is None:
         return None
 
@@ -312,7 +315,7 @@ def seen_factors(step: Step, origin: Callable[[Any], Step | None], farthest: int
     ]
 
 
-def view_of(step: Step, value: Any, shape: tuple[int, ...]) -> Any:
+def view_of(step: ChainStep, value: Any, shape: tuple[int, ...]) -> Any:
     """Return the view of a value that an operation takes of one of this shape."""
     if np.shape(value) != shape:
         value = np.broadcast_to(value, shape)
@@ -336,27 +339,27 @@ def power_value(x: Any, exponent: float, parity: str) -> Any:
     return float(found) if is_number(x) else found
 
 
-def value_of(factor: Factor) -> Any:
+def value_of(factor: MonomialFactor) -> Any:
     """Return what a factor contributes: its size, if the others tell its sign."""
     exponent, parity = factor.power
     return power_value(factor.value, exponent, parity if factor.turn is None else EVEN)
 
 
-def turned_power(factor: Factor) -> Any:
+def turned_power(factor: MonomialFactor) -> Any:
     """Return the power that a factor is, from the side on which the others let it be."""
     turn, (exponent, parity) = factor.turn, factor.power
     if turn is None:
-        return power_value(factor.value, exponent, parity)
+        return value_of(factor)
     return np.where(turn == 0, value_of(factor), power_value(factor.value * turn, exponent, parity))
 
 
-def rest_of(factors: Sequence[Factor], i: int) -> Any:
+def rest_of(factors: Sequence[MonomialFactor], i: int) -> Any:
     """Return the product of all factors but one; None if there are no others."""
     others = [value_of(factor) for j, factor in enumerate(factors) if j != i]
     return functools.reduce(operator.mul, others) if others else None
 
 
-def slope(t: Any, factors: Sequence[Factor], i: int, rule: Callable[..., Any]) -> Any:
+def slope(t: Any, factors: Sequence[MonomialFactor], i: int, rule: Callable[..., Any]) -> Any:
     """Return the tangent (or cotangent) t of a monomial by one of its factors, or by the square of this.
 
     `rule` is that of `size_power`, with the guards that are needed.
@@ -375,6 +378,6 @@ def slope(t: Any, factors: Sequence[Factor], i: int, rule: Callable[..., Any]) -
     return found if factor.turn is None else found * factor.turn
 
 
-def is_finite_slope(factor: Factor) -> bool:
+def is_finite_slope(factor: MonomialFactor) -> bool:
     """Tell whether a slope by a factor is finite where the monomial is."""
     return factor.power.exponent >= 1 or factor.power.exponent == 0

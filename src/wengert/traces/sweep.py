@@ -32,8 +32,8 @@ from wengert.primitives.selection import guarded
 from wengert.traces.cotangents import Cotangents, number_of
 from wengert.traces.lifting import Lifting, lifted, misshapen
 from wengert.traces.monomials import (
-    Factor,
-    Step,
+    ChainStep,
+    MonomialFactor,
     are_same,
     holds_power,
     is_finite_slope,
@@ -176,9 +176,11 @@ class Sweep(Cotangents):
 
     def protected(self, node: Node) -> Any:
         """Return the primitive of a node with the guards that its rules need behind what has been passed."""
-        if node.number <= self.masked:
-            return node.primitive
-        return node.primitive.shielded(self.masks) if self.steep else node.primitive.guarded
+        return node.primitive if node.number <= self.masked else self.with_guards(node.primitive)
+
+    def with_guards(self, primitive: Any) -> Any:
+        """Return a primitive with guards as they are needed behind a mask, or an infinite partial."""
+        return primitive.shielded(self.masks) if self.steep else primitive.guarded
 
     def pass_mask(self, node: Node, ct: Any, operands: Sequence[Any]) -> None:
         """Remember that a mask has been passed, if an operation is one, or has one among its residuals."""
@@ -596,12 +598,16 @@ class Sweep(Cotangents):
 
     # Monomials
 
-    def step_of(self, node: Node) -> Step | None:
-        """Return the operation that a node recorded; None if a chain of them ends there."""
+    def origin(self, node: Node) -> ChainStep | None:
+        """Return the operation that made a value; None if a chain of them begins with it."""
         if not may_continue(node.primitive) or node.primitive is RESULT or node.released or not self.is_open(node):
             return None
+        return self.step(node)
+
+    def step(self, node: Node) -> ChainStep:
+        """Return the operation that a node recorded."""
         out, operands = self.residuals(node)
-        return Step(node.primitive, node.params, operands, node.inputs, out, node.shape)
+        return ChainStep(node.primitive, node.params, operands, node.inputs, out, node.shape)
 
     def goes_past(self, node: Node, ct: Any) -> bool:
         """Hand a cotangent past the chain that makes a monomial, if a node ends one, and tell whether it does."""
@@ -610,8 +616,7 @@ class Sweep(Cotangents):
         primitive = node.primitive
         if not (primitive.raises or primitive.degree or are_same(node.inputs)) or not holds_power(node.inputs[0]):
             return False
-        out, operands = self.residuals(node)
-        factors = monomial_of(Step(primitive, node.params, operands, node.inputs, out, node.shape), self.step_of)
+        factors = monomial_of(self.step(node), self.origin)
         if factors is None:
             return False
         protect = bool(self.masked and node.number > self.masked)
@@ -620,15 +625,16 @@ class Sweep(Cotangents):
                 self.add_by_factor(factor, self.slope_of(ct, factors, i, protect), ct, protect)
         return True
 
-    def slope_of(self, ct: Any, factors: Sequence[Factor], i: int, protect: bool) -> Any:
+    def slope_of(self, ct: Any, factors: Sequence[MonomialFactor], i: int, protect: bool) -> Any:
         """Return the cotangent of a factor, or of the square that it is differentiated by."""
         factor = factors[i]
-        c = slope(ct, factors, i, rule_of(self, protect))
+        power: Any = self.with_guards(size_power) if protect else size_power
+        c = slope(ct, factors, i, power.rules[0])
         if not is_finite_slope(factor):
             self.notice(c, ct, None)
         return c
 
-    def add_by_factor(self, factor: Factor, c: Any, ct: Any, protect: bool) -> None:
+    def add_by_factor(self, factor: MonomialFactor, c: Any, ct: Any, protect: bool) -> None:
         """Add the cotangent of a factor as it is seen to what it is seen of, or to what its square is made of."""
         for step, handle in reversed(factor.views):
             c = unbroadcast(c, step.shape)
@@ -642,7 +648,7 @@ class Sweep(Cotangents):
             return
         square: Any = square_of(node.primitive, node.params)
         if protect:
-            square = square.shielded(self.masks) if self.steep else square.guarded
+            square = self.with_guards(square)
         wanted = [p if p is not None and self.leads(p) else None for p in node.inputs]
         out, operands = self.residuals(node)
         self.hand_out(node, wanted, square.vjp(c, out, operands, wanted, node.params), c, fresh=False)
@@ -695,13 +701,6 @@ def sweep(
                 run.lifting.fall_silent()
         run.finish()
     return run
-
-
-def rule_of(sweep: Sweep, protect: bool) -> Any:
-    """Return the rule of a power of a size, with the guards that it needs behind what a sweep has passed."""
-    if not protect:
-        return size_power.rules[0]
-    return (size_power.shielded(sweep.masks) if sweep.steep else size_power.guarded).rules[0]
 
 
 def may_be_past_kink(node: Node, plain: bool) -> bool:
