@@ -105,11 +105,11 @@ def solution_of(
 
     name, values, size = problem.name, problem.residuals, problem.vector.size
 
-    def iterate(start: Any, *args: Any, **given: Any) -> Solution:
-        return method.iteration(lambda x: values(x, *args), start, limits, **given)
+    def iterate(start: Any, *args: Any, **options: Any) -> Solution:
+        return method.iteration(lambda x: values(x, *args), start, limits, **options)
 
-    def iterate_in_blocks(start: Any, *args: Any, **given: Any) -> Solution:
-        run = functools.partial(iterate, **given)
+    def iterate_in_blocks(start: Any, *args: Any, **options: Any) -> Solution:
+        run = functools.partial(iterate, **options)
         found: Solution = run_lanes_in_blocks(run, max(LEAST_LANES, NUMBERS // size), start, *args)
         return found
 
@@ -128,14 +128,20 @@ def solution_of(
         few = None
         if problem.compiled and method is NEWTON:
             few = few_elements(name, lambda x: values(x, *args), start)
-        given = {} if few is None else {"step_from": step_by_elements(name, few)}
-        found = solve_without_derivatives(functools.partial(iterate_in_blocks, **given), (start, *args), {}, None)
+        options = {} if few is None else {"step_from": step_by_elements(name, few)}
+        found = solve_without_derivatives(functools.partial(iterate_in_blocks, **options), (start, *args), {}, None)
         if differentiate == ONE_STEP:
             x = last_step(residual, stop_gradient(found.x), args, method.repeats)
         else:
-            options = {"success": found.converged, "own_tol": limits.tol}
-            linear = "auto" if few is None or size < MANY else SPARSE
-            x = implicit_solution(residual, found.x, args, name=name, linear_solver=linear, **options)
+            x = implicit_solution(
+                residual,
+                found.x,
+                args,
+                name=name,
+                success=found.converged,
+                linear_solver="auto" if few is None or size < MANY else SPARSE,
+                own_tol=limits.tol,
+            )
         return x, residual(x, *args), found.converged, found.steps
 
     x, value, converged, steps = problem.run("solution", lambda: solution)(start, *problem.args)

@@ -166,13 +166,18 @@ def t_entropy(df: Value) -> Value:
     """Return the entropy: where the differences below cancel, by its series about that of the normal distribution."""
     many = df > 100
     x = 1 / either(many, df, 100.0)
-    series = (1 + LOG_TWO + math.log(math.pi)) / 2 + x * (
-        1 + x * (1 / 4 + x * (-1 / 6 + x * (-1 / 8 + x * (3 / 10 + x / 4))))
-    )
+    normal = (1 + LOG_TWO + math.log(math.pi)) / 2
+    series = np.polyval([1 / 4, 3 / 10, -1 / 8, -1 / 6, 1 / 4, 1.0, normal], x)
     df = either(many, 100.0, df)
     half, more = df / 2, (df + 1) / 2
     exact = more * (sp.digamma(more) - sp.digamma(half)) + np.log(np.sqrt(df) * sp.beta(half, 0.5))
     return either(many, series, exact)
+
+
+def t_variance(df: Value) -> Value:
+    """Return the variance, which is that of the normal distribution at infinitely many degrees of freedom."""
+    otherwise = either(np.isinf(df), 1.0, either(df > 1, np.inf, np.nan))
+    return evaluate_where((df > 2) & np.isfinite(df), df, 3.0, lambda x: x / (x - 2.0), otherwise)
 
 
 def log_mass(a: Value, b: Value) -> Value:
@@ -537,13 +542,7 @@ CONTINUOUS = {
             ppf=lambda q, df: sp.stdtrit(df, q),
             entropy=t_entropy,
             mean=lambda df: either(df > 1, 0.0, np.inf),
-            var=lambda df: either(
-                np.isinf(df),
-                1.0,
-                evaluate_where(
-                    (df > 2) & np.isfinite(df), df, 3.0, lambda x: x / (x - 2.0), either(df > 1, np.inf, np.nan)
-                ),
-            ),
+            var=t_variance,
         ),
         Continuous(
             "truncnorm",
