@@ -154,7 +154,7 @@ class BlockRunner:
         summand: the function.
         plan: how partitions are cut.
         is_shared: whether a call has all processors, which kernels share; else each of several threads has one, and
-            kernels that asked the others for help would wait for each other: four times as long, measured.
+            kernels that asked the others for help would wait for each other: 200 ms for 57, measured.
     """
 
     def __init__(self, summand: Summand, plan: BlockPlan, is_shared: bool = False) -> None:
