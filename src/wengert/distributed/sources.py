@@ -123,6 +123,7 @@ class MappedFile:
 
 
 OPENING = threading.Lock()
+"""Held while a file is opened: threads share the objects that read them."""
 
 
 def is_mapped_file(array: Any) -> bool:

@@ -136,7 +136,8 @@ Kind: TypeAlias = ArrayKind | NumberKind | ContainerKind | SameKind | CopyKind |
 AsKind: TypeAlias = Callable[[Any], Kind | None]
 
 
-NONE: Mapping[str, Any] = MappingProxyType({})
+NOTHING_KNOWN: Mapping[str, Any] = MappingProxyType({})
+"""That nothing stands for attributes."""
 
 
 class Attributes(Record):
@@ -150,7 +151,11 @@ class Attributes(Record):
     """
 
     def __init__(
-        self, names: Sequence[str], static: Sequence[str], held: int = ANY_NUMBER, known: Mapping[str, Any] = NONE
+        self,
+        names: Sequence[str],
+        static: Sequence[str],
+        held: int = ANY_NUMBER,
+        known: Mapping[str, Any] = NOTHING_KNOWN,
     ) -> None:
         self.names, self.static, self.held, self.known = names, static, held, known
 

@@ -41,6 +41,7 @@ from wengert.traces.monomials import (
     is_finite_slope,
     may_continue,
     monomial_of,
+    origin_of,
     slope,
     square_of,
     view_of,
@@ -251,10 +252,10 @@ class Dual(Transient):
         if factors is None:
             return None
         rule = self.protected(size_power).rules[0]
-        terms = [self.tangent_by(step, factors, i, rule) for i, f in enumerate(factors) if f.handle is not None]
+        terms = [self.tangent_by(factors, i, rule) for i, f in enumerate(factors) if f.handle is not None]
         return total([t for t in terms if t is not None])
 
-    def tangent_by(self, step: ChainStep, factors: Sequence[MonomialFactor], i: int, rule: Any) -> Any:
+    def tangent_by(self, factors: Sequence[MonomialFactor], i: int, rule: Any) -> Any:
         """Return the tangent of a monomial along one of its factors."""
         factor = factors[i]
         t = tangent_of_square(factor.handle.origin) if factor.by_square else factor.handle.tangent
@@ -364,11 +365,6 @@ class Dual(Transient):
             handle._kept = result._kept = True
             return
         super().rebind(handle, result)
-
-
-def origin_of(node: Moving) -> ChainStep | None:
-    """Return the operation that a value remembers it was made by."""
-    return node.origin
 
 
 def tangent_of_square(step: ChainStep) -> Any:

@@ -49,6 +49,7 @@ from wengert.traces.monomials import (
     MonomialFactor,
     may_continue,
     monomial_of,
+    origin_of,
     power_value,
     square_of,
     turned_power,
@@ -85,11 +86,6 @@ class Series:
         while len(self.known) <= k:
             self.known.append(unwrap_plain(self.compute(len(self.known))))
         return self.known[k]
-
-
-def origin_of(series: Series) -> ChainStep | None:
-    """Return the operation that a value remembers it was made by."""
-    return series.origin
 
 
 class Jet(Transient):

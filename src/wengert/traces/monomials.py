@@ -15,7 +15,7 @@ import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -49,6 +49,10 @@ class ChainStep(NamedTuple):
     out: Any
     shape: tuple[int, ...]
     depth: int = 1
+
+
+Origin: TypeAlias = Callable[[Any], ChainStep | None]
+"""From what stands for a value in a trace to the operation that made it, if it is remembered."""
 
 
 class Power(NamedTuple):
@@ -89,6 +93,12 @@ class MonomialFactor:
     def by_square(self) -> bool:
         """Whether it is differentiated by the square of its value."""
         return self.norm and self.power.exponent >= 2
+
+
+def origin_of(value: Any) -> ChainStep | None:
+    """Return the operation that a value of forward or Taylor mode remembers it was made by."""
+    found: ChainStep | None = value.origin
+    return found
 
 
 def square_of(primitive: Primitive, params: Mapping[str, Any]) -> Primitive | None:
@@ -158,7 +168,7 @@ def holds_power(node: Any) -> bool:
 # Chains of steps
 
 
-def monomial_of(step: ChainStep, origin: Callable[[Any], ChainStep | None]) -> list[MonomialFactor] | None:
+def monomial_of(step: ChainStep, origin: Origin) -> list[MonomialFactor] | None:
     """Return the factors of the monomial that an operation ends a chain of; None if the chain rule does as well.
 
     It does unless some value has passed two operations, of which one is a root or a size: then partials of these meet
@@ -179,9 +189,7 @@ def is_past_kink(factor: MonomialFactor) -> bool:
     return factor.handle is not None and (factor.by_square or (factor.operations > 1 and factor.rooted))
 
 
-def powers_below(
-    step: ChainStep, power: Power, origin: Callable[[Any], ChainStep | None], farthest: int
-) -> list[MonomialFactor] | None:
+def powers_below(step: ChainStep, power: Power, origin: Origin, farthest: int) -> list[MonomialFactor] | None:
     """Return the factors of a power, root or size of what it was raised from."""
     handle, value = step.handles[0], step.operands[0]
     if value is None and step.primitive.degree and step.out is not None:
@@ -223,9 +231,7 @@ def product_of(exponent: float, further: float) -> float:
     return float(whole) if abs(product - whole) <= 1e-15 * abs(product) else product
 
 
-def factors_of(
-    step: ChainStep, origin: Callable[[Any], ChainStep | None], farthest: int
-) -> list[MonomialFactor] | None:
+def factors_of(step: ChainStep, origin: Origin, farthest: int) -> list[MonomialFactor] | None:
     """Return the factors of the result of an operation; None if it is better taken as it is."""
     if farthest <= 0:
         return None
@@ -241,9 +247,7 @@ def factors_of(
     return None
 
 
-def scaled_factors(
-    step: ChainStep, origin: Callable[[Any], ChainStep | None], farthest: int
-) -> list[MonomialFactor] | None:
+def scaled_factors(step: ChainStep, origin: Origin, farthest: int) -> list[MonomialFactor] | None:
     """Return the factors of a product, a quotient or a negative, if one of them is more than a value."""
     found: list[MonomialFactor] = [MonomialFactor(None, -1.0)] if step.primitive is negative else []
     more = False
@@ -288,9 +292,7 @@ def value_or(value: Any, other: Any) -> Any:
     return other if value is None else value
 
 
-def seen_factors(
-    step: ChainStep, origin: Callable[[Any], ChainStep | None], farthest: int
-) -> list[MonomialFactor] | None:
+def seen_factors(step: ChainStep, origin: Origin, farthest: int) -> list[MonomialFactor] | None:
     """Return the factors of a view of a monomial: views of its factors."""
     handle = step.handles[0]
     known = None if handle is None else origin(handle)

@@ -98,8 +98,9 @@ def moving_root(equations: Callable[[Any], tuple[Any, Any, Any]], root: Any) -> 
     runs again what they need, rather than to keep it: a matrix, and its factors.
 
     Args:
-        equations: gives the residual of shape (n,), how its Jacobian is held (`Matrices`), and this.
-        root: where the residual is 0, of shape (n,).
+        equations: gives the residual of shape (n,), how its Jacobian is held (`Matrices`), and this; or a number, which
+            its derivative divides (`DIVISION`).
+        root: where the residual is 0, of the same shape.
     """
     held: list[Any] = []
 
