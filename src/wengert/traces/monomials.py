@@ -247,20 +247,26 @@ def factors_of(step: ChainStep, origin: Origin, farthest: int) -> list[MonomialF
     return None
 
 
+def factors_below(
+    known: ChainStep, handle: Any, value: Any, origin: Origin, farthest: int
+) -> list[MonomialFactor] | None:
+    """Return the factors of an operand that an operation made, itself if it is a norm; None of others."""
+    factors = factors_of(known, origin, farthest - 1)
+    if factors is None and is_norm(known):
+        value = known.out if value is None else value
+        factors = None if value is None else [MonomialFactor(handle, value, norm=True)]
+    return factors
+
+
 def scaled_factors(step: ChainStep, origin: Origin, farthest: int) -> list[MonomialFactor] | None:
     """Return the factors of a product, a quotient or a negative, if one of them is more than a value."""
     found: list[MonomialFactor] = [MonomialFactor(None, -1.0)] if step.primitive is negative else []
     more = False
     for i, (handle, value) in enumerate(zip(step.handles, step.operands, strict=True)):
         known = None if handle is None else origin(handle)
-        factors = None if known is None else factors_of(known, origin, farthest - 1)
-        if factors is not None:
-            more = True
-        elif known is not None and is_norm(known):
-            more = True
-            factors = [MonomialFactor(handle, value_or(value, known.out), norm=True)]
-        else:
-            factors = [MonomialFactor(handle, value)]
+        factors = None if known is None else factors_below(known, handle, value, origin, farthest)
+        more = more or factors is not None
+        factors = factors or [MonomialFactor(handle, value)]
         if any(f.value is None or aval_of(f.value).dtype.kind not in "biuf" for f in factors):
             return None
         if i and step.primitive is divide:
@@ -287,19 +293,11 @@ def merged(factors: Sequence[MonomialFactor]) -> list[MonomialFactor]:
     return list(found.values())
 
 
-def value_or(value: Any, other: Any) -> Any:
-    """Return a value, or another in its place if it was not saved."""
-    return other if value is None else value
-
-
 def seen_factors(step: ChainStep, origin: Origin, farthest: int) -> list[MonomialFactor] | None:
     """Return the factors of a view of a monomial: views of its factors."""
     handle = step.handles[0]
     known = None if handle is None else origin(handle)
-    factors = None if known is None else factors_of(known, origin, farthest - 1)
-    if factors is None and known is not None and is_norm(known):
-        value = value_or(step.operands[0], known.out)
-        factors = None if value is None else [MonomialFactor(handle, value, norm=True)]
+    factors = None if known is None else factors_below(known, handle, step.operands[0], origin, farthest)
     if factors is None or known is None:
         return None
 
