@@ -38,8 +38,12 @@ class Clean:
         """Return which lanes of a vector are in a range."""
         return True
 
-    def twice(self, high: int, unit: int) -> Condition:
-        """Return which numbers of two vectors are there whose lanes alternate."""
+    def each(self, high: int, unit: int, count: int) -> Condition:
+        """Return which numbers of a vector are there of which each lane has so many."""
+        return True
+
+    def one(self, high: int, lane: int) -> Condition:
+        """Return whether a lane of a step is there."""
         return True
 
     @property
@@ -66,9 +70,14 @@ class MaskedLanes(Clean):
         found: Condition = self.compared("slt", high - first)
         return all_of(found, self.compared("sge", low - first)) if low > 0 else found
 
-    def twice(self, high: int, unit: int) -> Condition:
-        """Return which numbers of two vectors are there whose lanes alternate."""
-        return self.compared("slt", high - unit * self.width, 2)
+    def each(self, high: int, unit: int, count: int) -> Condition:
+        """Return which numbers of a vector are there of which each lane has so many."""
+        return self.compared("slt", high - unit * self.width, count)
+
+    def one(self, high: int, lane: int) -> Condition:
+        """Return whether a lane of a step is there."""
+        assert isinstance(self.start, Value)
+        return self.start < high - lane
 
     def compared(self, how: str, limit: int, each: int = 1) -> Value:
         """Return which lanes of the first vector, each for so many numbers, stand in a relation to a limit."""
@@ -105,9 +114,14 @@ class WrittenOut(Clean):
         """Return which lanes of a vector are in a range."""
         return self.known(low, high, unit)
 
-    def twice(self, high: int, unit: int) -> Condition:
-        """Return which numbers of two vectors are there whose lanes alternate."""
-        return self.known(0, high, unit, 2)
+    def each(self, high: int, unit: int, count: int) -> Condition:
+        """Return which numbers of a vector are there of which each lane has so many."""
+        return self.known(0, high, unit, count)
+
+    def one(self, high: int, lane: int) -> Condition:
+        """Return whether a lane of a step is there."""
+        assert isinstance(self.start, int)
+        return self.start + lane < high
 
     def known(self, low: int, high: int, unit: int, each: int = 1) -> Condition:
         """Return which lanes of a vector, each for so many numbers, are in a range; find it once."""

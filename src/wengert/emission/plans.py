@@ -6,7 +6,7 @@ import copy
 import itertools
 import math
 import operator
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from wengert.emission.arena import ROOM
-from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Reduce, Stage
+from wengert.kernel.durations import LANES
+from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Reduce, Stage, Store
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
 from wengert.support.caches import cached
@@ -65,8 +66,9 @@ class LoopPlan:
         counted: conditions as numbers whose sum is one number: their bits are counted, lane by lane nothing is added.
         blocks: how long sums are cut into blocks; none where no sum is that long.
         blocked: the sums that are.
-        twins, stored_twins: the loads and the stores of which there is another of what lies beside, as of the parts of
-            complex numbers, by buffer and index map; each with its place among the two.
+        twins: the loads of which there is another of what lies beside, as of the parts of complex numbers, by buffer
+            and index map; each with its place among the two.
+        stores: in blocks of what lies beside each other for each lane; most are alone.
     """
 
     def __init__(self, stage: Stage, buffers: dict[str, Buffer], target: Target, tile: int) -> None:
@@ -85,7 +87,7 @@ class LoopPlan:
         self.width = self.lanes(target)
         loads = [(o.buffer, o.at) for o in stage.operations if o.name == "load" and not o.guard]
         self.twins = twins(stage, loads)
-        self.stored_twins = twins(stage, [(store.buffer, store.at) for store in stage.stores if not store.guard])
+        self.stores = store_blocks(stage, self.width)
         self.spread = self.spread_operations()
         self.units = self.unrolled()
         self.blocks = self.found_blocks()
@@ -348,7 +350,7 @@ def accesses(stage: Stage) -> Iterator[tuple[str, Affine]]:
 def twins(stage: Stage, accesses: Iterable[tuple[str, Affine | None]]) -> dict[tuple[str, Affine], int]:
     """Return the accesses in pairs whose lanes are every other number of a buffer, and together all of them.
 
-    Loads of two whole vectors take less time than two of numbers here and there, and stores a fifth of it.
+    Loads of two whole vectors take less time than two of numbers here and there.
     """
     known = set(accesses)
     found: dict[tuple[str, Affine], int] = {}
@@ -357,6 +359,32 @@ def twins(stage: Stage, accesses: Iterable[tuple[str, Affine | None]]) -> dict[t
             continue
         if (buffer, replace(at, constant=at.constant ^ 1)) in known:
             found[buffer, at] = at.constant % 2
+    return found
+
+
+def store_blocks(stage: Stage, width: int) -> list[list[Store]]:
+    """Return stores in blocks of what lies beside each other for each lane, which is stored at once.
+
+    Blocks are powers of 2, which few shuffles sort, or 3 where lanes have no more. Stacks of 28 arrays take 0.1 to 0.6
+    of the time of stores of each number, those of 3 or 4 arrays 0.2 to 0.7.
+    """
+    found: list[list[Store]] = []
+    runs: dict[tuple[str, tuple[int, ...]], list[Store]] = defaultdict(list)
+    for store in stage.stores:
+        if stage.lane and store.at.coefficients[stage.lane] > 1 and not store.guard:
+            runs[store.buffer, store.at.coefficients].append(store)
+        else:
+            found.append([store])
+    for (_, coefficients), stores in runs.items():
+        stores.sort(key=lambda store: store.at.constant)
+        while stores:
+            first, step = stores[0].at.constant, coefficients[stage.lane]
+            most = min(step, width, LANES, len(stores))
+            size = next(n for n in range(most, 0, -1) if stores[n - 1].at.constant == first + n - 1)
+            if not size == step == 3:
+                size = 1 << size.bit_length() - 1
+            found.append(stores[:size])
+            del stores[:size]
     return found
 
 

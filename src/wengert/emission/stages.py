@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -253,21 +252,20 @@ class StageEmitter(Values):
                         self.store(reduction.into, reduction.at, row, u, sums[u % len(sums)], there)
         for update in stage.updates:
             self.update(update)
-        for store in stage.stores:
+        for block in plan.stores:
             for row in self.tile:
                 for u in units:
-                    self.write_store(store, row, u)
+                    self.write_stores(block, row, u)
 
-    def write_store(self, store: Store, row: int, unit: int) -> None:
-        """Write a store, or two whose lanes alternate with the first of them."""
-        wide, own = bool(self.plan.lane), self.plan.stored_twins.get((store.buffer, store.at))
-        value = self.value(store.value, row, unit, wide)
-        if own is None:
-            self.store(store.buffer, store.at, row, unit, value, self.there(store.guard, row, unit), store.guard)
-        elif own == 0:
-            beside = store.buffer, replace(store.at, constant=store.at.constant + 1)
-            other = next(s for s in self.stage.stores if (s.buffer, s.at) == beside)
-            self.store_twins(store.buffer, store.at, row, unit, (value, self.value(other.value, row, unit, wide)))
+    def write_stores(self, block: list[Store], row: int, unit: int) -> None:
+        """Write a store, or several of numbers that lie beside each other for each lane."""
+        first = block[0]
+        values = [self.value(store.value, row, unit, bool(self.plan.lane)) for store in block]
+        if len(block) == 1:
+            there = self.there(first.guard, row, unit)
+            self.store(first.buffer, first.at, row, unit, values[0], there, first.guard)
+        else:
+            self.store_block(first.buffer, first.at, row, unit, values)
 
     def update(self, update: Update) -> None:
         """Change a number in memory at a computed place."""

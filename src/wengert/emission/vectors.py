@@ -20,7 +20,7 @@ from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Stage
 from wengert.kernel.opcodes import SEARCHING
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
-from wengert.native.structs import BOOL, I8, I64, Type, VectorType, like, vector_of
+from wengert.native.structs import BOOL, I8, I64, Type, VectorType, like, vector, vector_of
 from wengert.native.values import Value
 from wengert.support.machine import MACHINE
 
@@ -216,7 +216,7 @@ class Values:
         key = "twins", operation.buffer, first, row, unit
         if key not in self.results:
             kind = vector_of(in_memory(operation.dtype), 2 * width)
-            there = self.lanes.twice(self.stage.extents[self.plan.lane], unit)
+            there = self.lanes.each(self.stage.extents[self.plan.lane], unit, 2)
             place = self.place(operation.buffer, first, row, unit).to(kind)
             both = self.b.constant(kind, 0)
             if there is not False:
@@ -224,19 +224,37 @@ class Values:
             self.results[key] = [self.b.shuffled(both, range(part, 2 * width, 2)) for part in range(2)]
         return registered(self.results[key][own], operation.dtype)
 
-    def store_twins(self, buffer: str, at: Affine, row: int, unit: int, values: tuple[Value, Value]) -> None:
-        """Write the stores of two accesses together."""
-        width = self.plan.width
-        there = self.lanes.twice(self.stage.extents[self.plan.lane], unit)
-        if there is False:
+    def store_block(self, buffer: str, at: Affine, row: int, unit: int, values: list[Value]) -> None:
+        """Write the stores of a block of numbers that lie beside each other for each lane."""
+        values, size, step = [self.stored(value) for value in values], len(values), at.coefficients[self.plan.lane]
+        while len(values) > 1:
+            parts = 3 if len(values) == 3 else 2
+            each = len(values) // parts
+            values = [self.by_turns(values[first::each]) for first in range(each)]
+        (numbers,), high, place = values, self.stage.extents[self.plan.lane], self.place(buffer, at, row, unit)
+        if size == step:
+            self.store_some(place, numbers, self.lanes.each(high, unit, size))
             return
-        one, other = map(self.stored, values)
-        both = self.b.shuffled(self.b.beside(one, other), [lane // 2 + lane % 2 * width for lane in range(2 * width)])
-        place = self.place(buffer, at, row, unit).to(both.type)
+        for lane in range(self.plan.width):
+            there = self.lanes.one(high, unit * self.plan.width + lane)
+            own = self.b.shuffled(numbers, range(lane * size, (lane + 1) * size))
+            self.store_some(place.at(lane * step), own, there)
+
+    def by_turns(self, values: list[Value]) -> Value:
+        """Return the numbers of two or three vectors, by turns."""
+        x, y, *others = values
+        size = vector(x.type).count
+        turns = [part * size + n for n in range(size) for part in range(len(values))]
+        for z in others:
+            x, y = self.b.beside(x, y), self.b.beside(z, z)
+        return self.b.shuffle_pair(x, y, turns)
+
+    def store_some(self, place: Value, value: Value, there: Condition) -> None:
+        """Store those numbers of a vector that are there."""
         if there is True:
-            place.store(both)
-        else:
-            place.store_where(both, mask(self.b, there, 2 * width))
+            place.to(value.type).store(value)
+        elif there is not False:
+            place.to(value.type).store_where(value, mask(self.b, there, vector(value.type).count))
 
     def fetched(self, item: Operation, at: Affine, row: int, unit: int, wide: bool, there: Condition) -> Value:
         """Return what a buffer has: zero where it is not to be read."""
@@ -361,10 +379,8 @@ class Values:
         step = at.coefficients[self.plan.lane]
         if step != 1:
             place.scatter(value, self.steps(step), mask(b, there, self.plan.width))
-        elif there is True or (not guard and self.has_room(buffer, at)):
-            place.to(value.type).store(value)
         else:
-            place.to(value.type).store_where(value, mask(b, there, self.plan.width))
+            self.store_some(place, value, there if guard or not self.has_room(buffer, at) else True)
 
     # ---------------------------------------------------------------- operations
 
