@@ -30,7 +30,7 @@ Function = Callable[..., Any]
 def cases(threads: int) -> Iterator[Case]:
     """Yield the cases; threads do not matter."""
     for example in EXAMPLES:
-        joint, _, _ = joint_graph(trace(example.function)(*example.arguments), [True] * len(example.arguments))
+        joint = joint_graph(trace(example.function)(*example.arguments), [True] * len(example.arguments)).graph
         kept = {"residual bytes": f"{residual_bytes(joint, len(example.arguments)):,}"}
         yield case(example.name, gradient(example), example, kept)
         if example.twice:

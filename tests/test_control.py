@@ -738,8 +738,8 @@ def test_predicates_are_not_converted() -> None:
 YES = (True,)
 ZERO = np.float64(0.0)
 CUTS = {
-    "pushed": lambda run, graph: subgraphs.forward_graph(graph, YES, YES, None),
-    "series": lambda run, graph: subgraphs.forward_graph(graph, YES, YES, 2),
+    "pushed": lambda run, graph: subgraphs.forward_graph(graph, YES, YES, None, False),
+    "series": lambda run, graph: subgraphs.forward_graph(graph, YES, YES, 2, False),
     "batched": lambda run, graph: subgraphs.batched_graph(
         lambda x: run(graph, [x]), 3, [graph.inputs[0].aval], YES, YES
     ),

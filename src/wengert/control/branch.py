@@ -121,13 +121,15 @@ class Alternatives(Structured):
         columns = zip(*(followed(graph, moves[self.ahead :]) for graph in self.graphs(params)), strict=True)
         return [reduce(join_moves, column) for column in columns]
 
-    def push(self, values: Sequence[Any], parts: Sequence[Any], params: Params, order: int | None) -> Any:
+    def push(self, values: Sequence[Any], parts: Sequence[Any], params: Params, order: int | None, steep: bool) -> Any:
         """Run graphs of values and what moves with them."""
         flags = [part is not None for part in parts]
         results = self.reach(flags, params, True)
-        graphs = [forward_graph(graph, flags[self.ahead :], results, order) for graph in self.graphs(params)]
+        pushed = [forward_graph(graph, flags[self.ahead :], results, order, steep) for graph in self.graphs(params)]
+        graphs = [graph for graph, _ in pushed]
         found = apply(self, *values, *chain(*select_flagged(parts, flags)), **self.with_graphs(params, graphs))
-        return found[: len(results)], scatter_parts(found[len(results) :], results, order)
+        moved = scatter_parts(found[len(results) :], results, order)
+        return found[: len(results)], moved, any(ends_steep for _, ends_steep in pushed)
 
     def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Run graphs for all lanes at once."""
@@ -140,20 +142,23 @@ class Alternatives(Structured):
         ]
         return apply(self, *values, **self.with_graphs(params, wide)), results
 
-    def linearize(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
+    def linearize(self, values: Sequence[Any], wanted: Flags, params: Params, before: Any = None) -> Any:
         """Run the forward half of a graph; the pullback runs its backward half."""
         results, graphs, ahead = self.reach(wanted, params, True), self.graphs(params), self.ahead
+        steep = before is not None
         inputs, outs = graphs[0].inputs, [aval_of(x) for x in graphs[0].outputs]
         fixed = [self.again is not None] * len(inputs)
         cuts = [
-            split_gradient(x, wanted[ahead:], results, name=self.gradient_name(params), fixed=fixed) for x in graphs
+            split_gradient(x, wanted[ahead:], results, name=self.gradient_name(params), fixed=fixed, steep=steep)
+            for x in graphs
         ]
         slots, places = shared_slots([item.residuals for item in cuts])
-        halves = [item.forward for item in cuts]
+        forward = [item.forward for item in cuts]
         if len(cuts) > 1:
-            pairs = zip(halves, places, strict=True)
-            halves = [forward_half(half, inputs, len(outs), slots, place) for half, place in pairs]
-        found = apply(self, *values, **self.with_graphs(params, halves))
+            pairs = zip(forward, places, strict=True)
+            forward = [forward_half(half, inputs, len(outs), slots, place) for half, place in pairs]
+        same = steep and before[0] == forward
+        found = before[1] if same else apply(self, *values, **self.with_graphs(params, forward))
         near, cts_avals = find_staged(values), [a.firm for a in select_flagged(outs, results)]
         read = list(dict.fromkeys(i for item in cuts for i in item.read))
 
@@ -180,7 +185,16 @@ class Alternatives(Structured):
         reached = frozenset[int]().union(*(item.reached for item in cuts))
         masks = any(item.masks or item.reached != reached for item in cuts)
         needed = select_flagged(range(len(outs)), results)
-        return found[: len(outs)], results, Pullback(self.name, len(outs), pull, masks, needed)
+        pullback = Pullback(
+            self.name,
+            len(outs),
+            pull,
+            masks=masks,
+            steep=any(item.steep for item in cuts),
+            again=lambda: self.linearize(values, wanted, params, (forward, found))[2],
+            needed=needed,
+        )
+        return found[: len(outs)], results, pullback
 
 
 def shared_slots(residuals: Sequence[Sequence[Aval]]) -> tuple[list[Aval], list[list[int]]]:

@@ -247,13 +247,18 @@ class LoopPrimitive(Structured):
 
     # Forward mode
 
-    def push(self, values: Sequence[Any], given_parts: Sequence[Any], params: Params, order: int | None) -> Any:
-        """Carry values and what moves with them."""
+    def push(
+        self, values: Sequence[Any], given_parts: Sequence[Any], params: Params, order: int | None, steep: bool
+    ) -> Any:
+        """Carry values and what moves with them; through an infinite partial to the iterations behind it."""
         given, moving = parts(values, params), parts(given_parts, params)
         flags = parts([part is not None for part in given_parts], params)
         carried, left = self.dependents(flags, params, smooth=True)
         wide = Parts([], flags.constants, carried, flags.sequences)
         width = 1 if order is None else order
+        body, ends_steep = forward_graph(params["body"], wide.inner, [*carried, *left], order, steep)
+        if ends_steep and not steep:
+            body, _ = forward_graph(params["body"], wide.inner, [*carried, *left], order, True)
         near = find_staged((*values, *chain(*(part for part in given_parts if part is not None))))
         starts = [
             (zeros(aval_of(x), near),) * width if part is None else part
@@ -274,19 +279,16 @@ class LoopPrimitive(Structured):
             *chain(*select_flagged(moving.sequences, flags.sequences)),
             **{
                 **params,
-                "body": interleave(
-                    forward_graph(params["body"], wide.inner, [*carried, *left], order), wide, carried, left, width
-                ),
+                "body": interleave(body, wide, carried, left, width),
                 "cond": None if params["cond"] is None else self.wider_cond(params, constants, moved),
                 "spec": params["spec"].holding(len(given.constants) + len(constants), len(carried) + len(moved)),
             },
         )
         first, second = len(carried), len(carried) + len(moved)
         third = second + len(left)
-        return [*results[:first], *results[second:third]], [
-            *scatter_parts(results[first:second], carried, order),
-            *scatter_parts(results[third:], left, order),
-        ]
+        of_carried = scatter_parts(results[first:second], carried, order)
+        of_left = scatter_parts(results[third:], left, order)
+        return [*results[:first], *results[second:third]], [*of_carried, *of_left], ends_steep
 
     def wider_cond(self, params: Params, constants: Sequence[Any], carried: Sequence[Any]) -> Graph:
         """Return the condition of a loop that has further constants and carries more."""
@@ -388,18 +390,19 @@ class LoopPrimitive(Structured):
 
     # Reverse mode
 
-    def linearize(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
+    def linearize(self, values: Sequence[Any], wanted: Flags, params: Params, before: Any = None) -> Any:
         """Run the forward loop; the pullback runs the backward one."""
         given, flags = parts(values, params), parts(wanted, params)
         carried, left = self.dependents(flags, params, smooth=True)
         wide = Parts([], flags.constants, carried, flags.sequences)
         own, there = params["spec"].constants, params["spec"].constants + params["spec"].carried
         with budget_for_each(lane_number(values)):
-            cuts = self.split(wide.inner, [*carried, *left], params)
+            cuts = self.split(wide.inner, [*carried, *left], params, before is not None)
             own_graphs = params["body"], params["cond"], cuts.forward, cuts.backward
             whole = SegmentedLoop(self, scan_loop, *own_graphs, params["spec"], cuts.read)
-            reversal = reversal_of(whole, cuts.residuals, while_loop)
-        ends, rows, saved = reversal.keep(given)
+            same = before is not None and before[0] == cuts.forward
+            reversal = before[1] if same else reversal_of(whole, cuts.residuals, while_loop)
+        ends, rows, saved = ended = before[2] if same else reversal.keep(given)
         outs = [*ends, *rows]
         near = find_staged(values)
         avals = self.avals(values, params)
@@ -414,7 +417,7 @@ class LoopPrimitive(Structured):
         def pull(cts: Any, masked: bool) -> list[Any]:
             needed = self.needs([ct is not None for ct in cts], params)
             if needed is not None and any(map(gt, carried, needed[1])):
-                return self.pull_trimmed(cts, masked, values, wanted, *needed, params)
+                return self.pull_trimmed(cts, masked, values, wanted, *needed, params, before is not None)
             given_cts = with_zeros(select_flagged(cts, [*carried, *left]), out_avals, near)
             half = cuts.guarded if masked or again else cuts.backward
             constants = sum(i < own for i in cuts.read)
@@ -434,14 +437,26 @@ class LoopPrimitive(Structured):
 
         # of what is carried the last value alone, which is often of no use, has zeros: guards would take a third longer
         missed = select_flagged(range(len(carried), len(outs)), left)
-        return outs, [*carried, *left], Pullback(self.name, len(outs), pull, masks, missed)
+        pullback = Pullback(
+            self.name,
+            len(outs),
+            pull,
+            masks=masks,
+            steep=cuts.steep,
+            again=lambda: self.linearize(values, wanted, params, (cuts.forward, reversal, ended))[2],
+            needed=missed,
+        )
+        return outs, [*carried, *left], pullback
 
-    def split(self, wanted: Flags, results: Flags, params: Params) -> GuardedHalves:
-        """Return the halves of an iteration's gradient: what a loop inside of it keeps is multiplied by the rounds."""
+    def split(self, wanted: Flags, results: Flags, params: Params, steep: bool) -> GuardedHalves:
+        """Return the halves of an iteration's gradient: what a loop inside of it keeps is multiplied by the rounds.
+
+        What an iteration sends back through an infinite partial comes to those before it.
+        """
         own, there = params["spec"].constants, params["spec"].constants + params["spec"].carried
         places = range(len(params["body"].inputs))
         with share_of_budget():
-            return split_gradient(
+            found = split_gradient(
                 params["body"],
                 wanted,
                 results,
@@ -449,17 +464,27 @@ class LoopPrimitive(Structured):
                 fixed=[i < own for i in places],
                 summed=[i < own for i in places],
                 name=f"the gradient of {self.name}",
+                steep=steep,
             )
+        return found if steep or not found.steep else self.split(wanted, results, params, True)
 
     def pull_trimmed(
-        self, cts: Any, masked: bool, values: Sequence[Any], wanted: Flags, used: Flags, results: Flags, params: Params
+        self,
+        cts: Any,
+        masked: bool,
+        values: Sequence[Any],
+        wanted: Flags,
+        used: Flags,
+        results: Flags,
+        params: Params,
+        steep: bool,
     ) -> list[Any]:
         """Send back through the loop without the values it carries from which nothing gets to where cotangents are.
 
         Zeros would go through all iterations for these, and be NaN where a partial is infinite.
         """
         kept = list(compress(values, used)), list(compress(wanted, used))
-        _, _, pullback = self.linearize(*kept, self.trim(used, results, params))
+        _, _, pullback = self.linearize(*kept, self.trim(used, results, params), (None,) if steep else None)
         return scatter_flagged(pullback.send_back(list(compress(cts, results)), masked), used)
 
 

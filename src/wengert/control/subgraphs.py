@@ -153,7 +153,7 @@ def dependent_outputs(graph: Graph, flags: Flags, *, smooth: bool) -> list[bool]
 # Forward mode
 
 
-def forward_graph(graph: Graph, moving: Flags, results: Flags, order: int | None) -> Graph:
+def forward_graph(graph: Graph, moving: Flags, results: Flags, order: int | None, steep: bool) -> tuple[Graph, bool]:
     """Return the graph of values and what moves with them.
 
     Args:
@@ -161,22 +161,25 @@ def forward_graph(graph: Graph, moving: Flags, results: Flags, order: int | None
         moving: which inputs move.
         results: which outputs shall have tangents or coefficients too; zeros where they follow to be.
         order: of the series of which the coefficients 1 to `order` belong to a value that moves; None for a tangent.
+        steep: whether a partial may have been infinite before.
 
     Returns:
-        The graph from (inputs, what belongs to those that move) to (outputs, what belongs to those that shall have).
+        The graph from (inputs, what belongs to those that move) to (outputs, what belongs to those that shall have),
+        and whether a partial may have been infinite there or before.
     """
-    key = "pushed", tuple(moving), tuple(results), order
-    return derive_traced(graph, key, lambda: trace_forward(graph, moving, results, order))
+    key = "pushed", tuple(moving), tuple(results), order, steep
+    return derive_traced(graph, key, lambda: trace_forward(graph, moving, results, order, steep))
 
 
-def trace_forward(graph: Graph, moving: Flags, results: Flags, order: int | None) -> Graph:
-    """Return that graph, traced."""
+def trace_forward(graph: Graph, moving: Flags, results: Flags, order: int | None, steep: bool) -> tuple[Graph, bool]:
+    """Return that graph, traced, and that."""
     count = len(graph.inputs)
     width = 1 if order is None else order
 
     def both(*args: Tensor) -> list[Any]:
         values, rest = args[:count], iter(args[count:])
         trace = Dual(next_level(), "jvp of a graph") if order is None else Jet(next_level(), order, "taylor of a graph")
+        trace.steep = steep
         given = [
             moving_value(v, [next(rest) for _ in range(width)], trace) if flag else v
             for v, flag in zip(values, moving, strict=True)
@@ -189,10 +192,12 @@ def trace_forward(graph: Graph, moving: Flags, results: Flags, order: int | None
             if flag
             for part in (parts_of(x, trace, width) or [zeros(aval_of(x), args[0])] * width)
         ]
+        ends_steep.append(trace.steep)
         return [*(unwrap_plain(trace.value_below(x)) for x in found), *moved]
 
+    ends_steep: list[bool] = []
     moved = (a for v in select_flagged(graph.inputs, moving) for a in (v.aval,) * width)
-    return trace_closed(both, [*graph.inputs, *moved], "jvp")
+    return trace_closed(both, [*graph.inputs, *moved], "jvp"), ends_steep[-1]
 
 
 def moving_value(value: Tensor, parts: Sequence[Any], trace: Dual | Jet) -> Tensor:
@@ -362,6 +367,7 @@ class GuardedHalves(NamedTuple):
         forward, backward, read, residuals: as there.
         guarded: the backward half for sweeps that have passed a mask.
         masks: whether the backward half passes a mask.
+        steep: whether it may pass an infinite partial.
         reached: the positions of the inputs whose cotangents depend on those of the outputs.
     """
 
@@ -371,6 +377,7 @@ class GuardedHalves(NamedTuple):
     read: tuple[int, ...]
     residuals: tuple[Aval, ...]
     masks: bool
+    steep: bool
     reached: frozenset[int]
 
 
@@ -383,6 +390,7 @@ def split_gradient(
     at_hand: Flags = (),
     fixed: Flags = (),
     summed: Flags = (),
+    steep: bool = False,
 ) -> GuardedHalves:
     """Cut a graph in two for reverse mode.
 
@@ -394,15 +402,16 @@ def split_gradient(
         at_hand: the inputs that the backward half can read without their being saved; all by default.
         fixed: those among them from which it may compute again what it needs; none by default.
         summed: the inputs whose cotangents are added to sums that are given; none by default.
+        steep: whether the halves are for sweeps that have passed an infinite partial.
     """
     count = len(graph.inputs)
     at_hand, fixed, summed = at_hand or [True] * count, fixed or [False] * count, summed or [False] * count
     flags = tuple(wanted), tuple(results), tuple(at_hand), tuple(fixed), tuple(summed)
-    return derive_traced(graph, ("halves", name, flags), lambda: trace_halves(graph, *flags, name))
+    return derive_traced(graph, ("halves", name, flags, steep), lambda: trace_halves(graph, *flags, name, steep))
 
 
 def trace_halves(
-    graph: Graph, wanted: Flags, results: Flags, at_hand: Flags, fixed: Flags, summed: Flags, name: str
+    graph: Graph, wanted: Flags, results: Flags, at_hand: Flags, fixed: Flags, summed: Flags, name: str, steep: bool
 ) -> GuardedHalves:
     """Return these halves, traced."""
     count = len(graph.inputs)
@@ -419,10 +428,10 @@ def trace_halves(
         starts = {leaves[i]._node: next(sums) for i in leaves if summed[i]}
         seeds += starts.items()
         cotangents = []
-        for run in (sweep(seeds, retain=True), sweep(seeds, masked=True)):
+        for run in (sweep(seeds, retain=True, steep=steep), sweep(seeds, masked=True, steep=steep)):
             found = [run.result(leaf._node) for leaf in leaves.values()]
             reached.update(i for i, leaf in leaves.items() if run.received(leaf._node) is not starts.get(leaf._node))
-            masks.append(run.masks)
+            passed.append((run.masks, run.steep))
             cotangents += [
                 zeros(aval_of(primals[i]).firm, args[0]) if ct is None else ct
                 for i, ct in zip(leaves, found, strict=True)
@@ -430,7 +439,7 @@ def trace_halves(
         return [*(tape.value_below(x) for x in outs), *cotangents]
 
     reached: set[int] = set()
-    masks: list[bool] = []
+    passed: list[tuple[bool, bool]] = []
 
     outs = [aval_of(x) for x in graph.outputs]
     added = [v.aval for v, want, flag in zip(graph.inputs, wanted, summed, strict=True) if want and flag]
@@ -441,7 +450,7 @@ def trace_halves(
         eliminate_dead(Graph(backward.inputs, backward.equations, results))
         for results in (backward.outputs[:middle], backward.outputs[middle:])
     )
-    return GuardedHalves(forward, plain, guarded, read, residuals, masks[0], frozenset(reached))
+    return GuardedHalves(forward, plain, guarded, read, residuals, *passed[0], frozenset(reached))
 
 
 def with_zeros(cts: Sequence[Any], avals: Sequence[Aval], near: Any) -> list[Any]:

@@ -98,15 +98,19 @@ class ZeroSequence(Structured):
         """Be zero."""
         return [Moves.ZERO]
 
-    def push(self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None) -> Any:
+    def push(
+        self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None, steep: bool
+    ) -> Any:
         """Have no tangent."""
-        return apply(self, *values, **params), (None,)
+        return apply(self, *values, **params), (None,), steep
 
     def lanes(self, size: int, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]) -> Any:
         """Be the same in every lane."""
         return apply(self, *values, **params), (False,)
 
-    def linearize(self, values: Sequence[Any], wanted: Sequence[bool], params: Mapping[str, Any]) -> Any:
+    def linearize(
+        self, values: Sequence[Any], wanted: Sequence[bool], params: Mapping[str, Any], before: Any = None
+    ) -> Any:
         """Have no cotangent."""
         return apply(self, *values, **params), (False,), None
 

@@ -58,7 +58,7 @@ def guarded_at(x: Any, r: Any, t: Any, *, masked: bool = False, steep: bool = Fa
 
     An r that is a multiple of t is 0 where t is, or NaN.
     """
-    if steep:
+    if steep and t.dtype.kind == "f":
         return np.where(is_nan(r) & ((t == 0) | is_infinite(t)), 0, x)
     if multiple and x.is_same(r) and r.dtype == t.dtype and r.dtype.kind == "f":
         return r.opcode("guarded", t)

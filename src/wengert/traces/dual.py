@@ -46,7 +46,7 @@ from wengert.traces.monomials import (
     square_of,
     view_of,
 )
-from wengert.traces.steepness import may_be_steep
+from wengert.traces.steepness import may_be_infinite, may_be_steep
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 from wengert.traces.transient import Transient
@@ -136,7 +136,8 @@ class Dual(Transient):
             values.append(x)
             tangents.append(tangent)
         if isinstance(primitive, Structured):
-            found, moved = primitive.tangent(values, tangents, params)
+            found, moved, steep = primitive.tangent(values, tangents, params, self.steep)
+            self.steep = self.steep or (steep and any(t is not None and may_be_infinite(t) for t in moved))
             return tuple(self.paired(unwrap_plain(o), t) for o, t in zip(found, moved, strict=True))
         if numbers and primitive.firm:
             values, tangents = list(map(strong, values)), list(map(strong, tangents))

@@ -14,6 +14,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from types import CodeType
 from typing import Any
 
@@ -56,6 +57,7 @@ from wengert.traces.monomials import (
     value_of,
     view_of,
 )
+from wengert.traces.steepness import may_be_infinite
 from wengert.traces.transient import Transient
 
 
@@ -232,7 +234,9 @@ class Jet(Transient):
         """Let an operation that runs graphs carry the coefficients along."""
         series = [self.series_of(x) for x in operands]
         parts = [None if s is None else tuple(s[k] for k in range(1, self.order + 1)) for s in series]
-        found, moved = primitive.push([self.value_below(x) for x in operands], parts, params, self.order)
+        values = [self.value_below(x) for x in operands]
+        found, moved, steep = primitive.push(values, parts, params, self.order, self.steep)
+        self.steep = self.steep or (steep and any(map(may_be_infinite, chain(*filter(None, moved)))))
         results = []
         for out, coefficients in zip(map(unwrap_plain, found), moved, strict=True):
             if coefficients is None or not is_differentiable(aval_of(out).dtype):
@@ -436,7 +440,7 @@ class Jet(Transient):
                 rates.extend(self.rates(primitive, operands, params, result))
             found = rates[i][k - 1] / k
             if primitive.steep and not self.steep:
-                self.steep = is_staged(found) or bool(np.isinf(raw(found)).any())
+                self.steep = may_be_infinite(found)
             return found
 
         outs = out if isinstance(out, tuple) else (out,)

@@ -26,11 +26,18 @@ FARTHEST = 64
 def may_be_steep(ct: Any, found: Any, out: Any) -> bool:
     """Tell whether the partial of an operation may have been infinite where its result is finite.
 
-    A rule found the cotangent of the operand from that of the result, `ct`; `out` is the result, if it was saved.
+    A rule found the cotangent of the operand from that of the result, `ct`, or those of several; `out` is the result,
+    if it was saved.
     """
     if not is_staged(found):
-        return bool(np.isinf(raw(found)).any() and np.isfinite(raw(ct)).all())
+        given = ct if type(ct) is list else [ct]
+        return bool(np.isinf(raw(found)).any() and all(np.isfinite(raw(x)).all() for x in given if x is not None))
     return not is_positive_root(out)
+
+
+def may_be_infinite(value: Any) -> bool:
+    """Tell whether some element of a value is infinite, or may be as there are none yet."""
+    return is_staged(value) or bool(np.isinf(raw(value)).any())
 
 
 def is_positive_root(out: Any) -> bool:

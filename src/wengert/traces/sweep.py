@@ -195,6 +195,12 @@ class Sweep(Cotangents):
         if may_be_steep(ct, c, out):
             self.turn_steep()
 
+    def notice_any(self, cts: Sequence[Any], ct: Any) -> None:
+        """Do so for what an operation that runs graphs sends back."""
+        for c in cts:
+            if c is not None:
+                self.notice(c, ct, None)
+
     def turn_steep(self) -> None:
         """Guard every rule from now on."""
         self.steep = True
@@ -522,6 +528,8 @@ class Sweep(Cotangents):
         if not alone or primitive.masks or primitive.outputs != 1:
             self.pass_mask(node, ct, operands)
         cts = primitive.vjp(ct, out, operands, inputs, node.given)
+        if primitive.steep:
+            self.notice_any(cts, ct)
         if not alone:
             self.hand_out(node, inputs, cts, ct, fresh=primitive.fresh)
         elif (c := cts[0]) is not None and (parent := inputs[0]) is not None:  # as in `hand_out`, without the loop
@@ -557,7 +565,9 @@ class Sweep(Cotangents):
             primitive = self.protected(node)
         self.pass_mask(node, ct, operands)
         cts = primitive.vjp(ct, out, operands, parents, node.params)
-        if primitive.steep and primitive.kind == "elementwise" and primitive.is_steep(operands):
+        if primitive.kind != "elementwise" and primitive.steep:
+            self.notice_any(cts, ct)
+        elif primitive.steep and primitive.is_steep(operands):
             for c in cts:
                 if c is not None:
                     self.notice(c, ct, out)
@@ -668,6 +678,7 @@ def sweep(
     wanted: Collection[Node] | None = None,
     watch: Callable[[Node, Any], None] | None = None,
     masked: bool = False,
+    steep: bool = False,
 ) -> Sweep:
     """Run the vjp of every node that the seeds depend on, each at most once and after all its consumers.
 
@@ -678,6 +689,7 @@ def sweep(
         wanted: the nodes to stop at and capture; None to sweep to every leaf.
         watch: called with each node and its complete cotangent.
         masked: whether a sweep around this one has passed a mask.
+        steep: whether it has passed an infinite partial.
 
     Returns:
         The finished sweep: `cts` of the leaves it reached (or the wanted nodes), and which of these it owns.
@@ -689,6 +701,8 @@ def sweep(
     run = Sweep(retain, wanted, watch, None if lift_to is None else Lifting(lift_to))
     if masked:
         run.masked = FOR_GOOD
+    if steep:
+        run.turn_steep()
     if wanted is not None:
         run.restrict([node for node, _ in seeds], wanted)
     run.begin([(node, strong(ct)) for node, ct in seeds if run.leads(node)])

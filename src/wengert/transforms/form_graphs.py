@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate, subgraphs
@@ -17,11 +17,26 @@ from wengert.transforms.recorded_call import Recording
 from wengert.transforms.tracing import as_function, trace_function
 
 
-def joint_graph(graph: Graph, wanted: Sequence[bool], masked: bool = False) -> tuple[Graph, bool, frozenset[int]]:
+class JointGraph(NamedTuple):
+    """Hold a graph of values and gradients.
+
+    Attributes:
+        graph: the graph.
+        masks: whether its sweep passes a mask.
+        steep: whether it may pass an infinite partial.
+        reached: the inputs that it comes to.
+    """
+
+    graph: Graph
+    masks: bool
+    steep: bool
+    reached: frozenset[int]
+
+
+def joint_graph(graph: Graph, wanted: Sequence[bool], masked: bool = False, steep: bool = False) -> JointGraph:
     """Return the graph from inputs and cotangents of the float outputs to outputs and cotangents of wanted inputs.
 
-    And whether its sweep passes a mask, and to which inputs it comes. With `masked` one has been passed before it
-    begins.
+    With `masked` its sweep has passed a mask before it begins, with `steep` an infinite partial.
     """
     chosen = [i for i, want in enumerate(wanted) if want]
     floats = [i for i, x in enumerate(graph.outputs) if is_differentiable(aval_of(x).dtype)]
@@ -33,16 +48,14 @@ def joint_graph(graph: Graph, wanted: Sequence[bool], masked: bool = False) -> t
         run = Recording("jit", function, [inputs[i] for i in chosen], {}, range(len(chosen)), False)
         given = dict(zip(floats, cts, strict=True))
         seeds = [given.get(i) for i in range(len(graph.outputs))]
-        results = (*run.values(), *run.swept(seeds, retain=False, masked=masked))
-        masks.append(run.masks)
-        reached.append(frozenset(compress(chosen, run.reached)))
+        results = (*run.values(), *run.swept(seeds, retain=False, masked=masked, steep=steep))
+        passed.append((run.masks, run.steep, frozenset(compress(chosen, run.reached))))
         return results
 
     avals = [v.aval for v in graph.inputs] + [aval_of(graph.outputs[i]).firm for i in floats]
-    masks: list[bool] = []
-    reached: list[frozenset[int]] = []
+    passed: list[tuple[bool, bool, frozenset[int]]] = []
     both = trace_function(joint, "jit", avals, lambda xs: (xs, {})).graph
-    return both, masks[-1], reached[-1]
+    return JointGraph(both, *passed[-1])
 
 
 def holds_loops(graph: Graph) -> bool:

@@ -48,6 +48,7 @@ class Recording:
         structure: the containers of the result.
         aux: the auxiliary result, as seen one level below.
         masks: whether the last sweep passed a mask.
+        steep: whether it may have passed an infinite partial.
         reached: which of the leaves the last sweep came to; the others got zeros.
 
     Where the arguments are copies, `originals` are what they are copies of, which may share memory. With `at_once`
@@ -70,7 +71,7 @@ class Recording:
         self.tape = tape(next_level(), functools.partial(name_of, name, function))
         if at_once:
             self.tape.unwritten = functools.partial(never_writes, function, (args, kwargs))
-        self.masks = False
+        self.masks = self.steep = False
         self.reached: list[bool] = []
         self.leaves: list[Any] = []
         self.structures: list[tuple[Any, int]] = []
@@ -137,14 +138,15 @@ class Recording:
         retain: bool,
         watch: Callable[[Node, Any], None] | None = None,
         masked: bool = False,
+        steep: bool = False,
     ) -> list[Any]:
         """Sweep from cotangents of the outputs; return those of the differentiated leaves as they are below."""
         seeds = []
         for leaf, ct in zip(self.outputs, cts, strict=True):
             if type(leaf) is Tensor and leaf._trace is self.tape and ct is not None:
                 seeds.append((leaf._node, ct))
-        run = sweep(seeds, retain=retain, watch=watch, masked=masked)
-        self.masks = run.masks
+        run = sweep(seeds, retain=retain, watch=watch, masked=masked, steep=steep)
+        self.masks, self.steep = run.masks, run.steep
         found = list(map(run.result, self.nodes))
         self.reached = [ct is not None for ct in found]
         return [

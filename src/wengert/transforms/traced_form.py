@@ -99,7 +99,7 @@ class TracedForm:
         self.structure = structure
         self.captured = tuple(captured)
         self.donated = tuple(donated)
-        self.partitions: Recent[tuple[tuple[bool, ...], bool, int], GradientHalves] = Recent(MOST_PARTITIONS)
+        self.partitions: Recent[GradientKey, GradientHalves] = Recent(MOST_PARTITIONS)
         self.derivations: Recent[tuple[Any, ...], DerivedForm] = Recent(MOST_PARTITIONS)
 
     @cached
@@ -139,8 +139,8 @@ class TracedForm:
 
         Args:
             key: how it is made.
-            make: makes it, and tells which results have lanes, or what moves with them. Those of the graph that are
-                not results of this one share no memory with others.
+            make: makes it, and tells which results have lanes, or what moves with them, and last whether a partial may
+                have been infinite. Those of the graph that are not results of this one share no memory with others.
         """
         found = self.derivations.get(key)
         if found is None:
@@ -153,35 +153,32 @@ class TracedForm:
             found = self.derivations[key] = DerivedForm(form, flags)
         return found
 
-    def partition(self, wanted: tuple[bool, ...], masked: bool = False, lanes: int = 1) -> GradientHalves:
-        """Return the joint graph of gradients for some inputs, and its two halves; made once.
-
-        With `masked` those for sweeps that have passed a mask. Each of some lanes has its share of the byte budget.
-        """
-        found = self.partitions.get((wanted, masked, lanes))
+    def partition(self, key: GradientKey) -> GradientHalves:
+        """Return the joint graph of gradients for some inputs, and its two halves; made once."""
+        found = self.partitions.get(key)
         if found is None:
-            with budget_of(*self.budget), budget_for_each(lanes):
-                joint, masks, reached = joint_graph(self.graph, wanted, masked)
+            with budget_of(*self.budget), budget_for_each(key.lanes):
+                joint = joint_graph(self.graph, key.wanted, key.masked, key.steep)
             values = len(self.graph.inputs)
-            halves = cut(joint, values, len(self.graph.outputs), at_hand=[True] * values)
+            halves = cut(joint.graph, values, len(self.graph.outputs), at_hand=[True] * values)
             forward, places = with_distinct_outputs(halves.forward)
             functions = function_of(forward, self.wish), function_of(halves.backward, self.wish)
-            moving = dependent_outputs(self.graph, wanted, smooth=False)
-            call = GraphCall(self, wanted, moving, masked, masks, lanes)
+            moving = dependent_outputs(self.graph, key.wanted, smooth=False)
+            call = GraphCall(self, key, moving, joint.masks, joint.steep)
             ragged = [x.shape.count(UNKNOWN) > 1 for x in forward.outputs if type(x) is Variable]
             is_ragged = any(ragged) and config.NATIVE and self.wish is not False
-            found = GradientHalves(joint, halves.read, *functions, places, moving, reached, call, is_ragged)
-            self.partitions[wanted, masked, lanes] = found
+            found = GradientHalves(joint.graph, halves.read, *functions, places, moving, joint.reached, call, is_ragged)
+            self.partitions[key] = found
         return found
 
-    def gradient(self, wanted: tuple[bool, ...], masked: bool, lanes: int) -> TracedForm:
+    def gradient(self, key: GradientKey) -> TracedForm:
         """Return the form from inputs and cotangents to cotangents of the wanted inputs."""
 
         def make() -> tuple[Graph, list[bool]]:
-            joint = self.partition(wanted, masked, lanes).joint
+            joint = self.partition(key).joint
             return eliminate_dead(Graph(joint.inputs, joint.equations, joint.outputs[len(self.graph.outputs) :])), []
 
-        return self.derived_form(("gradient", wanted, masked, lanes), make).form
+        return self.derived_form(("gradient", key), make).form
 
     def apart(self, results: Sequence[Any]) -> Sequence[Any]:
         """Return results with copies of the arrays that are one only since equal equations were merged."""
@@ -209,7 +206,7 @@ class TracedForm:
 
 
 class DerivedForm(NamedTuple):
-    """Hold a form that was made of another, and which of its results have lanes, or what moves with them."""
+    """Hold a form that was made of another, and what was told with it."""
 
     form: TracedForm
     flags: list[bool]
@@ -219,6 +216,22 @@ def plain_kind(tensor: Tensor) -> Kind | None:
     """Return the kind of plain Tensors with arrays like that of one."""
     kind = kind_of(tensor._value)
     return None if kind is None else ContainerKind(Tensor, (kind, SameKind(None)), ("_value", "_trace"))
+
+
+class GradientKey(NamedTuple):
+    """Hold which gradients calls under a tape give.
+
+    Attributes:
+        wanted: for which inputs.
+        masked: whether for sweeps that have passed a mask.
+        steep: whether for those that have passed an infinite partial.
+        lanes: how many lanes have a share of the byte budget each.
+    """
+
+    wanted: tuple[bool, ...]
+    masked: bool = False
+    steep: bool = False
+    lanes: int = 1
 
 
 class GradientHalves(NamedTuple):
@@ -277,16 +290,13 @@ class GraphCall(Primitive):
     kind = "opaque"
     firm = False
 
-    def __init__(
-        self, form: TracedForm, wanted: tuple[bool, ...], moving: Sequence[bool], masked: bool, masks: bool, lanes: int
-    ) -> None:
+    def __init__(self, form: TracedForm, key: GradientKey, moving: Sequence[bool], masks: bool, steep: bool) -> None:
         super().__init__(form.name, as_function(form.graph))
         self.traced = form
-        self.lanes = lanes
-        self.wanted = wanted
+        self.key = key
         self.moving = moving
-        self.masked = masked
         self.masks = masks
+        self.steep = steep
         self.outputs = len(form.graph.outputs)
         self.floats = [i for i, x in enumerate(form.graph.outputs) if is_differentiable(aval_of(x).dtype)]
 
@@ -295,16 +305,16 @@ class GraphCall(Primitive):
     ) -> Sequence[Any]:
         """Run the backward half, or the whole gradient on Tensors if the sweep itself is differentiated."""
         cts = ct if type(ct) is list else [ct]
-        if not self.masked and self.hides(cts):
+        if not self.key.masked and self.hides(cts):
             return self.guarded.vjp(ct, out, operands, avals, params)
         given = [self.complete(cts[i], i) for i in self.floats]
         if out is None or any(type(x) is Tensor for x in (*given, *operands)):
-            found = call_form(self.traced.gradient(self.wanted, self.masked, self.lanes), (*operands, *given))
+            found = call_form(self.traced.gradient(self.key), (*operands, *given))
         else:
-            halves = self.traced.partition(self.wanted, self.masked, self.lanes)
+            halves = self.traced.partition(self.key)
             found = halves.backward(*[operands[i] for i in halves.read], *out, *given)
         results: list[Any] = [None] * len(operands)
-        for i, value in zip((i for i, want in enumerate(self.wanted) if want), found, strict=True):
+        for i, value in zip((i for i, want in enumerate(self.key.wanted) if want), found, strict=True):
             results[i] = unwrap_plain(current(value)) if type(value) is Tensor else np.asarray(value)[()]
         return results
 
@@ -315,7 +325,16 @@ class GraphCall(Primitive):
     @cached
     def guarded(self) -> Primitive:
         """The same for sweeps that have passed a mask."""
-        return self if self.masked else GuardedCall(self.traced, self.wanted, self.moving, True, True, self.lanes)
+        return self if self.key.masked else self.behind(self.key.steep)
+
+    def shielded(self, _masked: bool) -> Primitive:
+        """Return the same for sweeps that have passed an infinite partial."""
+        return self if self.key.steep else self.behind(True)
+
+    def behind(self, steep: bool) -> GuardedCall:
+        """Return the same for sweeps that have passed a mask, and with `steep` an infinite partial."""
+        key = self.key._replace(masked=True, steep=steep)
+        return GuardedCall(self.traced, key, self.moving, True, self.steep or steep)
 
     def complete(self, ct: Any, index: int) -> Any:
         """Return the cotangent of an output; zeros if it received none."""
@@ -324,14 +343,17 @@ class GraphCall(Primitive):
 
 
 class GuardedCall(GraphCall):
-    """Be a call that a sweep comes to that has passed a mask: its forward half runs again, for what guards need."""
+    """Be a call that a sweep comes to that has passed a mask or an infinite partial: its forward half runs again.
+
+    That gives what the guards need.
+    """
 
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
     ) -> Sequence[Any]:
         """Run both halves; on Tensors the whole gradient, which makes what it needs itself."""
         if out is not None and not any(type(x) is Tensor for x in operands):
-            out = self.traced.partition(self.wanted, True, self.lanes).run(operands)[self.outputs :]
+            out = self.traced.partition(self.key).run(operands)[self.outputs :]
         return super().vjp(ct, out, operands, avals, params)
 
 
@@ -346,17 +368,20 @@ class FormCall(CallPrimitive):
         """Call the form."""
         return tuple(call_form(self.traced, operands))
 
-    def push(self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None) -> Any:
+    def push(
+        self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None, steep: bool
+    ) -> Any:
         """Call the form of values and what moves with them."""
         flags = tuple([part is not None for part in parts])
 
         def make() -> tuple[Graph, list[bool]]:
             results = self.reach(flags, params, True)
-            return forward_graph(params["graph"], flags, results, order), results
+            graph, ends_steep = forward_graph(params["graph"], flags, results, order, steep)
+            return graph, [*results, ends_steep]
 
-        form, results = self.traced.derived_form(("push", flags, order), make)
+        form, (*results, ends_steep) = self.traced.derived_form(("push", flags, order, steep), make)
         found = call_form(form, fit_operands(form, [*values, *chain(*select_flagged(parts, flags))]))
-        return found[: len(results)], scatter_parts(found[len(results) :], results, order)
+        return found[: len(results)], scatter_parts(found[len(results) :], results, order), ends_steep
 
     def lanes(self, size: int, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]) -> Any:
         """Call the form of all lanes."""
@@ -406,7 +431,7 @@ def record_form(form: TracedForm, tape: Tape, values: Sequence[Any]) -> Sequence
     wanted = tuple(node is not None for node in inputs)
     operands = tuple([tape.residual(x) for x in values])
     plain, count = not any(type(x) is Tensor for x in operands), len(form.graph.outputs)
-    partition = form.partition(wanted, lanes=1 if plain else lane_number(operands))
+    partition = form.partition(GradientKey(wanted, lanes=1 if plain else lane_number(operands)))
     halved = plain and not partition.is_ragged
     results = partition.run(operands) if halved else list(map(unwrap_plain, call_form(form, operands)))
     node = new_node(partition.call, tuple(keep_places(inputs, partition.reached)), {}, operands, caller(2))

@@ -85,18 +85,22 @@ class Structured(Primitive):
         return None
 
     def tangent(
-        self, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Return the results and their tangents, None for structural zeros, from those of the operands."""
-        found, moved = self.push(values, [None if t is None else (t,) for t in tangents], params, None)
-        return found, [None if t is None else t[0] for t in moved]
+        self, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any], steep: bool
+    ) -> tuple[Sequence[Any], Sequence[Any], bool]:
+        """Return the results and their tangents, None for structural zeros, from those of the operands.
+
+        `steep` is as for `push`.
+        """
+        found, moved, steep = self.push(values, [None if t is None else (t,) for t in tangents], params, None, steep)
+        return found, [None if t is None else t[0] for t in moved], steep
 
     def push(
-        self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None, steep: bool
+    ) -> tuple[Sequence[Any], Sequence[Any], bool]:
         """Return the results and what belongs to each: a tuple of the coefficients 1 to `order` of its series.
 
-        Where the order is None, forward mode, that is a tuple of its tangent. None stands for zeros.
+        Where the order is None, forward mode, that is a tuple of its tangent. None stands for zeros. `steep` says
+        whether a partial may have been infinite before, and the last of what is returned, whether one may be now.
         """
         raise NotImplementedError
 
@@ -107,9 +111,13 @@ class Structured(Primitive):
         raise NotImplementedError
 
     def linearize(
-        self, values: Sequence[Any], wanted: Sequence[bool], params: Mapping[str, Any]
+        self, values: Sequence[Any], wanted: Sequence[bool], params: Mapping[str, Any], before: Any = None
     ) -> tuple[Sequence[Any], Sequence[bool], Pullback]:
-        """Return the results, which of them depend on the wanted operands, and the pullback of the call."""
+        """Return the results, which of them depend on the wanted operands, and the pullback of the call.
+
+        With `before`, a forward half and what it gave, that for sweeps that have passed an infinite partial: what its
+        own forward half gives is taken from there if it is the same, as guards mostly need no more.
+        """
         raise NotImplementedError
 
 
@@ -122,13 +130,27 @@ class Pullback(Primitive):
         rule: from cotangents of the results, None for those without, and whether a mask has been passed before, to
             those of the operands.
         masks: whether a sweep that passes it has passed a mask.
+        steep: whether it may have passed an infinite partial.
+        again: gives the pullback for sweeps that have passed an infinite partial before.
         needed: the results for which a cotangent that is missing, so that zeros stand for it, is like a mask.
     """
 
     kind = "opaque"
 
-    def __init__(self, name: str, outputs: int, rule: Rule, masks: bool, needed: Sequence[int]) -> None:
+    def __init__(
+        self,
+        name: str,
+        outputs: int,
+        rule: Rule,
+        *,
+        masks: bool,
+        steep: bool,
+        again: Callable[[], Pullback],
+        needed: Sequence[int],
+    ) -> None:
         super().__init__(name, rule)
+        self.steep = steep
+        self.again = again
         self.outputs = outputs
         self.masks = masks
         self.needed = needed
@@ -144,6 +166,11 @@ class Pullback(Primitive):
         twin = copy.copy(self)
         twin.masked = True
         return twin
+
+    def shielded(self, masked: bool) -> Primitive:
+        """Return the same for sweeps that have passed an infinite partial: of guarded rules, which are made here."""
+        pullback = self.again()
+        return pullback.guarded if masked else pullback
 
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
