@@ -258,6 +258,13 @@ def test_long_graphs_have_no_kernels_that_grow(function: Callable[[Any, int], An
     assert operations(40) < 2.5 * operations(20)
 
 
+def test_what_loops_of_one_stage_share_is_not_stored() -> None:
+    """Many loops would each compute it again, but stand in one stage: it is in a register."""
+    shared = trace(lambda x: [np.sin(x) * np.cos(x) * k for k in range(2, 20)])(POINTS)
+    (program,) = programs_of(require_same(shared, [POINTS]))
+    assert {buffer.kind for buffer in program.buffers} == {"input", "output"}
+
+
 def test_costly_numbers_of_rows_are_computed_a_vector_at_a_time() -> None:
     """The tanh of a layer's sums; not what stages of the row read, nor what costs little, nor few rows."""
 

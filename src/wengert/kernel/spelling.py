@@ -197,6 +197,24 @@ class Spelling:
         return tuple([replace(b, dimension=b.dimension - (b.dimension > self.dimension)) for b in others])
 
 
+def without_unread(program: Program) -> Program:
+    """Return a program without stores to buffers of the row that no later stage reads: their own has the values."""
+    own = {buffer.name for buffer in program.buffers if buffer.kind == "row"}
+    kernels, needed = [], set[str]()
+    for kernel in program.kernels:
+        stages: list[Stage] = []
+        for stage in reversed(kernel.stages):
+            kept = tuple([store for store in stage.stores if store.buffer not in own or store.buffer in needed])
+            stage = stage if len(kept) == len(stage.stores) else pruned(replace(stage, stores=kept))
+            if stage.results:
+                stages.insert(0, stage)
+            needed |= {o.buffer for o in stage.operations} | {u.buffer for u in stage.updates}
+            needed |= {r.into for r in stage.reductions}
+        kernels.append(replace(kernel, stages=tuple(stages)))
+    buffers = [buffer for buffer in program.buffers if buffer.name not in own or buffer.name in needed]
+    return replace(program, buffers=tuple(buffers), steps=tuple(kernels))
+
+
 def pruned(stage: Stage) -> Stage:
     """Return a stage without operations that nothing uses."""
     used: set[int] = set()

@@ -26,7 +26,7 @@ from wengert.kernel.kernel import (
     Update,
 )
 from wengert.kernel.merging import merged as with_merged_dimensions
-from wengert.kernel.spelling import pruned, spelled_out, with_long_lanes, with_numbers_alone
+from wengert.kernel.spelling import pruned, spelled_out, with_long_lanes, with_numbers_alone, without_unread
 from wengert.lowering.broadcast_values import repeated_values
 from wengert.lowering.fuse import Group, computed_again, grouped, set_stages
 from wengert.lowering.loop_roots import Root, find_roots
@@ -68,7 +68,7 @@ def program_of(lowered: Lowered, window: AxisIndex | None = None) -> Program:
         tuple([b.name for b in buffers if b.kind in kinds]) for kinds in (("input", "changed"), ("output",))
     ]
     failing = made[-1] if nodes.outside else ""
-    program = checked("fused", Program(inputs, made, buffers, kernels, failing))
+    program = checked("fused", without_unread(Program(inputs, made, buffers, kernels, failing)))
     for step in (spelled_out, with_merged_dimensions, with_long_lanes, with_merged_dimensions, with_numbers_alone):
         program = checked(step.__name__, step(program))
     return program
