@@ -18,6 +18,8 @@ from examples import (
     _program,
     deblurring,
     digits,
+    epidemic,
+    equilibrium_network,
     flight_delays,
     gaussian_process,
     heat_equation,
@@ -182,6 +184,28 @@ def test_the_adjoint_equation_gives_the_gradient_of_a_neural_ode():
     found = neural_ode.main(times=8, hidden=8, iterations=20)
     assert found.adjoint_error < 1e-4
     assert found.losses[-1] < 0.7 * found.losses[0]
+
+
+def test_an_equilibrium_network_is_differentiated_without_its_rounds():
+    found = equilibrium_network.main(points=40, states=8, iterations=15, places=3)
+    assert found.residual < 1e-6
+    assert found.gradient_error < 1e-5
+    assert found.losses[-1] < found.losses[0]
+
+
+def test_the_worst_day_of_an_epidemic_has_the_derivatives_of_differences():
+    fitted = {"infection": 1.79, "recovery": 0.456, "ill": 1.6}
+    days, isolated = (
+        [f(49.9), f(50.1)]
+        for f in (
+            lambda number: epidemic.peak({**fitted, "recovery": 0.456 + (number - 50.0) / 1000})[0],
+            lambda number: epidemic.isolated_peak(number, 0.6, fitted),
+        )
+    )
+    by_recovery = wg.grad(lambda p: epidemic.peak(p)[0])(fitted)["recovery"]
+    assert by_recovery == pytest.approx((days[1] - days[0]) / 2e-4, rel=1e-4)
+    by_number = wg.grad(epidemic.isolated_peak)(50.0, 0.6, fitted)
+    assert by_number == pytest.approx((isolated[1] - isolated[0]) / 0.2, rel=1e-4)
 
 
 def test_a_network_learns_more_than_the_frequencies_of_letters():
