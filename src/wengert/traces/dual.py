@@ -186,7 +186,7 @@ class Dual(Transient):
             return None
         if primitive.jvp is not None or primitive.outputs != 1 or value.size >= LARGE:
             return None
-        if operand._node.origin is not None and primitive.view:
+        if operand._node.origin is not None and primitive.scales:
             return None
         try:
             out = primitive.strict(value, **params)

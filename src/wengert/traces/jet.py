@@ -215,7 +215,10 @@ class Jet(Transient):
         if factors is None:
             return None
         found: Any = functools.reduce(operator.mul, map(self.power_of_factor, factors))
-        return self.result(out, lambda k: found._node[k], found._node.degree)
+        series = self.series_of(found)
+        if series is None:  # powers of exponent 0
+            return self.result(out, lambda _k: zero_of(out), 0)
+        return self.result(out, lambda k: series[k], series.degree)
 
     def power_of_factor(self, factor: MonomialFactor) -> Any:
         """Return a power of a value, of its square as far as this is what is smooth."""

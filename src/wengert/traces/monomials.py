@@ -19,10 +19,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from wengert.core.memory.views import current
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, is_number, strong
 from wengert.core.values.dispatch import apply
-from wengert.core.values.tensor import unwrap_plain
+from wengert.core.values.tensor import Tensor, unwrap_plain
 from wengert.primitives.arithmetic import divide, multiply, negative
 from wengert.primitives.powers import EVEN, HALF, ODD, compose_parity, product_parity, size_power
 
@@ -319,7 +320,8 @@ def view_of(step: ChainStep, value: Any, shape: tuple[int, ...]) -> Any:
     """Return the view of a value that an operation takes of one of this shape."""
     if np.shape(value) != shape:
         value = np.broadcast_to(value, shape)
-    return unwrap_plain(apply(step.primitive, value, *step.operands[1:], **step.params))
+    found = unwrap_plain(apply(step.primitive, value, *step.operands[1:], **step.params))
+    return current(found) if type(found) is Tensor else found
 
 
 # Their derivatives
