@@ -84,7 +84,7 @@ def loss(network: Network, points: Any, classes: Any) -> Any:
     return np.mean(np.logaddexp(0.0, scores) - classes * scores)
 
 
-def main(points: int = 300, states: int = 24, iterations: int = 400, places: int = 80, seed: int = 0) -> Result:
+def main(points: int = 200, states: int = 24, iterations: int = 400, places: int = 80, seed: int = 0) -> Result:
     """Train a network, and ask it about a map of places."""
     random = np.random.default_rng(seed)
     x, classes = spirals(points, random)

@@ -60,7 +60,12 @@ CHECKS: dict[str, list[Check]] = {
         (slope(lambda x: (abs(x) / 3.0) ** 2), 0.0, 2 / 9),
         (slope(slope(slope(lambda x: abs(x) ** 4))), 0.0, 24.0),
     ],
-    "chains of powers": [
+    "the same with anything else": [
+        (slope(lambda x: np.sqrt(x**4 + x**4)), 0.0, 0.0),
+        (slope(lambda x: abs(x) * abs(x)), 0.0, 0.0),
+        (lambda x: np.sqrt(x) * np.sqrt(x), 0.0, 0.0),
+    ],
+    "chains of at most six powers": [
         (slope(lambda x: np.sqrt(4 * x**4)), 0.0, 4.0),
         (lambda x: np.cbrt(8 * x**3) + np.cbrt(x**2), 0.0, 2.0),
         (lambda x: np.sqrt(x**2), 0.0, 0.0),
