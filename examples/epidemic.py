@@ -85,31 +85,22 @@ def isolation(number: Any, contacts: float) -> Any:
 
 
 def isolated_peak(number: Any, contacts: float, p: Any) -> Any:
-    """Return how many are ill at worst if contacts are fewer from a number on."""
+    """Return how many are ill at worst with isolation."""
     return ill_at(DAYS[-1:], p, events=[isolation(number, contacts), worst]).y_events[1][0, 1]
 
 
 def main(number: float = 50.0, contacts: float = 0.6, points: int = 200) -> Result:
     """Fit the rates, and ask about the worst day."""
     p, covariance = optim.curve_fit(lambda t, p: ill_at(t, p).y[1], DAYS, IN_BED, FIRST)
-    errors = dict(zip(sorted(p), np.sqrt(np.diag(covariance)), strict=True))
+    _, by_infection, by_recovery = np.sqrt(np.diag(covariance))  # of containers: by name
     day, most = peak(p)
     by_fitted = wg.tree.ravel(wg.grad(lambda p: peak(p)[0])(p))[0]
     decided, by_number = wg.value_and_grad(isolated_peak)(number, contacts, p)
+    numbers = (day, np.sqrt(by_fitted @ covariance @ by_fitted), most, decided, by_number)
     days = np.linspace(0.0, DAYS[-1], points)
-    return Result(
-        float(p["infection"]),
-        float(p["recovery"]),
-        np.array([errors["infection"], errors["recovery"]]),
-        float(day),
-        float(np.sqrt(by_fitted @ covariance @ by_fitted)),
-        float(most),
-        float(decided),
-        float(by_number),
-        days,
-        ill_at(days, p).y[1],
-        ill_at(days, p, events=isolation(number, contacts)).y[1],
-    )
+    fitted, isolated = (ill_at(days, p, events=e).y[1] for e in (None, isolation(number, contacts)))
+    errors = np.array([by_infection, by_recovery])
+    return Result(float(p["infection"]), float(p["recovery"]), errors, *map(float, numbers), days, fitted, isolated)
 
 
 def draw(result: Result) -> object:
@@ -118,10 +109,7 @@ def draw(result: Result) -> object:
     axes.plot(DAYS, IN_BED, "k.", label="in bed")
     axes.plot(result.days, result.fitted, "C0", label="fitted")
     axes.plot(result.days, result.isolated, "C2", label="with isolation")
-    axes.axvline(result.worst_day, color="C0", linewidth=0.8, linestyle=":")
-    axes.axvspan(
-        result.worst_day - 2 * result.worst_day_error, result.worst_day + 2 * result.worst_day_error, alpha=0.15
-    )
+    axes.axvspan(*(result.worst_day + 2 * result.worst_day_error * np.array([-1, 1])), alpha=0.15)
     axes.set(xlabel="day", ylabel="boys who are ill")
     axes.legend()
     return drawn

@@ -188,7 +188,7 @@ def test_the_adjoint_equation_gives_the_gradient_of_a_neural_ode():
 
 def test_an_equilibrium_network_is_differentiated_without_its_rounds():
     found = equilibrium_network.main(points=40, states=8, iterations=15, places=3)
-    assert found.residual < 1e-6
+    assert 1 < found.rounds < 30
     assert found.gradient_error < 1e-5
     assert found.losses[-1] < found.losses[0]
 
