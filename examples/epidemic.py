@@ -33,17 +33,17 @@ FIRST = {"infection": 1.5, "recovery": 0.5, "ill": 3.0}
 class Result(NamedTuple):
     """Hold what was found."""
 
+    days: Array  # shape (times,)
+    fitted: Array  # shape (times,), how many are ill
+    isolated: Array  # shape (times,), with isolation
+    errors: Array  # the standard errors of infection and recovery
     infection: float  # a, a day
     recovery: float  # r, a day
-    errors: Array  # the standard errors of both
     worst_day: float
     worst_day_error: float  # its standard error
     worst: float  # how many were ill then
     worst_isolated: float  # and with isolation
     by_decision: float  # the derivative of that by the number at which isolation begins
-    days: Array  # shape (times,)
-    fitted: Array  # shape (times,), how many are ill
-    isolated: Array  # shape (times,), with isolation
 
 
 def slope(_t: Any, y: Any, p: Any) -> Any:
@@ -96,11 +96,12 @@ def main(number: float = 50.0, contacts: float = 0.6, points: int = 200) -> Resu
     day, most = peak(p)
     by_fitted = wg.tree.ravel(wg.grad(lambda p: peak(p)[0])(p))[0]
     decided, by_number = wg.value_and_grad(isolated_peak)(number, contacts, p)
-    numbers = (day, np.sqrt(by_fitted @ covariance @ by_fitted), most, decided, by_number)
+    day_error = np.sqrt(by_fitted @ covariance @ by_fitted)
+    numbers = (p["infection"], p["recovery"], day, day_error, most, decided, by_number)
     days = np.linspace(0.0, DAYS[-1], points)
     fitted, isolated = (ill_at(days, p, events=e).y[1] for e in (None, isolation(number, contacts)))
     errors = np.array([by_infection, by_recovery])
-    return Result(float(p["infection"]), float(p["recovery"]), errors, *map(float, numbers), days, fitted, isolated)
+    return Result(days, fitted, isolated, errors, *map(float, numbers))
 
 
 def draw(result: Result) -> object:
