@@ -9,10 +9,10 @@ are kept in a buffer of the row; if that is long, one of them where a result of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from wengert.core.maps.index_maps import AxisIndex, IndexMap, identity_map
-from wengert.lowering.loop_order import LoopOrders
+from wengert.lowering.loop_order import LoopOrders, own_cost
 from wengert.lowering.loop_roots import Root, below, reads_below
 from wengert.lowering.nodes import PointNode, through_memory
 from wengert.support.machine import MACHINE
@@ -110,6 +110,7 @@ def computed_again(
     readers: dict[
         PointNode, tuple[int, object]
     ] = {}  # how many there are, and where they are computed, if in one place
+    costs = costs_from_memory(roots, made)
     found: set[PointNode] = set()
     for node in reversed(made):
         count, place = readers.pop(node, (0, None))
@@ -120,13 +121,29 @@ def computed_again(
             if not count:
                 continue
             home = place
-            if place is None and count > 1 and node.kind == "point" and node.cost > MACHINE.recomputed_far:
+            is_shared = place is None and count > 1 and node.kind in ("point", "choice", "pieces")
+            if is_shared and max(node.cost, costs[node]) > MACHINE.recomputed_far:
                 found.add(node)
                 home = node
         for other in {access.node for access in node.args[len(through_memory(node)) :]}:
             count, place = readers.get(other, (0, home))
             readers[other] = count + 1, place if place is home else None
     return found
+
+
+def costs_from_memory(roots: Container[PointNode], made: Sequence[PointNode]) -> dict[PointNode, float]:
+    """Return what it costs to compute nodes again from roots, that of parts and pieces included; what is shared again.
+
+    A choice costs what the dearest of its parts does: a slice of it, or a row, reads one.
+    """
+    costs: dict[PointNode, float] = {}
+    for node in made:
+        read = [costs[access.node] for access in node.args]
+        if node in roots or not read:
+            costs[node] = 0.0
+        else:
+            costs[node] = max(read) if node.kind == "choice" else own_cost(node) + sum(read)
+    return costs
 
 
 def join(root: Root, groups: list[Group], homes: dict[Root, Group], orders: LoopOrders) -> None:

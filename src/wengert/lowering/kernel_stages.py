@@ -333,7 +333,8 @@ class StageWriter:
 
     def leaf(self, key: Key) -> Operation | None:
         """Return what reads a value that is in memory, a number, or known; None if it has to be computed."""
-        node, read, guard = key
+        node, read, _ = key
+        guard = self.needed(key)
         if node.kind == "constant":
             return Operation("constant", (), node.dtype, value=node.value)
         if node.kind == "index":
@@ -370,13 +371,21 @@ class StageWriter:
         return [self.key(a.through(read), guard) for a in args]
 
     def key(self, access: Access, guard: Guard) -> Key:
-        """Return what is wanted of an access; without the guard where nothing is read outside of the node anyway."""
-        free = not guard or is_within(access.node.shape, access.map, self.extents)
-        return access.node, access.map, () if free else guard
+        """Return what is wanted of an access; without the guard where nothing is read outside of the node anyway.
+
+        That of one row stays: of a choice among rows it leaves one.
+        """
+        is_row = any(bound.high - bound.low == 1 for bound in guard)
+        return (*access, guard if is_row else self.needed((*access, guard)))
+
+    def needed(self, key: Key) -> Guard:
+        """Return the guard of what is read from memory; none where nothing is read outside of it anyway."""
+        node, read, guard = key
+        return () if not guard or is_within(node.shape, read, self.extents) else guard
 
     def written(self, key: Key, values: list[int]) -> int:
         """Write what computes a value from others; return its place."""
-        node, read, guard = key
+        node, read, _ = key
         if node.kind == "choice":
             return self.picked(node, [own for _, own in self.reached(key)], values)
         if node.kind == "pieces":
@@ -385,7 +394,9 @@ class StageWriter:
             row, index = node.args[0].node, compose(node.args[0].map, read)[0]
             at = self.affine(index)
             name = node.name or "gather"  # searches read all of a row, whatever guards them
-            return self.put(Operation(name, tuple(values), node.dtype, self.held(row), at, () if node.name else guard))
+            return self.put(
+                Operation(name, tuple(values), node.dtype, self.held(row), at, () if node.name else self.needed(key))
+            )
         if node.name == "copy":
             return values[0]
         return self.put(Operation(node.name, tuple(values), node.dtype))
