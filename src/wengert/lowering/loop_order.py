@@ -25,11 +25,13 @@ class LoopOrders:
         roots: by their nodes.
         twins: for each root those of the same space that read the same: what they compute of it they share.
         found: the dimension of each root that has been asked for.
+        side_by_side: whether roots walk along memory with rows over a dimension, where that has been asked for.
     """
 
     def __init__(self, roots: Mapping[PointNode, Root]) -> None:
         self.roots = roots
         self.found: dict[Root, int | None] = {}
+        self.side_by_side: dict[tuple[Root, int], bool] = {}
         readers: dict[tuple[Shape, PointNode, IndexMap], list[Root]] = {}
         for root in roots.values():
             for node, read in reads_of(root) if len(root.long) > 1 else ():
@@ -49,11 +51,18 @@ class LoopOrders:
     def best(self, root: Root) -> int | None:
         """Return the dimension for which a root and its twins take least, if that is notable; else the first one."""
         first = root.first
-        if first is None or all(is_side_by_side(twin, first) or is_collapsible(twin) for twin in self.twins[root]):
+        if first is None or all(self.is_along(twin, first) for twin in self.twins[root]):
             return first
         free = [d for d in root.long if all(d != twin.scanned for twin in self.twins[root])]
         best = min(free, key=lambda d: self.duration(root, d), default=first)
         return first if self.excess(root, first, best) <= 0 else best
+
+    def is_along(self, root: Root, outer: int) -> bool:
+        """Tell whether a root walks along memory with rows over a dimension, which all its twins ask."""
+        key = root, outer
+        if key not in self.side_by_side:
+            self.side_by_side[key] = is_side_by_side(root, outer) or is_collapsible(root)
+        return self.side_by_side[key]
 
     def is_good(self, root: Root, outer: int, others: Iterable[Root]) -> bool:
         """Tell whether rows over a dimension are no worse than a kernel that has again what others have here."""
