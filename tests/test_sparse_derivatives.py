@@ -12,6 +12,7 @@ from tests.cases import together
 from wengert import optim, sparse
 from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import DtypeError, FileFormatError, ShapeError, UsageError
+from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.sparse.plans import element_plan, plan_choice
 from wengert.sparse.plans.value_walk import ValueWalk
 
@@ -45,7 +46,25 @@ def at_places(x, k):
     return x[k] ** 2
 
 
+FORMATS = ("bsr", "coo", "csc", "csr", "dia")
+
+
+def by_matrices(p):
+    return {"sum": sum([np.sin(p[name] @ POINT[:3]) for name in FORMATS]) * p["x"], "last": p["csr"] * p["x"][0]}
+
+
+def of_nothing(x):
+    """Matrices without stored elements, and gathers and sums of segments of which there are none."""
+    found = [np.add.reduceat(x**2, NOWHERE), x[NOWHERE] ** 2 + np.sum(x[NOWHERE])]
+    for name in FORMATS:
+        matrix = sp.csr_array((3, 5)).asformat(name)
+        found += [matrix.T @ (matrix @ x**2) + x]
+    return np.concatenate(found)
+
+
 POINT = np.array([0.3, 1.2, -0.7, 0.9, 2.1])
+NOWHERE = np.zeros(0, int)
+MATRICES = {name: sp.csr_array([[1.0, 2.0, 0.0], [0.0, 0.0, 3.0]]).asformat(name) for name in FORMATS}
 TREE = {"a": np.arange(1.0, 7.0).reshape(3, 2), "b": np.array([0.5, 2.0])}
 
 JACOBIANS = [
@@ -59,6 +78,9 @@ JACOBIANS = [
     (lambda x: np.sum(x[:2]), (POINT,), 0),
     (lambda x: x[:0], (POINT,), 0),
     (at_places, (POINT, np.array([1, 1, 4])), 0),
+    (of_nothing, (POINT,), 0),
+    (by_matrices, ({**MATRICES, "x": POINT[:2]},), 0),
+    (lambda a: a @ POINT[:3], (MATRICES["dia"],), 0),
     (with_loop, (POINT,), 0),
     (lambda x, y: x[:, None] * y, (POINT[:2], POINT[:3]), (1, 0)),
 ]
@@ -73,6 +95,7 @@ def matrices_in(found, dense):
     if sp.issparse(found):
         assert not isinstance(dense, dict | list | tuple)
         return [found]
+    dense = dense.data if isinstance(dense, SparseTensor) else dense  # of a result that is a matrix
     assert type(found) is type(dense)
     keys = sorted(found) if isinstance(found, dict) else range(len(found))
     assert len(found) == len(dense)
@@ -103,16 +126,19 @@ def test_jacobians_are_the_dense_ones_at_each_leaf(case):
 @together("case", [case for case in JACOBIANS if case[0] not in (with_loop, at_places)])
 def test_jacobians_by_maps_are_those_by_colours(case):
     fun, args, argnums = case
-    for format in ("csr", "csc", "flat"):
-        for make in (sparse.jacobian, sparse.value_and_jacobian):
-            by_maps, by_colors = (
-                make(fun, argnums, format=format, plan=plan, reuse=True).prepare(*args) for plan in ("maps", "colors")
-            )
-            assert by_maps.plan(*args).method == "maps"
-            for found, other in zip(wg.tree.leaves(by_maps(*args)), wg.tree.leaves(by_colors(*args)), strict=True):
-                assert type(found) is type(other)
-                left, right = ((x.toarray() if sp.issparse(x) else x) for x in (found, other))
-                np.testing.assert_allclose(left, right, rtol=1e-6, atol=1e-12)
+    for format, make in (
+        ("csr", sparse.value_and_jacobian),
+        ("csc", sparse.jacobian),
+        ("flat", sparse.value_and_jacobian),
+    ):
+        by_maps, by_colors = (
+            make(fun, argnums, format=format, plan=plan, reuse=True).prepare(*args) for plan in ("maps", "colors")
+        )
+        assert by_maps.plan(*args).method == "maps"
+        (found, structure), (other, same) = flatten(by_maps(*args)), flatten(by_colors(*args))
+        assert structure == same
+        for left, right in zip(found, other, strict=True):
+            np.testing.assert_allclose(left, right, rtol=1e-6, atol=1e-12)
 
 
 CHAINED = sp.random_array((20, 20), density=0.2, rng=np.random.default_rng(0)).tocsr()
@@ -190,6 +216,16 @@ def test_hessians_are_the_dense_ones():
     by_two = sparse.hessian(lambda x, y: np.sum(x * y[::-1]), (0, 1))(POINT, POINT)
     np.testing.assert_allclose(by_two[0][1].toarray(), np.eye(5)[::-1])
     assert by_two[0][0].nnz == 0
+    matrix = MATRICES["dia"]
+
+    def quadratic(a):
+        return np.sum((a @ POINT[:3]) ** 2)
+
+    expected = wg.hessian(lambda data: quadratic(wg.tree.map(lambda _: data, matrix)))(matrix.data)
+    second = sparse.hessian(lambda p: quadratic(p["a"]))
+    lanes = wg.jit(wg.vmap(lambda t: second({"a": matrix * t})["a"]["a"]))(np.ones(2))
+    for found in (second({"a": matrix})["a"]["a"], lanes[1]):
+        np.testing.assert_allclose(found.toarray(), matrix_of(expected, matrix.data, matrix.data))
 
 
 def test_values_auxiliary_results_and_names():

@@ -342,6 +342,12 @@ def test_stacks_of_matrices_give_one_by_one() -> None:
     )
     matrix = random_matrix(4, 5, "csr")
     np.testing.assert_array_equal(wg.jacobian(lambda a: a @ V)(matrix)[1].toarray()[1], V * (matrix.toarray()[1] != 0))
+    for format in FORMATS:
+        second = wg.hessian(lambda a: np.sum((a @ V) ** 2))(random_matrix(4, 5, format))
+        with pytest.raises(
+            ShapeError, match=r"whose elements are arrays of shape \(4, 5\).* use wengert.sparse.jacobian"
+        ):
+            second.toarray()
     uses: list[Callable[[], Any]] = [lambda: stack @ V, lambda: stack.T, lambda: stack * FULL, lambda: stack[:, :, 0]]
     for use in uses:
         with pytest.raises(ShapeError, match=r"^sparse: a stack of 3 x 2 sparse arrays; one sparse array is needed"):

@@ -290,10 +290,11 @@ constant_accumulate = constant(
 def transpose_segments(ct: Any, aval: Aval, starts: Any, *, axis: int, dtype: Any = None) -> Any:
     """Give each element the cotangents of the segments that it lies in; one that does not end later is one long."""
     length = aval.shape[axis]
-    stops = np.concatenate([starts[1:], [length]])
+    ends = np.concatenate([starts, [length]])
+    stops = ends[1:]
     if type(starts) is np.ndarray and np.all(starts < stops):
         found = np.repeat(ct, stops - starts, axis)
-        before = np.zeros((*aval.shape[:axis], starts[0], *aval.shape[axis + 1 :]), aval.dtype)
+        before = np.zeros((*aval.shape[:axis], ends[0], *aval.shape[axis + 1 :]), aval.dtype)
         return np.concatenate([before, found], axis)
     stops = np.where(starts < stops, stops, starts + 1)
     places = np.arange(length)

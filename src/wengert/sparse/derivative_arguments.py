@@ -35,6 +35,16 @@ def kind_of_leaf(name: str, leaf: Any) -> Any:
         raise DtypeError(name, f"{shown(leaf)} as an argument", needed, "Convert it, or capture it") from error
 
 
+def containers_of(value: Any) -> Any:
+    """Return the structure of containers in which each sparse matrix is a leaf, as its stored elements are one.
+
+    >>> import scipy.sparse
+    >>> containers_of((scipy.sparse.csr_array([[1.0, 2.0]]), 3.0))
+    PyTreeSpec((*, *))
+    """
+    return flatten(value, lambda x: hasattr(type(x), "tocsr"))[1]
+
+
 def describe_inputs(call: DerivativeCall) -> str:
     """Return shapes and dtypes of arguments, and the values of those that have none, as errors and plans show them."""
     texts = []

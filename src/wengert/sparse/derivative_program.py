@@ -15,7 +15,7 @@ from wengert.core.values.aval import Aval, aval_of
 from wengert.errors import ShapeError
 from wengert.passes.dead_code import narrow_graph
 from wengert.sparse.block_layout import BlockLayout
-from wengert.sparse.derivative_arguments import DerivativeCall, Positional, describe_inputs
+from wengert.sparse.derivative_arguments import DerivativeCall, Positional, containers_of, describe_inputs
 from wengert.sparse.patterns.pattern_check import require_every_element
 from wengert.sparse.plans.lanes import lane_elements
 from wengert.sparse.plans.plan import Plan
@@ -97,11 +97,12 @@ def make_program(fun: Function, request: Request, call: DerivativeCall) -> Deriv
     is_flat = request.format == "flat"
     heights, widths = ([count(avals)] if is_flat else [count([x]) for x in avals] for avals in (rows, inputs))
     layout = BlockLayout(plan.sparsity, heights, widths, "csr" if is_flat else request.format, request.lower)
-    outer = flatten(request.options.in_form(call.selection))[1] if request.second else structure
+    by_one = containers_of(request.options.in_form(call.selection))
+    outer = by_one if request.second else structure
     run = jitted_elements(form, request, call, elements_of(form, request, call, plan, means), layout)
-    is_bare = layout.shape == (1, 1) and outer is None and flatten(request.options.in_form(call.selection))[1] is None
+    is_bare = layout.shape == (1, 1) and outer is None and by_one is None
     fill = filling(run, call) if request.reuse else None
-    inner = flatten(call.selection)[1]
+    inner = containers_of(call.selection)
     return DerivativeProgram(plan, run, layout, outer, inner, is_bare, fill, threading.local())
 
 
@@ -138,8 +139,8 @@ def output_of(request: Request, traced: Traced) -> tuple[list[Aval], Any]:
     output = unflatten(traced.structure, range(len(traced.graph.outputs)))
     if request.options.has_aux:
         output = split_aux(name, output)[0]
-    numbers, structure = flatten(output)
-    leaves = [traced.graph.outputs[i] for i in numbers]
+    structure = containers_of(output)
+    leaves = [traced.graph.outputs[i] for i in flatten(output)[0]]
     require_real(name, "an output", leaves, INSTEAD)
     avals = [aval_of(leaf) for leaf in leaves]
     if request.second and (structure is not None or avals[0].shape != ()):

@@ -74,8 +74,9 @@ def jacobian(
     Returns:
         A function of the same arguments. For each array of the output it gives, in the output's containers, the
         arguments' containers of `scipy.sparse` arrays of shape (output.size, argument.size); with `has_aux` (that,
-        aux). `prepare(*examples)` makes the plan before the first call, `plan(*args)` shows it. All matrices share
-        their index arrays, which are read-only: `copy()` one before `eliminate_zeros()`.
+        aux). A matrix of `scipy.sparse` counts as the array of its stored elements, `data`. `prepare(*examples)` makes
+        the plan before the first call, `plan(*args)` shows it. All matrices share their index arrays, which are
+        read-only: `copy()` one before `eliminate_zeros()`.
 
     Raises:
         UsageError: an option is unknown, or a plan is of another function.
@@ -166,7 +167,8 @@ def hessian(
 
     Returns:
         A function of the same arguments. It gives the arguments' containers of arguments' containers of `scipy.sparse`
-        arrays of shape (first.size, second.size); with `has_aux` (that, aux).
+        arrays of shape (first.size, second.size); with `has_aux` (that, aux). A matrix of `scipy.sparse` counts as the
+        array of its stored elements, `data`.
 
     Raises:
         ShapeError: `fun` returned something other than one number, or the pattern does not fit.

@@ -146,7 +146,9 @@ def flatten(
     known = is_opened if opened else is_container
     if tree is not None and not known(kind):
         return [tree], None
-    if (kind is tuple or kind is list) and (is_leaf is None or not is_leaf(tree)):
+    if is_leaf is not None and is_leaf(tree):
+        return [tree], None
+    if kind is tuple or kind is list:
         found = take_apart(tree, known, is_leaf)
         if found is not None:
             return found

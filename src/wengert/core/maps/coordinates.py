@@ -169,11 +169,16 @@ def read(array: Any, images: Sequence[Coordinate], extents: Shape) -> Any:
     """Return what is read of an array where each of its axes is a coordinate of a box, as what broadcasts to the box.
 
     Axes of length one are read at their only place, whatever the coordinate says. Where steps are affine and each
-    along a dimension of its own, that is a slice; else elements are gathered.
+    along a dimension of its own, that is a slice; else elements are gathered. Of a box without points nothing is read,
+    also where an axis has no place: coordinates of no points are any.
 
     >>> read(np.arange(6).reshape(2, 3), [Coordinate.at(1), Coordinate.along(0, -1, 2)], (3,))
     array([5, 4, 3])
+    >>> read(np.zeros(0), [Coordinate.at(0)], (0, 3)).shape
+    (0, 1)
     """
+    if 0 in extents:
+        return np.reshape(np.ravel(array)[:0], tuple([min(n, 1) for n in extents]))
     places = [Coordinate.at(0) if n == 1 else image for n, image in zip(array.shape, images, strict=True)]
     used = [d for place in places for d in place.dims]
     if len(set(used)) < len(used) or any(place.dims and place.solo is None for place in places):

@@ -240,15 +240,23 @@ def require_elements(data: Any, pattern: StoragePattern) -> None:
         given = f"a stack of {' x '.join(map(str, lanes))} sparse arrays"
         action = "Take one of them by stack[i], or use .toarray(), .data, or wengert.vmap"
         raise ShapeError("sparse", given, "one sparse array is needed", action)
-    if shape_of(data) != pattern.data_shape:
-        given = f"a sparse array with elements of shape {shape_of(data)}"
+    shape, axes = shape_of(data), len(pattern.data_shape)
+    if shape[:axes] == pattern.data_shape and len(shape) > axes:
+        given = f"a sparse array whose elements are arrays of shape {shape[axes:]}, as derivatives of one are"
+        action = (
+            "Take one of them by .data[i], or use wengert.sparse.jacobian or hessian, which give one matrix of numbers"
+        )
+        raise ShapeError("sparse", given, "a sparse array of numbers is needed", action)
+    if shape != pattern.data_shape:
+        given = f"a sparse array with elements of shape {shape}"
         action = "Make it of those of one lane, by matrix.with_data(elements) inside of the function, say"
         raise ShapeError("sparse", given, f"shape {pattern.data_shape} is needed, one for each place", action)
 
 
 def stack_of(data: Any, pattern: StoragePattern) -> tuple[int, ...]:
     """Return how many matrices of a pattern there are along each axis in front of stored elements; () if it is one."""
-    shape = shape_of(data) if hasattr(data, "shape") else ()
+    is_array = hasattr(data, "shape") and not hasattr(type(data), "tocsr")  # else an array of such in each place
+    shape = shape_of(data) if is_array else ()
     axes = len(shape) - len(pattern.data_shape)
     return shape[:axes] if axes > 0 and shape[axes:] == pattern.data_shape else ()
 

@@ -33,6 +33,8 @@ class SparseTensor(StoredElements):
         data: the stored elements, a Tensor of the shape that SciPy's `data` has. With more axes in front, as
             `wengert.vmap` and Jacobians by matrices give them, it is a stack of matrices: `stack[i]` is one of them,
             `stack.toarray()` are all in one array, and what can be computed of single elements can be of a stack.
+            `wengert.jacobian` of a function that returns a matrix gives more axes behind: `data[i]` is the derivative
+            of a stored element, an array or a matrix like the argument.
 
     >>> import scipy.sparse
     >>> import wengert as wg
