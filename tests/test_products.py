@@ -635,7 +635,7 @@ def test_graphs_with_products_are_kept_and_found_again(name: str, small_steps: N
     args = np.random.default_rng(1).standard_normal((12, 20)), np.random.default_rng(2).standard_normal((20, 7))
     graph = flatten_calls(wg.graph.trace(lambda x, y: (function(x, y), np.sort(y.T @ x.T), x.T * 2))(*args))
     segments = compile_segments(graph)
-    described = plain_data(segments, PROCESSOR)
+    described = plain_data(segments, PROCESSOR, {})
     again = Segments(graph, restore(graph, described, PROCESSOR))
     for part, found in zip(segments.parts, again.parts, strict=True):
         assert part.graph.equations == found.graph.equations

@@ -27,7 +27,6 @@ from wengert.core.memory.memory_layout import Joined, Strides, axes_in_memory, w
 from wengert.core.primitives.primitive import Primitive
 from wengert.lowering.segments import Segment, Segments
 from wengert.native.cache import object_cache
-from wengert.native.executable import NONE_BESIDE
 from wengert.native.lapack import installation
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.machine import MEASURED
@@ -174,7 +173,7 @@ def variables_of(graph: Graph) -> list[Variable]:
     return [*graph.inputs, *chain.from_iterable([equation.outputs for equation in graph.equations])]
 
 
-def plain_data(segments: Segments[Any], backend: Backend[Any, Any], beside: Mapping[bytes, int] = NONE_BESIDE) -> Any:
+def plain_data(segments: Segments[Any], backend: Backend[Any, Any], beside: Mapping[bytes, int]) -> Any:
     """Return segments as plain data; what lies beside them is left out."""
     graph = segments.graph
     numbers = {v: n for n, v in enumerate(variables_of(graph))}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from wengert.lowering.segments import Segments, with_programs
 from wengert.native.elementwise import SHARING
-from wengert.native.executable import NONE_BESIDE, Executable, Image
+from wengert.native.executable import Executable, Image
 from wengert.native.loader import kept_function, kept_object
 from wengert.support.fork_safety import UNSTOPPED
 
@@ -76,7 +76,7 @@ class Processor:
 
         return code.image.replaced(code=linked(emit_object(code.text, self.target)))
 
-    def pack(self, image: Image, beside: Mapping[bytes, int] = NONE_BESIDE) -> Any:
+    def pack(self, image: Image, beside: Mapping[bytes, int]) -> Any:
         """Return object code, and what is needed to call it, as plain data; of what is kept beside, the number."""
         constants = [(place, bytes(content), is_far) for place, content, is_far in image.constants]
         left = tuple([(place, beside.get(content, content), is_far) for place, content, is_far in constants])

@@ -2,7 +2,7 @@
 
     code = backend.render(program)  # to be read, with all that is needed to build it
     image = backend.build(code)  # to be run here
-    data = backend.pack(image)  # the same as numbers, strings and bytes, which another process unpacks
+    data = backend.pack(image, beside)  # the same as numbers, strings and bytes, which another process unpacks
     outputs = backend.load(image)(inputs)
 
 `compile.programs.using` says which of them carries out graphs. `evaluation.Evaluator` is one that needs nothing;
@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from wengert.kernel.kernel import Program
-from wengert.native.executable import NONE_BESIDE
 
 Code = TypeVar("Code")
 Image = TypeVar("Image")
@@ -61,7 +60,7 @@ class Backend(Protocol[Code, Image]):
             AttributeError, ImportError, OSError, RuntimeError: it cannot be run here.
         """
 
-    def pack(self, image: Image, _beside: Mapping[bytes, int] = NONE_BESIDE) -> Any:
+    def pack(self, image: Image, _beside: Mapping[bytes, int]) -> Any:
         """Return an image as plain data, to be kept; of what is kept beside, the number may stand there."""
         return image
 

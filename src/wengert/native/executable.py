@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,9 +99,6 @@ def taken_over(rows: np.ndarray[Any, Any], shape: tuple[int, ...], dtype: np.dty
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address_of("free"))(place)
     return found
 
-
-NONE_BESIDE: Mapping[bytes, int] = {}
-"""That nothing is kept beside an image."""
 
 GROWN = ArrayKind(np.dtype(np.int64), (len(GROWING.fields),))
 """How programs get and give rows of which nobody knows how many there are."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -66,8 +65,7 @@ class Power(NamedTuple):
 ITSELF = Power(1.0, ODD)
 
 
-@dataclass(frozen=True, slots=True)
-class MonomialFactor:
+class MonomialFactor(NamedTuple):
     """Hold one factor of a monomial: a power of a value.
 
     Attributes:
@@ -216,8 +214,7 @@ def raised(factors: Sequence[MonomialFactor], i: int, power: Power, rooted: bool
                 sign = np.sign(strong(other.value))
                 turn = sign if turn is None else turn * sign
     found = Power(product_of(exponent, power.exponent), compose_parity(power.parity, parity))
-    return replace(
-        factor,
+    return factor._replace(
         turn=turn,
         power=found,
         operations=factor.operations + 1,
@@ -271,7 +268,7 @@ def scaled_factors(step: ChainStep, origin: Origin, farthest: int) -> list[Monom
         if any(f.value is None or aval_of(f.value).dtype.kind not in "biuf" for f in factors):
             return None
         if i and step.primitive is divide:
-            factors = [replace(f, power=Power(-f.power.exponent, f.power.parity)) for f in factors]
+            factors = [f._replace(power=Power(-f.power.exponent, f.power.parity)) for f in factors]
         found += factors
     return merged(found) if more else None
 
@@ -284,8 +281,7 @@ def merged(factors: Sequence[MonomialFactor]) -> list[MonomialFactor]:
         key = i if single else (id(factor.handle), tuple(id(handle) for _, handle in factor.views))
         if known := found.get(key):
             parity = product_parity(known.power.parity, factor.power.parity)
-            factor = replace(
-                known,
+            factor = known._replace(
                 power=Power(known.power.exponent + factor.power.exponent, parity),
                 operations=known.operations + factor.operations,
                 rooted=known.rooted or factor.rooted,
@@ -306,8 +302,7 @@ def seen_factors(step: ChainStep, origin: Origin, farthest: int) -> list[Monomia
         return value if is_number(value) else view_of(step, value, known.shape)
 
     return [
-        replace(
-            f,
+        f._replace(
             value=seen(f.value),
             turn=None if f.turn is None else seen(f.turn),
             views=f.views if f.handle is None else (*f.views, (step, handle)),
