@@ -44,6 +44,6 @@ def build_program(program: Program) -> Any:
         from wengert.support.logs import say
 
         took = f"{1e3 * (time.perf_counter() - start):.1f} ms"
-        size = len(marshal.dumps(backend.pack(image)))
+        size = len(marshal.dumps(backend.pack(image, {})))
         say("kernels", f"compiled to {size} bytes in {took}:\n{text(program, DIGITS)}")
     return image
