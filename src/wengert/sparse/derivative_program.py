@@ -99,7 +99,8 @@ def make_program(fun: Function, request: Request, call: DerivativeCall) -> Deriv
     layout = BlockLayout(plan.sparsity, heights, widths, "csr" if is_flat else request.format, request.lower)
     by_one = containers_of(request.options.in_form(call.selection))
     outer = by_one if request.second else structure
-    run = jitted_elements(form, request, call, elements_of(form, request, call, plan, means), layout)
+    dtype = np.result_type(np.float16, *[aval.dtype for aval in rows])
+    run = jitted_elements(form, request, call, elements_of(form, request, call, plan, means, dtype), layout)
     is_bare = layout.shape == (1, 1) and outer is None and by_one is None
     fill = filling(run, call) if request.reuse else None
     inner = containers_of(call.selection)
@@ -161,7 +162,9 @@ def function_to_differentiate(form: Function, request: Request, call: Derivative
     return make_derivative(gradient_at, main, DerivativeOptions(options.name, call.chosen)) if request.second else main
 
 
-def elements_of(form: Function, request: Request, call: DerivativeCall, plan: Plan, means: Means | None) -> Function:
+def elements_of(
+    form: Function, request: Request, call: DerivativeCall, plan: Plan, means: Means | None, dtype: np.dtype[Any]
+) -> Function:
     """Return the function of all arguments that gives the elements of a Jacobian in the order of its pattern.
 
     Args:
@@ -169,11 +172,18 @@ def elements_of(form: Function, request: Request, call: DerivativeCall, plan: Pl
         request: what is asked for.
         call: the arguments.
         plan: what is done.
-        means: what carries a plan by maps or elements out.
+        means: what carries a plan by maps or elements out, in which constants are of double precision.
+        dtype: of the elements.
     """
     if means is not None:
         taken, positional = means, Positional(form, call)
-        return lambda args, kwargs, order: in_order(taken.elements(*positional.traced_arguments(args, kwargs)), order)
+
+        def of_means(args: tuple[Any, ...], kwargs: dict[str, Any], order: Array | None) -> Any:
+            found = taken.elements(*positional.traced_arguments(args, kwargs))
+            found = found if order is None else found[order]
+            return found if found.dtype == dtype else found.astype(dtype)
+
+        return of_means
     coloring = plan.coloring
     assert coloring is not None
     places, fun, name = coloring.lane_places, function_to_differentiate(form, request, call), request.options.name
@@ -184,11 +194,6 @@ def elements_of(form: Function, request: Request, call: DerivativeCall, plan: Pl
         return lane_elements(name, Narrowed(fun, args, call.chosen, kwargs), chosen, coloring, own)
 
     return of_lanes
-
-
-def in_order(elements: Any, order: Array | None) -> Any:
-    """Return elements in the order of matrices."""
-    return elements if order is None else elements[order]
 
 
 def jitted_elements(
