@@ -30,6 +30,7 @@ from wengert.core.memory.write_watches import lose
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import is_weak, weaken
 from wengert.core.values.tensor import is_staged
+from wengert.passes.whole_number_errors import may_raise
 from wengert.primitives.indexing.parts import rebind
 
 Thunk = Callable[[], Any]
@@ -180,7 +181,7 @@ def combine_truths(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: A
     region = trace_region((name, "operands", position_of(*caller())), heap, rest)
     other = region.result
     harmless = not (region.written or region.contents or region.arrays) and all(
-        is_elementwise(e.primitive) for e in region.stage.equations
+        is_elementwise(e.primitive) and not may_raise(e) for e in region.stage.equations
     )
     if harmless and is_truth(value) and (is_truth(other) or isinstance(other, bool)):
         again = region.function([region.end_of(other)], [aval_of(other)])(*map(operand_of, heap.handles.values()))[0]

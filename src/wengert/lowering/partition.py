@@ -229,7 +229,7 @@ class Partition:
             if step is None:
                 rest = writer.without_aliases(own)
                 own = subgraph(rest.equations, set(distinct_variables(rest.outputs)))
-            if own.outputs:
+            if own.outputs or any(map(must_run, own.equations)):
                 writer.add(own, program_of(lower(own)) if step is None else step)
         return checked("steps", writer.program())
 

@@ -10,13 +10,15 @@ from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, derive, subgraphs
 from wengert.core.primitives.structured import Structured
 from wengert.passes.equations import everywhere
+from wengert.passes.whole_number_errors import raises_in_python
 
 
 @everywhere
 def eliminate_dead(graph: Graph) -> Graph:
     """Drop the equations whose results nothing uses: primitives are functions, so nobody can notice.
 
-    Calls of a user's function stay that have to tell whether what was traced holds for these values.
+    What may raise an error of Python's stays, as do calls of a user's function that have to tell whether what was
+    traced holds for these values.
 
     Branches and loops lose results that nothing uses, carried values that only keep themselves up to date, and the
     operands that only these needed.
@@ -34,8 +36,10 @@ def eliminate_dead(graph: Graph) -> Graph:
 
 def must_run(equation: Equation) -> bool:
     """Tell whether an equation, or one in the graphs that it runs, is needed whether or not its results are."""
-    return equation.primitive.must_run or any(
-        must_run(inner) for _, graph in subgraphs(equation.params) for inner in graph.equations
+    return (
+        equation.primitive.must_run
+        or raises_in_python(equation)
+        or any(must_run(inner) for _, graph in subgraphs(equation.params) for inner in graph.equations)
     )
 
 

@@ -51,7 +51,6 @@ from wengert.lowering.rules.view_index_maps import (
     triangle,
     view,
 )
-from wengert.passes.dead_code import must_run
 from wengert.passes.equations import branches_of, keyword_parameters, unknown_parameters
 from wengert.passes.inlining import of_dtype
 from wengert.passes.output_aliasing import axes_in_kernels
@@ -144,7 +143,7 @@ class Lowering:
     def equation(self, equation: Equation) -> Sequence[Value] | Refused:
         """Return what stands for the results of an equation, or why there is nothing."""
         refused = reason_refused(equation)
-        if refused is None and must_run(equation) and self.uses.keys().isdisjoint(equation.outputs):
+        if refused is None and equation.primitive.must_run and self.uses.keys().isdisjoint(equation.outputs):
             refused = Refused("a check, whose result nobody uses")
         if refused is not None:
             return refused
@@ -258,7 +257,7 @@ def is_native(aval: Aval) -> bool:
 
 def reason_refused(equation: Equation) -> Refused | None:
     """Return why an equation is refused whatever its rule says; None if it is not."""
-    if not equation.outputs:
+    if not equation.outputs and not equation.primitive.structured:
         return Refused("what only checks numbers")
     avals = [aval_of(x) for x in (*equation.inputs, *equation.outputs)]
     for aval in avals:

@@ -5,7 +5,6 @@ Whole numbers of Python's have 64 bits, and the program tells if one may need mo
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -21,6 +20,7 @@ from wengert.lowering.nodes import LONG, Access, Nodes, Shape
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.scalars import Scalar, Unwritten, apply_ufunc, convert, opcode_of, operate
 from wengert.lowering.rules.view_index_maps import reshaped
+from wengert.passes.whole_number_errors import DIVIDING, raises_in_python
 from wengert.support.caches import MOST_KNOWN
 
 DType = np.dtype[Any]
@@ -120,8 +120,6 @@ def own_type(aval: Aval) -> Any:
     return aval.number if aval.weak and aval.dtype.kind != "b" else aval.dtype
 
 
-DIVIDING = (operator.mod, operator.floordiv, operator.truediv)
-"""Python's operators of whole numbers that raise an error where the divisor is 0."""
 LONGEST_EXACT = 1 << 53
 """The whole numbers up to which floats are exact."""
 
@@ -148,8 +146,7 @@ def too_large(nodes: Nodes, equation: Equation, args: Sequence[Access]) -> list[
 
 def divides_by_zero(nodes: Nodes, equation: Equation, args: Sequence[Access]) -> list[Access]:
     """Return whether a whole number of Python's is divided by 0, if that is not known."""
-    are_whole = all(aval.weak and aval.dtype.kind in "iu" for aval in map(aval_of, equation.inputs))
-    if equation.primitive.operator not in DIVIDING or not are_whole:
+    if equation.primitive.operator not in DIVIDING or not raises_in_python(equation):
         return []
     divisor = args[1]
     return [] if divisor.node.kind == "constant" and divisor.node.value else [(Scalar(nodes, divisor, ()) == 0).access]
