@@ -712,6 +712,14 @@ def first_zero(xs, n):
     return i
 
 
+@case((5, 0), (-7, -2), (9, 3))
+def guarded(n, m):
+    while m > 0 and n // m < 3:
+        m = m - 1
+    chosen = [0, 1][m != 0 and n % m == 0]
+    return chosen, m, n <= 0 or m == 0 or n / m > 0, 0 < m < n // m, m >= 0 and 1 << m > 4, m >= 0 and 3**m > n
+
+
 @case((1.5,), (20.0,))
 def recursion(x):
     def go(v, depth):

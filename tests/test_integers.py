@@ -109,6 +109,17 @@ def remainders(x: Any, n: Any) -> Any:
     return x * (n % 3) + n // 2
 
 
+def guarded(x: Any, n: Any) -> Any:
+    return x * 3 if (n == 0 or 9 // n < 7) and 0 < n < 9 % n else x
+
+
+def unread(x: Any, n: Any) -> Any:
+    for k in range(2):
+        if x > 0:
+            found = 7 % (n - k)  # noqa: F841 - which is meant
+    return x * 2
+
+
 def rolled(x: Any, n: Any) -> Any:
     return np.roll(np.arange(5.0) * x, n)
 
@@ -148,6 +159,7 @@ def is_unsigned_array(n: Any) -> bool:
 PROGRAMS: dict[Program, tuple[Callable[[Any], bool], ...]] = {
     **dict.fromkeys((up_to, from_one, down_from, in_steps, in_steps_down, backwards, until), ()),
     **dict.fromkeys((of_list, of_same, of_one, of_tuples, of_numbers, remainders), ()),
+    **dict.fromkeys((guarded, unread), ()),
     of_array: (is_truth,),  # a mask
     of_dictionary: (is_array,),  # Tensors can be keys
     rolled: (has_axes,),

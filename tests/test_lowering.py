@@ -981,6 +981,7 @@ def test_whole_numbers_of_pythons_are_those_of_python_or_told_as_too_large(n: in
         lambda n: [n % 7, n // 7, n % -5, n // -1, n & 12, n | 3, n ^ -6],
         lambda n: 5 % n,
         lambda n: -7 // n,
+        lambda n: (n, 7 % (n - 3), 7 // (n > 3))[0],
         lambda n: (1 / n > 0) * 3,
         lambda n: n**2,
         lambda n: [n**1, n**3],
