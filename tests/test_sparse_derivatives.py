@@ -770,3 +770,14 @@ def test_derivatives_of_power_flow_are_those_written_by_hand():
     g *= 2.0
     b *= 2.0
     np.testing.assert_allclose(derivative(state).toarray(), 2 * first, atol=1e-12 * abs(first).max())
+
+
+def test_pieces_of_a_norm_natively_pass_guards_by_zeros() -> None:
+    """A literal zero says nothing of a piece that it guards."""
+    y = np.array([[-1.0, 0.5], [2.0, -0.7]])
+
+    def f(y: Any) -> Any:
+        return np.linalg.norm(y[:, 1:])
+
+    found = wg.jit(sparse.hessian(f, plan="maps"), native=True)(y).toarray()
+    np.testing.assert_allclose(found, wg.hessian(f)(y).reshape(4, 4), atol=1e-12)
