@@ -772,11 +772,11 @@ def test_derivatives_of_power_flow_are_those_written_by_hand():
     np.testing.assert_allclose(derivative(state).toarray(), 2 * first, atol=1e-12 * abs(first).max())
 
 
-def test_pieces_of_a_norm_natively_pass_guards_by_zeros() -> None:
+def test_pieces_of_a_norm_natively_pass_guards_by_zeros():
     """A literal zero says nothing of a piece that it guards."""
     y = np.array([[-1.0, 0.5], [2.0, -0.7]])
 
-    def f(y: Any) -> Any:
+    def f(y):
         return np.linalg.norm(y[:, 1:])
 
     found = wg.jit(sparse.hessian(f, plan="maps"), native=True)(y).toarray()
