@@ -772,8 +772,9 @@ def test_derivatives_of_power_flow_are_those_written_by_hand():
     np.testing.assert_allclose(derivative(state).toarray(), 2 * first, atol=1e-12 * abs(first).max())
 
 
-def test_pieces_of_a_norm_natively_pass_guards_by_zeros():
+def test_pieces_of_a_norm_natively_pass_guards_by_zeros(monkeypatch):
     """A literal zero says nothing of a piece that it guards."""
+    monkeypatch.setattr("wengert.support.config.NATIVE", True)
     y = np.array([[-1.0, 0.5], [2.0, -0.7]])
 
     def f(y):
