@@ -254,6 +254,12 @@ BY_ORDER: list[tuple[str, Function, float, list[float]]] = [
     ("a root times another", lambda x: np.sqrt(x) * np.cbrt(2 * x), 0.0, [0.0]),
     ("a root of a polynomial", lambda x: np.arccos(1 - x), 0.0, [np.inf, -np.inf]),
     ("itself", lambda x: np.power(x**0.5, 2) + np.cbrt(-x) ** 3, 0.0, [0.0, 0.0, 0.0]),
+    (
+        "elements of one root",
+        lambda x: (lambda v: v[0] * v[1])(np.sqrt(np.stack([x, x + 1]))) ** 2,
+        1.0,
+        [3.0, 2.0, 0.0],
+    ),
     ("a root of a root", lambda x: np.sqrt(np.sqrt(2 * x)), 0.0, [np.inf, -np.inf, np.inf]),
     ("what is constant", lambda x: np.sqrt(x**0), 0.0, [0.0, 0.0, 0.0]),
     ("a view", lambda x: np.cbrt((np.ones(2) * x**3)[::-1])[0], 0.0, [1.0, 0.0]),

@@ -263,7 +263,7 @@ class Dual(Transient):
         if t is None:
             return None
         t = strong(unwrap_plain(t))
-        for view, handle in factor.views:
+        for view, handle, _ in factor.views:
             t = view_of(view, t, handle.origin.shape)
         found = slope(t, factors, i, rule)
         if not self.steep and not is_finite_slope(factor):

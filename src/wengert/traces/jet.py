@@ -228,7 +228,7 @@ class Jet(Transient):
         root = square_of(known.primitive, known.params)
         assert root is not None
         square: Any = self.process(root, known.operands, known.params)
-        for view, handle in factor.views:
+        for view, handle, _ in factor.views:
             square = view_of(view, square, handle.origin.shape)
         found, rest = square ** int(exponent // 2), exponent % 2
         return found * power_value(factor.value, rest, ODD if rest == 1 else EVEN) if rest else found

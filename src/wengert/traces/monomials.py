@@ -73,7 +73,7 @@ class MonomialFactor(NamedTuple):
         value: the value, as it is seen through `views`.
         power: what it is raised to.
         turn: the sign of the other factors of what half a power is of, which its value has, too; None for 1.
-        views: the views between the value and the monomial, each with the handle of its operand.
+        views: the views between the value and the monomial, each with the handles of its operand and of itself.
         operations: how many powers, roots and sizes it has passed.
         rooted: whether one of them was a root or a size.
         norm: whether the value is the root of a square that is smooth.
@@ -83,7 +83,7 @@ class MonomialFactor(NamedTuple):
     value: Any
     power: Power = ITSELF
     turn: Any = None
-    views: tuple[tuple[ChainStep, Any], ...] = ()
+    views: tuple[tuple[ChainStep, Any, Any], ...] = ()
     operations: int = 0
     rooted: bool = False
     norm: bool = False
@@ -194,7 +194,7 @@ def powers_below(step: ChainStep, power: Power, origin: Origin, farthest: int) -
     if value is None and step.primitive.degree and step.out is not None:
         value = step.out**step.primitive.degree
     known = None if handle is None else origin(handle)
-    factors = None if known is None else factors_of(known, origin, farthest - 1)
+    factors = None if known is None else factors_of(known, handle, origin, farthest - 1)
     if factors is None:
         if value is None or aval_of(value).dtype.kind != "f":
             return None
@@ -229,8 +229,8 @@ def product_of(exponent: float, further: float) -> float:
     return float(whole) if abs(product - whole) <= 1e-15 * abs(product) else product
 
 
-def factors_of(step: ChainStep, origin: Origin, farthest: int) -> list[MonomialFactor] | None:
-    """Return the factors of the result of an operation; None if it is better taken as it is."""
+def factors_of(step: ChainStep, result: Any, origin: Origin, farthest: int) -> list[MonomialFactor] | None:
+    """Return the factors of the result of an operation, which has this handle; None if it is better taken as it is."""
     if farthest <= 0:
         return None
     primitive, handles = step.primitive, step.handles
@@ -239,7 +239,7 @@ def factors_of(step: ChainStep, origin: Origin, farthest: int) -> list[MonomialF
     if power is not None and (same or len(handles) == 1 or handles[1] is None):
         return powers_below(step, power, origin, farthest)
     if primitive.kind == "linear" and primitive.scales:
-        return seen_factors(step, origin, farthest)
+        return seen_factors(step, result, origin, farthest)
     if primitive is negative or primitive is multiply or primitive is divide:
         return scaled_factors(step, origin, farthest)
     return None
@@ -249,7 +249,7 @@ def factors_below(
     known: ChainStep, handle: Any, value: Any, origin: Origin, farthest: int
 ) -> list[MonomialFactor] | None:
     """Return the factors of an operand that an operation made, itself if it is a norm; None of others."""
-    factors = factors_of(known, origin, farthest - 1)
+    factors = factors_of(known, handle, origin, farthest - 1)
     if factors is None and is_norm(known):
         value = known.out if value is None else value
         factors = None if value is None else [MonomialFactor(handle, value, norm=True)]
@@ -274,11 +274,11 @@ def scaled_factors(step: ChainStep, origin: Origin, farthest: int) -> list[Monom
 
 
 def merged(factors: Sequence[MonomialFactor]) -> list[MonomialFactor]:
-    """Return the factors with powers of one value as one: x**2 * x is x**3."""
+    """Return the factors with powers of one value as one: x**2 * x is x**3; elements of one array are others."""
     found: dict[Any, MonomialFactor] = {}
     for i, factor in enumerate(factors):
         single = factor.handle is None or factor.turn is not None
-        key = i if single else (id(factor.handle), tuple(id(handle) for _, handle in factor.views))
+        key = i if single else (id(factor.handle), tuple(id(view) for _, _, view in factor.views))
         if known := found.get(key):
             parity = product_parity(known.power.parity, factor.power.parity)
             factor = known._replace(
@@ -290,7 +290,7 @@ def merged(factors: Sequence[MonomialFactor]) -> list[MonomialFactor]:
     return list(found.values())
 
 
-def seen_factors(step: ChainStep, origin: Origin, farthest: int) -> list[MonomialFactor] | None:
+def seen_factors(step: ChainStep, result: Any, origin: Origin, farthest: int) -> list[MonomialFactor] | None:
     """Return the factors of a view of a monomial: views of its factors."""
     handle = step.handles[0]
     known = None if handle is None else origin(handle)
@@ -305,7 +305,7 @@ def seen_factors(step: ChainStep, origin: Origin, farthest: int) -> list[Monomia
         f._replace(
             value=seen(f.value),
             turn=None if f.turn is None else seen(f.turn),
-            views=f.views if f.handle is None else (*f.views, (step, handle)),
+            views=f.views if f.handle is None else (*f.views, (step, handle, result)),
         )
         for f in factors
     ]

@@ -646,7 +646,7 @@ class Sweep(Cotangents):
 
     def add_by_factor(self, factor: MonomialFactor, c: Any, ct: Any, protect: bool) -> None:
         """Add the cotangent of a factor as it is seen to what it is seen of, or to what its square is made of."""
-        for step, handle in reversed(factor.views):
+        for step, handle, _ in reversed(factor.views):
             c = unbroadcast(c, step.shape)
             wanted = [handle, *(None for _ in step.handles[1:])]
             c = step.primitive.vjp(c, None, step.operands, wanted, step.params)[0]
