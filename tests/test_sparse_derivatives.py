@@ -772,8 +772,8 @@ def test_derivatives_of_power_flow_are_those_written_by_hand():
     np.testing.assert_allclose(derivative(state).toarray(), 2 * first, atol=1e-12 * abs(first).max())
 
 
-def test_pieces_of_a_norm_natively_pass_guards_by_zeros(monkeypatch):
-    """A literal zero says nothing of a piece that it guards."""
+def test_pieces_of_a_norm_meet_those_that_guard_them(monkeypatch):
+    """What is broadcast along an axis of length one has the maps of what it guards."""
     monkeypatch.setattr("wengert.support.config.NATIVE", True)
     y = np.array([[-1.0, 0.5], [2.0, -0.7]])
 

@@ -56,11 +56,11 @@ def evaluate_guarded(
 def guarded_at(x: Any, r: Any, t: Any, *, masked: bool = False, steep: bool = False, multiple: bool = True) -> Any:
     """Return x, and 0 where r is NaN although t is 0, or infinite behind an infinite partial.
 
-    An r that is a multiple of t is 0 where t is, or NaN; of a literal none is known to be one.
+    An r that is a multiple of t is 0 where t is, or NaN.
     """
     if steep and t.dtype.kind == "f":
         return np.where(is_nan(r) & ((t == 0) | is_infinite(t)), 0, x)
-    if multiple and t.known is None and x.is_same(r) and r.dtype == t.dtype and r.dtype.kind == "f":
+    if multiple and x.is_same(r) and r.dtype == t.dtype and r.dtype.kind == "f":
         return r.opcode("guarded", t)
     return np.where(is_nan(r) & (t == 0), 0, x)
 

@@ -168,7 +168,7 @@ class GraphWalk:
             return self.moving(x)
         (wide,) = broadcast_maps(shape, out)
         found = [compose(wide, one, shape) for one in self.moving(x)]
-        return [one for one in found if one is not None]
+        return [one.canonical() for one in found if one is not None]
 
     def at_points(self, equation: Equation, position: int, out: Variable) -> Sequence[BoxMap | None]:
         """Return the maps of an elementwise result: those of an operand, without the zeros of known factors."""
