@@ -29,6 +29,7 @@ UNARY = templates(
     np.sqrt(1.0 + ({X}) ** 2) ; np.log(2.0 + ({X}) ** 2) ; np.log1p(np.square({X})) ; -({X}) ; np.abs({X})
     ({X}) ** 2 ; ({X}) ** 3 ; 1.0 / (2.0 + np.cos({X})) ; np.arcsinh({X}) ; np.square({X}) ; np.copy({X})
     np.expm1(np.sin({X})) ; np.cbrt(2.0 + np.sin({X})) ; np.reciprocal(3.0 + np.cos({X})) ; np.positive({X})
+    {X} * (lambda {u}: ({u}[0] * {u}[-1]) ** 2)(np.ravel(np.cbrt(2.0 + np.sin({X}))))
     np.abs({X}) ** 2 ; np.sqrt(({X}) ** 4) ; np.square(0.5 * np.fabs({X})) ; np.cbrt(({X}) ** 3) * {X}
     """
 )
