@@ -15,9 +15,12 @@ import pytest
 
 import wengert as wg
 from tests.cases import together
+from wengert.core.graph.loop_spec import Items
+from wengert.core.values.aval import Aval
 from wengert.scipy import linalg
 from wengert.scipy.spatial import distance
 from wengert.support import config
+from wengert.traces.steepness import may_be_infinite
 
 Function = Callable[[Any], Any]
 norm = np.linalg.norm
@@ -397,3 +400,10 @@ def test_the_square_of_no_root_is_no_number() -> None:
 def test_normalisations_have_no_guards_for_infinite_partials(f: Function, guards: int) -> None:
     equations = wg.graph.trace(wg.grad(f))(np.ones(3)).equations
     assert sum("steep" in e.params for e in equations if e.primitive.name == "guarded") == guards
+
+
+def test_rows_of_loops_are_looked_at_one_by_one() -> None:
+    rows = Aval((2, 3), np.dtype(float))
+    assert not may_be_infinite(Items(rows, None))  # zeros
+    assert not may_be_infinite(Items(rows, [np.ones(3), Items(Aval((3,), np.dtype(float)), None)]))
+    assert may_be_infinite(Items(rows, [np.ones(3), np.array([0.0, np.inf, 1.0])]))

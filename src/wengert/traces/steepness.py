@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.graph.equation import Equation, Variable
+from wengert.core.graph.loop_spec import Items
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.tensor import Tensor, is_staged, raw
 from wengert.primitives.arithmetic import add
@@ -37,7 +38,12 @@ def may_be_steep(ct: Any, found: Any, out: Any) -> bool:
 
 def may_be_infinite(value: Any) -> bool:
     """Tell whether some element of a value is infinite, or may be as there are none yet."""
-    return is_staged(value) or bool(np.isinf(raw(value)).any())
+    if is_staged(value):
+        return True
+    found = raw(value)
+    if isinstance(found, Items):  # the rows of an eager loop
+        return found.arrays is not None and any(map(may_be_infinite, found.arrays))
+    return bool(np.isinf(found).any())
 
 
 def is_positive_root(out: Any) -> bool:
