@@ -97,6 +97,7 @@ def test_containers_of_arguments_and_results(jacobian: Callable[..., Any]) -> No
     np.testing.assert_allclose(got["product"]["x"][0], M)
     np.testing.assert_allclose(got["sum"][0]["m"], np.zeros((2, 3)))
     np.testing.assert_allclose(got["sum"][0]["x"][0], 2 * X)
+    assert (jacobian(lambda _: {})(X), jacobian(lambda _: {"a": X})([])) == ({}, {"a": []})
 
 
 @every

@@ -347,8 +347,14 @@ def test_many_colours_are_told_once_with_their_cause():
     def mixed(x):
         return np.sum(x) * x
 
-    with pytest.warns(UserWarning, match=r"30 colours for 30 x 30, .* the longest rows are 0 \(30 elements\)"):
+    line = r"multiply makes it dense, File .*, in .*mixed: return np.sum\(x\) \* x"
+    with pytest.warns(
+        UserWarning, match=rf"30 colours for 30 x 30, .* the longest rows are 0 \(30 elements\).*; {line}"
+    ):
         derivative = sparse.jacobian(mixed, plan="colors").prepare(np.ones(30))
+    plans = [sparse.jacobian(fun).plan(np.ones(30)) for fun in (mixed, arrow)]
+    assert plans[0].explain().splitlines()[1:] == [*plans[0].reasons]
+    assert plans[1].explain() == f"by {plans[1].maps} maps\nnothing makes it dense"
     with warnings.catch_warnings(action="error"):
         np.testing.assert_allclose(derivative(np.ones(30)).toarray(), wg.jacobian(mixed)(np.ones(30)))
         sparse.jacobian(mixed, plan="dense")(np.ones(30))
@@ -369,6 +375,12 @@ def test_what_cannot_be_used_is_refused():
         sparse.jacobian(differences, format="coo")
     with pytest.raises(UsageError, match=r"sparse.jacobian: a pattern beside plan='maps'; one of them is needed"):
         sparse.jacobian(differences, plan="maps", pattern=np.ones((4, 5)))(POINT)
+    with pytest.raises(UsageError, match=r"sparse.jacobian: a pattern beside a plan; one of them is needed\. Leave"):
+        sparse.jacobian(differences, plan=sparse.jacobian(differences).plan(POINT), pattern=np.ones((4, 5)))(POINT)
+    with pytest.raises(ShapeError, match=r"sparse.hessian: a pattern with \(0, 1\) and without \(1, 0\); a symmetric"):
+        sparse.hessian(rosenbrock, pattern=np.eye(5) + np.eye(5, k=1))(POINT)
+    with pytest.raises(ShapeError, match=r"hessian_pattern: a function that returned shape \(4,\)"):
+        sparse.hessian_pattern(differences, POINT)
     with pytest.raises(
         UsageError, match=r"sparse.jacobian: plan='maps' of a function with an operation that maps do not"
     ):

@@ -162,7 +162,7 @@ def hessian(
         reuse: whether calls write into the same memory.
         has_aux: whether `fun` returns a pair (output, auxiliary result).
         lower: whether the elements above the diagonal are left out, as solvers of optimisation problems want them;
-            where there is more than one array among the arguments, it needs format="flat".
+            of several arrays, those above the diagonal of the matrix of all, as with format="flat".
         check: whether the pattern is compared with random products.
 
     Returns:

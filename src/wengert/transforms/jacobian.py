@@ -70,6 +70,8 @@ def map_basis(fun: Function, out_axis: int, leaves: Sequence[Any], batch_size: i
         leaves: the values.
         batch_size: how many unit vectors there are at once; None for all.
     """
+    if not leaves:  # there is one result, of no unit vectors
+        return fun()
     if not is_in_batches(leaves, batch_size):
         return map_lanes(fun, 0, out_axis, None, *basis(leaves))
     avals = [aval_of(leaf) for leaf in leaves]

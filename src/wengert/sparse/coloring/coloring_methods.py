@@ -80,7 +80,7 @@ def color(
     require_choice("sparse.color", "order", order, ("auto", *ORDERS))
     given = as_pattern("sparse.color", pattern)
     if structure == "symmetric":
-        require_symmetric(given)
+        require_symmetric("sparse.color", given, "Use structure='general', or add what is missing")
         if partition not in ("auto", "columns"):
             action = "Leave partition out"
             needed = "columns get colours where the structure is symmetric"
@@ -133,7 +133,7 @@ def with_transpose(pattern: Pattern) -> Pattern:
     return Pattern.of_scipy(pattern.to_scipy() + other.to_scipy())
 
 
-def require_symmetric(pattern: Pattern) -> None:
+def require_symmetric(name: str, pattern: Pattern, action: str = "Add what is missing") -> None:
     """Raise a ShapeError unless a pattern equals its transpose."""
     m, n = pattern.shape
     if m != n:
@@ -144,8 +144,7 @@ def require_symmetric(pattern: Pattern) -> None:
             return
         at = first_difference(pattern, other)
         given = f"a pattern with ({at[0]}, {at[1]}) and without ({at[1]}, {at[0]})"
-    action = "Use structure='general', or add what is missing"
-    raise ShapeError("sparse.color", given, "a symmetric one is needed", action)
+    raise ShapeError(name, given, "a symmetric one is needed", action)
 
 
 def first_difference(pattern: Pattern, other: Pattern) -> tuple[int, int]:

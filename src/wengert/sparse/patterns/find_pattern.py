@@ -36,7 +36,7 @@ def find_pattern(
 def pattern_with_causes(
     program: TangentProgram, local: bool, kind: Callable[..., GraphWalk] = GraphWalk
 ) -> tuple[Pattern, list[Equation]]:
-    """Return the pattern of a program, and the equations whose results depend on all elements of an operand.
+    """Return the pattern of a program, and the equations that made it dense.
 
     Args:
         program: from tangents to tangents.

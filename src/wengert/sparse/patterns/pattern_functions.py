@@ -8,7 +8,8 @@ from typing import Any
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
 from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.transforms.boundary import resolve_positions
-from wengert.transforms.reverse import grad
+from wengert.transforms.reverse import gradient_at
+from wengert.transforms.transformed_function import DerivativeOptions, make_derivative
 
 
 def jacobian_pattern(fun: Callable[..., Any], *args: Any, argnums: int | Sequence[int] = 0, local: bool = False) -> Any:
@@ -74,4 +75,5 @@ def hessian_pattern(fun: Callable[..., Any], *args: Any, argnums: int | Sequence
     require_callable("hessian_pattern", fun)
     require_flag("hessian_pattern", local=local)
     places = resolve_positions("hessian_pattern", argnums, len(args))
-    return find_pattern(grad(fun, places), args, places, local, "hessian_pattern").to_scipy()
+    gradient = make_derivative(gradient_at, fun, DerivativeOptions("hessian_pattern", places))
+    return find_pattern(gradient, args, places, local, "hessian_pattern").to_scipy()

@@ -7,6 +7,7 @@ unless values of arguments are known to it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,11 @@ from wengert.core.values.dispatch import apply
 from wengert.sparse.patterns.column_maps import MANY, Maps, compact_maps, distinct_pairs, known_lengths
 from wengert.sparse.patterns.known_elements import has_elements, known_elements
 
+FEW_LINES = 20
+"""Rows or columns up to which nobody is told what makes them dense."""
+DENSE = 0.5
+"""The share of all pairs of elements and columns from which an array is called dense."""
+
 
 class GraphWalk:
     """Follow the equations of a graph.
@@ -38,7 +44,7 @@ class GraphWalk:
         known: the values of variables that are known.
         partly: of others, what is known of their elements (zeros of padding, say): arrays, with NaN for what is not.
         used: the variables that some equation or the results need.
-        dense: the equations of which every result depends on all of an operand.
+        dense: the equations that made most elements of a result depend on most columns.
     """
 
     def __init__(self, columns: int, inside: Callable[[GraphWalk, Equation], StructuredLowering]) -> None:
@@ -64,12 +70,25 @@ class GraphWalk:
         self.maps.update({v: found for v, found in maps.items() if found})
         for equation in graph.equations:
             if any(type(x) is Variable and x in self.maps for x in equation.inputs):
+                named = len(self.dense)
                 for v, found in zip(equation.outputs, self.follow(equation), strict=True):
                     if found:
                         self.maps[v] = self.limit_maps(found, known_lengths(v.shape))
+                if len(self.dense) == named and self.makes_dense(equation):
+                    self.dense.append(equation)
             else:
                 self.evaluate(equation)
         return [self.maps.get(v, ()) if type(v) is Variable else () for v in graph.outputs]
+
+    def makes_dense(self, equation: Equation) -> bool:
+        """Tell whether a result is dense, and no operand is."""
+        return any(map(self.is_dense, equation.outputs)) and not any(map(self.is_dense, equation.inputs))
+
+    def is_dense(self, x: Any) -> bool:
+        """Tell whether most elements of an array depend on most columns."""
+        maps = self.moving(x)
+        size = math.prod(known_lengths(x.shape)) if maps else 0
+        return min(size, self.columns) > FEW_LINES and sum([one.size for one in maps]) >= DENSE * size * self.columns
 
     def limit_maps(self, maps: Maps, shape: Shape) -> Maps:
         """Return maps that name few pairs twice, as one list of pairs if there are many."""
@@ -132,7 +151,6 @@ class GraphWalk:
         operands = self.operands(equation)
         steps = form.maps(primitive, position, operands, aval_of(out), equation.params, which)
         if steps is None:
-            self.dense.append(equation)
             return [self.all_columns(self.moving(x), out.shape)]
         if isinstance(form, Pointwise) and shape_of(x) == out.shape:
             return self.moving(x)
@@ -209,7 +227,6 @@ class GraphWalk:
 
     def everything(self, equation: Equation) -> Maps:
         """Return the maps of results of which nothing is known but what the operands are."""
-        self.dense.append(equation)
         maps = [one for x in equation.inputs for one in self.moving(x)]
         (out, *_) = equation.outputs
         return joined([self.all_columns(maps, out.shape)])
@@ -217,7 +234,8 @@ class GraphWalk:
     def inner_walk(self, columns: int) -> GraphWalk:
         """Return a walk of the same kind through a graph within this one."""
         found = type(self)(columns, self.inside)
-        found.dense = self.dense
+        if columns == self.columns:
+            found.dense = self.dense
         return found
 
 

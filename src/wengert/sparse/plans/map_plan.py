@@ -14,6 +14,7 @@ import numpy as np
 
 import wengert.numpy as wnp
 from wengert.core.containers.tree_leaves import flatten
+from wengert.core.graph.equation import Equation
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import Array
 from wengert.core.memory.buffers import array_of_bytes
@@ -220,6 +221,7 @@ class MapPlan:
         pattern: which elements are stored.
         count: of how many maps the Jacobian is the sum.
         most: how many points the maps of a value may have.
+        dense: the equations that made it dense.
         time: about how many microseconds it takes.
     """
 
@@ -227,6 +229,7 @@ class MapPlan:
         self.program, self.most = program, most
         self.placement: Placement | None = None
         self.count = 0
+        self.dense: Sequence[Equation] = ()
         graph = eliminate_dead(trace(self.elements)(*args))
         assert self.placement is not None
         self.time: float = time_by_maps(graph, self.placement.total + self.pattern.count)
@@ -256,6 +259,7 @@ class MapPlan:
         tangents = program.tangents
         maps = dict(zip(tangents, column_maps([v.shape for v in tangents], 1.0), strict=True))
         found = walk.run(program.graph, dict(zip(program.graph.inputs, leaves, strict=False)), maps)
+        self.dense = walk.dense
         contributions = []
         start = 0
         for own, out in zip(found, program.graph.outputs, strict=True):

@@ -55,7 +55,7 @@ class Plan:
         coloring: the colours of rows and columns, in a plan by elements behind its gathers; None for a plan by maps.
         maps: of how many maps between elements the derivative is the sum, in a plan by maps; in one by elements without
             colours, how many numbers of each element are computed.
-        reasons: what else is to be said: what the dense parts of the pattern come from.
+        reasons: which operations made it dense, with their lines.
 
     >>> import wengert as wg
     >>> plan = wg.sparse.jacobian(lambda x: x[1:] * x[:-1]).plan(np.ones(5))
@@ -97,8 +97,9 @@ class Plan:
 
     @property
     def products(self) -> float:
-        """What it takes, in products of the Jacobian with a vector: a map takes about a fifth of one."""
-        return PRODUCTS_A_MAP * self.maps if self.coloring is None else self.coloring.count
+        """What it takes, in products of the Jacobian with a vector: a map of as many elements takes a fifth of one."""
+        whole = max(self.maps, self.nnz / max(*self.shape, 1))
+        return PRODUCTS_A_MAP * whole if self.coloring is None else self.coloring.count
 
     @property
     def cost(self) -> float:
@@ -115,10 +116,21 @@ class Plan:
         ]
         return "\n".join(lines + picture_lines(self.sparsity))
 
+    def explain(self) -> str:
+        """Return by what elements are computed and what makes the derivative dense, with the lines of the program.
+
+        >>> import wengert as wg
+        >>> print(wg.sparse.jacobian(lambda x: np.cumsum(x[::-1] ** 2)).plan(np.ones(30)).explain().partition(",")[0])
+        by 1 map
+        cumsum makes it dense
+        """
+        return "\n".join([f"by {self.means()}", *(self.reasons or ["nothing makes it dense"])])
+
     def means(self) -> str:
         """Return by what elements are computed, as the plan prints it."""
         if self.coloring is None:
-            return f"elements: {self.maps} numbers of each" if self.method == "elements" else f"{self.maps} maps"
+            maps = "1 map" if self.maps == 1 else f"{self.maps} maps"
+            return f"elements: {self.maps} numbers of each" if self.method == "elements" else maps
         sides = [(self.coloring.column_count, "columns"), (self.coloring.row_count, "rows")]
         parts = [f"{count} of {what}" for count, what in sides if count]
         if self.method == "dense":

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import user_stacklevel
+from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.identity import digest, identity
 from wengert.errors import ShapeError, UsageError
@@ -25,6 +26,7 @@ from wengert.sparse.derivative_arguments import Positional
 from wengert.sparse.patterns.find_pattern import pattern_with_causes
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.sparse.patterns.tangent_program import TangentProgram
+from wengert.sparse.patterns.walk import FEW_LINES
 from wengert.sparse.plans.element_plan import ElementPlan, plan_by_elements
 from wengert.sparse.plans.lane_plan import LanePlan
 from wengert.sparse.plans.map_plan import MapPlan, plan_by_maps
@@ -34,8 +36,6 @@ from wengert.sparse.plans.value_walk import TooManyPoints
 from wengert.transforms.transformed_function import DerivativeOptions
 
 METHODS = ("auto", "maps", "elements", "colors", "dense")
-FEW_LINES = 20
-"""Rows or columns up to which nobody is told that they are computed one by one."""
 MANY = 0.5
 """The share of rows or columns from which colours are so many that it is told."""
 NAMED = 3
@@ -104,6 +104,8 @@ def choose_plan(wanted: Wanted, of: Positional, request: Request) -> tuple[Plan,
     """
     own = wanted.identity()
     if isinstance(request.plan, Plan):
+        if request.pattern is not None:
+            raise UsageError(wanted.name, "a pattern beside a plan", "one of them is needed", "Leave pattern out")
         require_same(wanted.name, request.plan.identity, own)
         given = request.plan
         if given.method == "elements":
@@ -118,7 +120,7 @@ def choose_plan(wanted: Wanted, of: Positional, request: Request) -> tuple[Plan,
         return plan_for_pattern(wanted, own, pattern, request.plan, []), None
     if request.plan == "maps":
         maps = require_maps(wanted, of)
-        return Plan(own, "maps", maps.pattern, None, maps.count), maps
+        return maps_plan(own, maps), maps
     if request.plan == "elements":
         elements = require_elements(wanted, of, None)
         return elements_plan(own, elements), elements
@@ -142,9 +144,9 @@ def least_plan(lines: LinePlans, of: Positional) -> tuple[Plan, Means | None]:
         return elements_plan(own, elements), elements
     if maps is None:
         return lines.by_colors, None
-    lines.know(maps.pattern)
+    lines.know(maps)
     if lines.take_longer(maps, lines.pattern[0]):
-        return Plan(own, "maps", maps.pattern, None, maps.count), maps
+        return maps_plan(own, maps), maps
     return lines.by_colors, None
 
 
@@ -169,13 +171,13 @@ class LinePlans:
     def pattern(self) -> tuple[Pattern, list[str]]:
         """The pattern, and what makes it dense."""
         pattern, dense = pattern_with_causes(self.program, False)
-        reasons = [f"{e.primitive.name} makes it dense, {e.position or 'of the library'}" for e in dense[:NAMED]]
-        return with_transpose(pattern) if self.wanted.second else pattern, reasons
+        return with_transpose(pattern) if self.wanted.second else pattern, reasons_of(dense)
 
-    def know(self, pattern: Pattern) -> None:
-        """Take a pattern that has been found otherwise, unless there is one."""
+    def know(self, maps: MapPlan) -> None:
+        """Take the pattern that a plan by maps has found, unless there is one."""
         if "pattern" not in vars(self):
-            self.pattern = with_transpose(pattern) if self.wanted.second else pattern, []
+            pattern = with_transpose(maps.pattern) if self.wanted.second else maps.pattern
+            self.pattern = pattern, reasons_of(maps.dense)
 
     def shortest(self, pattern: Pattern) -> float:
         """Return about how many microseconds as few colours as may be take for some elements."""
@@ -210,6 +212,16 @@ def plan_by_few_points(program: TangentProgram, args: Sequence[Any], lines: Line
         except TooManyPoints:
             continue
     return None
+
+
+def reasons_of(dense: Sequence[Equation]) -> list[str]:
+    """Return what is said of the equations that made a derivative dense."""
+    return [f"{e.primitive.name} makes it dense, {e.position or 'of the library'}" for e in dense[:NAMED]]
+
+
+def maps_plan(own: Identity, maps: MapPlan) -> Plan:
+    """Return the plan by maps."""
+    return Plan(own, "maps", maps.pattern, None, maps.count, reasons_of(maps.dense))
 
 
 def elements_plan(own: Identity, elements: ElementPlan | LanePlan) -> Plan:
@@ -267,7 +279,7 @@ def given_pattern(wanted: Wanted, given: Any) -> Pattern:
         needed = f"{wanted.shape[0]} x {wanted.shape[1]} is needed, all results by all arguments"
         raise ShapeError(wanted.name, text, needed, "Count elements in the order of wengert.tree.ravel")
     if wanted.second:
-        require_symmetric(pattern)
+        require_symmetric(wanted.name, pattern)
     return pattern
 
 
