@@ -6,6 +6,7 @@ import xml.etree.ElementTree
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import wengert as wg
 from wengert.core.graph.diagrams import picture_of
@@ -142,6 +143,16 @@ def test_text_of_users_is_escaped():
     assert [element.text for element in root.iter(f"{SVG}text")] == ["<script>&"]
     assert "</script>&" not in picture.to_html()
     assert "<title>a &lt; b</title>" in picture.to_html()
+
+
+def test_equations_of_sparse_matrices_have_the_picture_of_the_pattern():
+    matrix = csr_array([[1.0, 0.0], [2.0, 3.0]])
+    graph = trace(lambda x: wg.sparse.jacobian(lambda y: matrix @ y**2)(x) @ x)(np.ones(2))
+    (drawn,) = [box.svg for box in picture_of(graph, "").boxes if box.svg]
+    root = xml.etree.ElementTree.fromstring(drawn)
+    assert [element.text for element in root.iter(f"{SVG}title")] == ["2 x 2, 3 elements"]
+    assert len([*root.iter(f"{SVG}rect")]) == 4
+    assert "2 x 2, 3 elements" in graph.to_html()
 
 
 def test_pages_need_nothing_else():

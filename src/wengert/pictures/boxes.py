@@ -24,10 +24,11 @@ class Box:
         facts: what else there is to know, by name.
         operands, results: how many wires may come and go, each at a place of its own.
         inside: titles and pictures of its sub-graphs.
+        svg: pictures of what belongs to it, which a page shows beside the facts.
         forward: the box of the operation that this one belongs to the derivative of, if that is known.
     """
 
-    __slots__ = ("facts", "forward", "inside", "kind", "lines", "operands", "results")
+    __slots__ = ("facts", "forward", "inside", "kind", "lines", "operands", "results", "svg")
 
     def __init__(
         self,
@@ -37,6 +38,7 @@ class Box:
         operands: int = 0,
         results: int = 1,
         inside: Sequence[tuple[str, Diagram]] = (),
+        svg: str = "",
     ) -> None:
         self.kind = kind
         self.lines = lines
@@ -44,6 +46,7 @@ class Box:
         self.operands = operands
         self.results = results
         self.inside = inside
+        self.svg = svg
         self.forward: Box | None = None
 
 

@@ -241,6 +241,7 @@ function tell(n) {
   if (fact.uses.length) enter("uses", ...fact.uses.map(link));
   if (users[n].length) enter("used by", ...users[n].map(link));
   panel.replaceChildren(made("h2", fact.label), list);
+  panel.insertAdjacentHTML("beforeend", fact.svg);
   if (boxes[n].pictures.length) {
     const button = made("button", boxes[n].folded ? "unfold" : "fold");
     button.addEventListener("click", () => { fold(boxes[n], !boxes[n].folded); tell(n); });

@@ -256,6 +256,7 @@ def box_facts(picture: Diagram) -> list[dict[str, Any]]:
             "facts": {"type": box.lines[1], **box.facts} if len(box.lines) > 1 else box.facts,
             "forward": numbers.get(box.forward) if box.forward is not None else None,
             "uses": uses.get(number, []),
+            "svg": box.svg,
         }
         for box, number in numbers.items()
     ]

@@ -77,6 +77,7 @@ class GraphDrawing:
         facts = {"type": types, "operation": equation.primitive.name}
         if params:
             facts["parameters"] = ", ".join(f"{key}={value}" for key, value in params.items())
+        drawn = [value for value in params.values() if hasattr(type(value), "_repr_svg_")]
         return Box(
             "derived" if getattr(equation.origin, "node", 0) else "equation",
             [f"{bound} = {formula(equation.primitive.name, operands, shapes, options)}", types],
@@ -84,6 +85,7 @@ class GraphDrawing:
             operands=len(operands),
             results=len(equation.outputs),
             inside=[(key, GraphDrawing(inner, self.drawn).picture(key)) for key, inner in nested],
+            svg="".join([value._repr_svg_() or "" for value in drawn]),
         )
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from wengert.core.graph.identity import Composite, identity
 from wengert.core.memory.buffers import array_of_bytes, may_change
 from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.pictures.pattern_pictures import pattern_svg
 from wengert.support.caches import WeakIdentityMap, cached
 
 Shape = tuple[int, ...]
@@ -90,6 +91,12 @@ class StoragePattern(Composite):
 
     def __repr__(self) -> str:
         return f"StoragePattern({self.format}, {self.shape}, {self.size} stored)"
+
+    def _repr_svg_(self) -> str | None:
+        if len(self.shape) != 2:
+            return None
+        rows, columns = self.coordinates
+        return pattern_svg((self.shape[0], self.shape[1]), rows, columns)
 
     def __reduce__(self) -> Any:
         return known_pattern, self.values()

@@ -11,6 +11,7 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import as_path
 from wengert.errors import FileFormatError, UsageError
+from wengert.pictures.pattern_pictures import pattern_lines, pattern_svg
 from wengert.sparse.coloring.coloring import Coloring
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.support.array_archives import DAMAGED, ChangedError, read_arrays, write_arrays
@@ -19,10 +20,6 @@ Array = np.ndarray[Any, Any]
 
 VERSION = 3
 """Of the layout of files; of another version nothing is loaded."""
-PICTURE_ROWS, PICTURE_COLUMNS = 12, 24
-SHADES = " .:+#"
-SIDE = 96
-"""Squares along the longer side of a picture in a notebook."""
 ARRAYS = ("columns", "rows", "by_column", "line", "group")
 """Of a colouring."""
 PRODUCTS_A_MAP = 0.2
@@ -114,7 +111,7 @@ class Plan:
             f"{self.products:.3g} products in place of {min(m, n)}: {self.cost:.2g} of the dense derivative",
             *self.reasons,
         ]
-        return "\n".join(lines + picture_lines(self.sparsity))
+        return "\n".join(lines + pattern_lines(self.shape, self.sparsity.rows, self.sparsity.indices))
 
     def explain(self) -> str:
         """Return by what elements are computed and what makes the derivative dense, with the lines of the program.
@@ -142,7 +139,7 @@ class Plan:
         return f"<plan: {str(self).partition(chr(10))[0]}>"
 
     def _repr_svg_(self) -> str:
-        return svg_of(self.sparsity)
+        return pattern_svg(self.shape, self.sparsity.rows, self.sparsity.indices)
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the plan to a file: arrays and text, nothing that runs; the function is known by a digest.
@@ -233,44 +230,3 @@ def coloring_in(pattern: Pattern, head: dict[str, Any], entries: dict[str, Array
     ]
     places = entries["by_column"], entries["line"], entries["group"]
     return Coloring(pattern, head["structure"], sides[0], sides[1], places)
-
-
-def shares(pattern: Pattern, rows: int, columns: int) -> Array:
-    """Return which share of each cell of a picture has elements, an array of shape (rows, columns)."""
-    m, n = pattern.shape
-    down = np.minimum(pattern.rows.astype(np.int64) * rows // max(m, 1), rows - 1)
-    right = np.minimum(pattern.indices.astype(np.int64) * columns // max(n, 1), columns - 1)
-    counts = np.bincount(down * columns + right, minlength=rows * columns).reshape(rows, columns)
-    heights = np.diff(np.ceil(np.arange(rows + 1) * m / rows))
-    widths = np.diff(np.ceil(np.arange(columns + 1) * n / columns))
-    return np.asarray(counts / np.maximum(np.outer(heights, widths), 1))
-
-
-def picture_lines(pattern: Pattern) -> list[str]:
-    """Return a small picture of a pattern, in letters."""
-    m, n = pattern.shape
-    if not m or not n:
-        return []
-    found = shares(pattern, min(m, PICTURE_ROWS), min(n, PICTURE_COLUMNS))
-    top = len(SHADES) - 1
-    levels = np.where(found > 0, np.clip(np.ceil(found * top), 1, top), 0).astype(int)
-    return ["|" + "".join(SHADES[level] for level in row) + "|" for row in levels]
-
-
-def svg_of(pattern: Pattern) -> str:
-    """Return a picture of a pattern as the text of an `.svg` file: the darker, the more elements are not zero."""
-    m, n = pattern.shape
-    longest = max(m, n, 1)
-    rows, columns = (max(1, min(size, round(SIDE * size / longest))) for size in (m, n))
-    found = shares(pattern, rows, columns) if pattern.count else np.zeros((rows, columns))
-    squares = [
-        f'<rect x="{x}" y="{y}" width="1" height="1" fill-opacity="{0.25 + 0.75 * min(found[y, x], 1):.2f}"/>'
-        for y, x in zip(*(axis.tolist() for axis in np.nonzero(found)), strict=True)
-    ]
-    size = 3 * SIDE / max(rows, columns)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{columns * size:.0f}" height="{rows * size:.0f}"'
-        f' viewBox="0 0 {columns} {rows}"><title>{m} x {n}, {pattern.count} elements</title>'
-        f'<rect width="{columns}" height="{rows}" fill="#ffffff" stroke="#5f6f7f" stroke-width="0.3"/>'
-        f'<g fill="#2f6ea5">{"".join(squares)}</g></svg>'
-    )
