@@ -795,6 +795,7 @@ FLAT, LABELS = RNG.normal(size=(4, 3)), np.array([0, 1, 2, 0])
         (lambda: functional.cross_entropy(FLAT, LABELS, weight=np.ones(1)), ShapeError, "weight of shape (1,)"),
         (lambda: functional.cross_entropy(FLAT, FLAT, ignore_index=0), UsageError, "classes, as integers"),
         (lambda: functional.nll_loss(FLAT, LABELS, weight=np.ones(5)), ShapeError, "weight of shape (5,)"),
+        (lambda: functional.nll_loss(1.0, 0), ShapeError, "an axis of classes is needed"),
         (lambda: functional.huber_loss(FLAT, FLAT, delta=-1.0), UsageError, "-1.0 for delta"),
         (lambda: functional.smooth_l1_loss(FLAT, FLAT, beta=-1.0), UsageError, "-1.0 for beta"),
         (

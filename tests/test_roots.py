@@ -148,7 +148,18 @@ TIMES_NOTHING: list[tuple[str, Function, Any, Any]] = [
     ("a literal", lambda x: np.sqrt(x) * 0.0, 0.0, 0.0),
     ("a value", lambda x: np.sqrt(x) * np.sin(x), 0.0, 0.0),
     ("a matrix", lambda x: np.sum(np.sqrt(x) @ np.diag([0.0, 1.0])), np.array([0.0, 4.0]), np.array([0.0, 0.25])),
+    ("products", lambda x: np.sqrt(np.prod(x)), np.array([0.0, 3.0, 0.0]), np.zeros(3)),
+    ("rows", lambda x: np.sum(np.sqrt(np.prod(x, 0))), np.array([[0.0, 1], [0, 4]]), np.array([[0, 1], [0, 0.25]])),
+    ("a determinant", lambda x: np.sqrt(np.linalg.det(np.diag(x))), np.zeros(2), np.zeros(2)),
+    ("size", lambda x: np.linalg.norm(np.cbrt(x), 3), np.array([0.0, 1.0]), np.array([0.0, 1 / 3])),
+    ("a power of a norm", lambda x: np.hypot(np.cbrt(x), 0.0) ** 3, 0.0, 0.0),
 ]
+EAGERLY: list[tuple[str, Function, Any, Any]] = [
+    ("products so far", lambda x: np.sum(np.sqrt(np.cumprod(x))), np.array([1.0, 0, 3]), np.array([0.5, np.inf, 0])),
+    ("a norm", lambda x: np.linalg.norm(np.cbrt(x)), np.array([0.0, 1.0]), np.array([0.0, 1 / 3])),
+    ("a system", lambda x: np.sum(np.sqrt(np.linalg.solve(np.eye(2), x))), np.array([0.0, 1]), np.array([np.inf, 0.5])),
+]
+"""What would need two products to tell, which graphs have not."""
 
 
 def gradient_on_the_tape(f: Function, x: Any) -> Any:
@@ -166,12 +177,18 @@ FIRST: dict[str, Callable[[Function, Any], Any]] = {
     "lanes": lambda f, x: wg.vmap(wg.grad(f))(np.stack([x, x]))[1],
     "branch": lambda f, x: wg.grad(lambda x: wg.cond(np.sum(x) < 9, f, np.sum, x))(x),
     "checkpoint": lambda f, x: wg.grad(wg.checkpoint(f))(x),
+    "taylor": lambda f, x: np.reshape([wg.taylor(f, (x,), (t,), 1)[1] for t in directions(x)], np.shape(x)),
 }
+
+
+def directions(x: Any) -> Any:
+    return [t.reshape(np.shape(x))[()] for t in np.eye(np.size(x))]
 
 
 @together("mode", FIRST)
 def test_infinite_partials_meet_partials_of_zero_as_in_forward_mode(mode: str) -> None:
-    for name, f, x, want in STEEP + TIMES_NOTHING:
+    traced = mode in ("jit", "gradient of jit", "branch", "checkpoint")
+    for name, f, x, want in STEEP + TIMES_NOTHING + ([] if traced else EAGERLY):
         np.testing.assert_allclose(FIRST[mode](f, x), want, err_msg=name)
 
 
@@ -292,6 +309,17 @@ def test_roots_have_the_same_derivatives_in_every_order_of_modes(
             if k < 3:
                 np.testing.assert_allclose(wg.jit(derivative)(x), right, err_msg=f"jit of {modes}")
         np.testing.assert_allclose(wg.taylor(f, (x,), (1.0,), k)[k] * math.factorial(k), right)
+
+
+@together("mode", [mode for mode in SECOND if mode in ("hessian", "reverse over reverse", "lanes", "jit")])
+def test_exponents_may_be_arrays_without_axes(mode: str) -> None:
+    second = SECOND[mode](lambda x: np.sum(np.abs(x) ** np.asarray(2.0)), np.zeros(2))
+    np.testing.assert_array_equal(second, 2 * np.eye(2))
+
+
+def test_exponents_of_one_element_keep_their_axis_in_graphs() -> None:
+    twice = wg.grad(wg.grad(lambda x: np.sum(x ** np.array([3.0]))))
+    assert wg.jit(twice)(2.0) == twice(2.0) == 12.0
 
 
 @together("mode", ["grad", "jit", "of jit", "forward"])

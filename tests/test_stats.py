@@ -346,6 +346,8 @@ def test_arguments_of_multivariate_are_checked() -> None:
         ws.wishart.mean(1.5, MATRIX)
     with pytest.raises(ShapeError, match="as many counts as probabilities are needed"):
         ws.multinomial.logpmf(np.ones(2), 2, SHARES)
+    with pytest.raises(ShapeError, match="a vector of probabilities is needed"):
+        ws.categorical.pmf(0, 0.5)
 
 
 def test_distributions_have_the_methods_that_scipy_gives_them() -> None:

@@ -180,6 +180,8 @@ TRACED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
         lambda: wnp.histogram2d(ROW, ROW, weights=1.0),
     ),
     "axis: True; whole numbers are needed. Write keepdims=True": (DtypeError, lambda: wnp.sum(MATRIX, True)),
+    "axis: False; whole numbers are needed. Write": (DtypeError, lambda: wnp.concatenate([MATRIX, MATRIX], False)),
+    r"shape: \(-1, True\) as a shape; whole numbers are needed": (DtypeError, lambda: wnp.reshape(MATRIX, (-1, True))),
     "'str' object cannot be interpreted as an integer": (TypeError, lambda: wnp.mean(MATRIX, keepdims="a")),
     "'list' object cannot be interpreted": (TypeError, lambda: wnp.max(MATRIX, axis=[0])),
     "less: dtype=float64 for operands of dtype float64, float64": (

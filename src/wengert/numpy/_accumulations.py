@@ -247,9 +247,10 @@ apply_difference, apply_trapezoid = eager(accumulations.difference), eager(accum
 
 def evaluate_steps(x: Any, axis: int) -> Any:
     """Evaluate `diff` of an array of numbers, not of truths, as NumPy does."""
-    if axis in (-1, x.ndim - 1):
+    along = normalize_axis_index(axis, x.ndim)
+    if along == x.ndim - 1:
         return x[..., 1:] - x[..., :-1]
-    return accumulations.steps_between(x, axis=normalize_axis_index(axis, x.ndim))
+    return accumulations.steps_between(x, axis=along)
 
 
 steps_along, sum_of_panels = strict(evaluate_steps), strict(accumulations.sum_of_panels)

@@ -16,8 +16,9 @@ from wengert.core.values.interop import without_dispatch
 from wengert.core.values.plain_functions import call_plain, join_plain
 from wengert.core.values.tensor import Tensor, concrete, constant_tensor, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.numpy._reductions import whole_axis
 from wengert.numpy._results import lay_in_order, lay_like, with_out
-from wengert.numpy._shapes import array_operand, as_shape, flat_or_axis, ravel, slice_axis
+from wengert.numpy._shapes import array_operand, as_shape, as_whole_numbers, flat_or_axis, ravel, slice_axis
 from wengert.primitives import shapes
 from wengert.traces.eager import SEVERAL, eager
 from wengert.traces.operands import operand
@@ -48,7 +49,7 @@ def concatenate(
     if axis is None:
         xs, axis = [ravel(x) for x in xs], 0
     shapes = [x.shape for x in xs]
-    along = normalize_axis_index(axis, len(shapes[0])) if shapes and shapes[0] else 0
+    along = normalize_axis_index(whole_axis(axis), len(shapes[0])) if shapes and shapes[0] else 0
     lengths = tuple([shape[along] if len(shape) > along else 1 for shape in shapes])
     result = apply_concatenate(xs, {"axis": along, "lengths": lengths, "dtype": dtype, "casting": casting})
     return result if out is None else with_out("concatenate", result, out)
@@ -73,7 +74,7 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
 
 def evaluate_stack(arrays: Sequence[Any], axis: Any) -> Any:
     """Evaluate `stack`, which compares the shapes as it joins."""
-    along = normalize_axis_index(axis, arrays[0].ndim + 1) if axis else 0
+    along = 0 if type(axis) is int and not axis else normalize_axis_index(axis, arrays[0].ndim + 1)
     layer = (*(slice(None),) * along, None) if along else None
     return CONCATENATE([x[layer] for x in arrays], along)
 
@@ -176,7 +177,7 @@ def tile(A: Any, reps: Any) -> Tensor:  # noqa: N803 - NumPy's name
     if plain and (found := call_plain(TILE, A, reps)) is not None:
         return found
     x = array_operand("tile", A)
-    counts = as_shape(reps)
+    counts = as_whole_numbers(reps)
     ndim = max(x.ndim, len(counts))
     if x.ndim < ndim:
         x = x.reshape((1,) * (ndim - x.ndim) + x.shape)
@@ -209,7 +210,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     x = array_operand("roll", a)
     if is_unknown(shift) and (axis is None or type(axis) is int) and strides_of(x) in (None, ()):
         return roll_by_unknown(x, shift, axis)
-    shifts = as_shape(int(shift) if isinstance(shift, np.bool_) else shift)
+    shifts = as_whole_numbers(int(shift) if isinstance(shift, np.bool_) else shift)
     if axis is None:
         row = ravel(x)
         flat = apply_roll(row, {"shift": (sum(shifts),), "axis": (0,)})

@@ -466,7 +466,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Return the cross products of vectors of space; see `numpy.linalg.cross`."""
     x, y = array("cross", x1), array("cross", x2)
-    if x.shape[axis] != 3 or y.shape[axis] != 3:
+    if any(not v.ndim or v.shape[axis] != 3 for v in (x, y)):
         needed = f"vectors with 3 elements along axis {axis} are needed"
         raise ShapeError("cross", f"shapes {x.shape} and {y.shape}", needed, "Append a zero to vectors of the plane")
     return _contractions.cross(x, y, axis=axis)

@@ -24,6 +24,7 @@ from wengert.core.values.recording import SPECIAL
 from wengert.core.values.tensor import WATCHES, Tensor, innermost_trace, is_staged, raw
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.numpy._namespace import enter_as
+from wengert.numpy._reductions import whole_axis
 from wengert.numpy._results import copy, layout_examples
 from wengert.primitives import shapes
 from wengert.traces.eager import eager
@@ -76,7 +77,7 @@ def flatten(x: Tensor) -> Any:
 
 def flat_or_axis(x: Any, axis: Any) -> tuple[Any, int]:
     """Return an array and the axis to work along, counted from 0; None means the elements along one."""
-    return (flatten(x), 0) if axis is None else (x, normalize_axis_index(axis, x.ndim))
+    return (flatten(x), 0) if axis is None else (x, normalize_axis_index(whole_axis(axis), x.ndim))
 
 
 def row_and_axis(a: Any, axis: Any) -> tuple[Any, int]:
@@ -115,19 +116,29 @@ def reshape_in_c_order(x: Tensor, shape: Any, lengths: tuple[int, ...] | None = 
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
-    """Return a length or a sequence of lengths as a tuple."""
+    """Return a length or a sequence of lengths as a tuple; NumPy does not take truth values for one."""
     if type(shape) is int:
         return (shape,)
-    if type(shape) is not tuple:
+    given = shape if isinstance(shape, tuple | list) else (shape,)
+    if bool in map(type, given):
+        raise DtypeError(
+            "shape", f"{given} as a shape", "whole numbers are needed", "Convert True and False with int()"
+        )
+    return as_whole_numbers(shape)
+
+
+def as_whole_numbers(given: Any) -> tuple[int, ...]:
+    """Return a whole number or a sequence of such as a tuple."""
+    if type(given) is not tuple:
         try:
-            return (operator.index(shape),)
+            return (operator.index(given),)
         except TypeError:
             pass
     try:
-        return tuple(map(operator.index, shape))
+        return tuple(map(operator.index, given))
     except TypeError:
-        given = f"{shown(shape)} as a shape or shift"
-        raise DtypeError("shape", given, "whole numbers are needed", "Pass an int or a tuple") from None
+        what = f"{shown(given)} as a shape or shift"
+        raise DtypeError("shape", what, "whole numbers are needed", "Pass an int or a tuple") from None
 
 
 def complete_shape(lengths: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
@@ -312,7 +323,7 @@ def sliding_window_view(
         needed = "a read-only view is needed, because its elements overlap"
         raise UsageError("sliding_window_view", "writeable=True for a Tensor", needed, "Write into the array itself")
     array = array_operand("sliding_window_view", x)
-    window = as_shape(window_shape)
+    window = as_whole_numbers(window_shape)
     axes = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim, allow_duplicate=True)
     return apply(shapes.sliding_windows, array, window=window, axis=axes)
 

@@ -127,6 +127,13 @@ class Dirichlet(WithDensity):
         return self.log_norm(alpha) + rest
 
 
+def require_probabilities(name: str, p: Any) -> None:
+    """Raise a ShapeError if an array of probabilities has no axis of them."""
+    if not p.ndim or not p.shape[-1]:
+        needed = "a vector of probabilities is needed"
+        raise ShapeError(name, f"p of shape {p.shape}", needed, "Give that of each outcome, along the last axis")
+
+
 class Categorical(WithProbabilities):
     """The distribution of one of the numbers 0, 1, ..., whose probabilities stand along the last axis of p.
 
@@ -138,6 +145,7 @@ class Categorical(WithProbabilities):
     def logpmf(self, k: Any, p: Any) -> Any:
         """Return the logarithm of the probability of k."""
         k, p = map(as_tensor, numbers("categorical.logpmf", k, p))
+        require_probabilities("categorical.logpmf", p)
         inside = all_of(k >= 0, k < p.shape[-1], np.floor(k) == k)
         shape = np.broadcast_shapes(k.shape, p.shape[:-1])
         places = np.broadcast_to(np.where(inside, k, 0).astype(np.int64), shape)[..., np.newaxis]
@@ -147,6 +155,7 @@ class Categorical(WithProbabilities):
     def entropy(self, p: Any) -> Any:
         """Return the entropy."""
         (p,) = map(as_tensor, numbers("categorical.entropy", p))
+        require_probabilities("categorical.entropy", p)
         return np.sum(sp.entr(p), axis=-1)
 
 
@@ -159,6 +168,7 @@ class Multinomial(WithProbabilities):
         """Return the arguments as Tensors, and where n and p are valid."""
         found = [as_tensor(v) for v in numbers(f"multinomial.{method}", n, p, *x)]
         n, p = found[:2]
+        require_probabilities(f"multinomial.{method}", p)
         valid = all_of(n >= 0, np.all(p >= 0, axis=-1), np.all(p <= 1, axis=-1))
         return [valid, *found]
 

@@ -19,7 +19,7 @@ from wengert.core.diagnostics.numpy_warnings import silence
 from wengert.core.diagnostics.source_positions import caller
 from wengert.core.memory.buffers import copy_alike, lend
 from wengert.core.memory.views import current
-from wengert.core.primitives.cotangent import has_finite_square, match_dtype
+from wengert.core.primitives.cotangent import has_finite_square, linear_image, match_dtype
 from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.signatures import Rule
@@ -163,7 +163,7 @@ class Dual(Transient):
                 out = unwrap_plain(out)
                 return self.paired(out, propagate(self.protected(primitive), tangents, out, values, params))
             outs = tuple(map(unwrap_plain, out))
-            moved = propagate(primitive, tangents, outs, values, params)
+            moved = propagate(self.protected(primitive), tangents, outs, values, params)
         return tuple(self.paired(o, t) for o, t in zip(outs, moved, strict=True))
 
     def offer(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor | None:
@@ -259,7 +259,7 @@ class Dual(Transient):
     def tangent_by(self, factors: Sequence[MonomialFactor], i: int, rule: Any) -> Any:
         """Return the tangent of a monomial along one of its factors."""
         factor = factors[i]
-        t = tangent_of_square(factor.handle.origin) if factor.by_square else factor.handle.tangent
+        t = self.tangent_of_square(factor.handle.origin) if factor.by_square else factor.handle.tangent
         if t is None:
             return None
         t = strong(unwrap_plain(t))
@@ -269,6 +269,14 @@ class Dual(Transient):
         if not self.steep and not is_finite_slope(factor):
             self.steep = may_be_steep(t, unwrap_plain(found), None)
         return found
+
+    def tangent_of_square(self, step: ChainStep) -> Any:
+        """Return the tangent of the square of a root."""
+        root = square_of(step.primitive, step.params)
+        assert root is not None
+        tangents = [None if node is None else strong(node.tangent) for node in step.handles]
+        values = list(map(strong, step.operands))
+        return propagate(self.protected(root), tangents, strong(step.out), values, step.params)
 
     def elementwise(
         self, primitive: Elementwise, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
@@ -299,8 +307,7 @@ class Dual(Transient):
 
     def protected(self, primitive: Primitive) -> Any:
         """Return a primitive with the guards that its rules need behind an infinite partial."""
-        guarded = self.steep and primitive.kind in ("elementwise", "multilinear")
-        return primitive.shielded(False) if guarded else primitive
+        return primitive.shielded(False) if self.steep else primitive
 
     def paired(self, out: Any, tangent: Any) -> Tensor:
         """Return an output with its tangent, or as a constant where that is a structural zero."""
@@ -368,14 +375,6 @@ class Dual(Transient):
         super().rebind(handle, result)
 
 
-def tangent_of_square(step: ChainStep) -> Any:
-    """Return the tangent of the square of a root."""
-    root = square_of(step.primitive, step.params)
-    assert root is not None
-    tangents = [None if node is None else strong(node.tangent) for node in step.handles]
-    return propagate(root, tangents, strong(step.out), list(map(strong, step.operands)), step.params)
-
-
 def propagate(
     primitive: Primitive, tangents: Sequence[Any], out: Any, operands: Sequence[Any], params: Mapping[str, Any]
 ) -> Any:
@@ -396,9 +395,24 @@ def propagate(
         if primitive.steep:
             return total([primitive.shielded_product(multiplied, factors, t) for t, factors in moved])
         return total([multiplied(*factors) for _, factors in moved])
-    if primitive.jvp is not None:
-        return primitive.jvp(tangents, out, *operands, **params)
-    return propagate_opaque(primitive, tangents, out, operands, params)
+    rule = propagate_opaque if primitive.jvp is None else propagate_by_rule
+    if not primitive.steep:
+        return rule(primitive, tangents, out, operands, params)
+
+    def pushed(moving: Sequence[Any]) -> Sequence[Any]:
+        found = rule(primitive, moving, out, operands, params)
+        return found if primitive.outputs != 1 else (found,)
+
+    moved = linear_image(pushed, tangents)
+    return moved if primitive.outputs != 1 else moved[0]
+
+
+def propagate_by_rule(
+    primitive: Primitive, tangents: Sequence[Any], out: Any, operands: Sequence[Any], params: Mapping[str, Any]
+) -> Any:
+    """Run the forward rule of a primitive that has one."""
+    assert primitive.jvp is not None
+    return primitive.jvp(tangents, out, *operands, **params)
 
 
 def propagate_elementwise(

@@ -313,15 +313,19 @@ class Jet(Transient):
         """Convolve the coefficients of the factors."""
         series = list(map(self.series_of, operands))
         constants = list(map(self.value_or_none, operands))
-        shields = isinstance(primitive, Elementwise)
+        multiplied = functools.partial(apply, primitive, **params)
+        moving = next((i for i, s in enumerate(series) if s is not None), 0)
 
         def compute(k: int) -> Any:
             terms = []
             for degrees in shares(k, tuple(degrees_of(series))):
                 found = zip(series, constants, degrees, strict=True)
                 factors = [x if s is None else s[j] for s, x, j in found]
-                term = apply(primitive, *factors, **params)
-                terms.append(guard(term, term, factors[0], steep=True) if shields and self.steep else term)
+                if self.steep and isinstance(primitive, Multilinear):
+                    terms.append(primitive.shielded_product(multiplied, factors, factors[moving]))
+                    continue
+                term = multiplied(*factors)
+                terms.append(guard(term, term, factors[0], steep=True) if self.steep else term)
             return add_terms(terms) if terms else zero_of(out)
 
         return self.result(out, compute, sum(degrees_of(series)))
@@ -469,7 +473,8 @@ class Jet(Transient):
         """Return the derivatives of a primitive's results as series."""
         series = [self.series_of(x) for x in operands]
         tangents = [None if s is None else self.rate(x, s) for x, s in zip(operands, series, strict=True)]
-        moved = propagate(primitive, tangents, result, operands, params)
+        protected = primitive.shielded(False) if self.steep else primitive
+        moved = propagate(protected, tangents, result, operands, params)
         found = []
         for rate in moved if isinstance(result, tuple) else (moved,):
             aval = Aval((), np.dtype(float)) if rate is None else aval_of(rate)

@@ -119,7 +119,7 @@ def literal_exponent(operands: Sequence[Any]) -> float | None:
     """Return the exponent of a power, 2 if there is no second operand; None if it is no literal."""
     if len(operands) == 1:
         return 2.0
-    literal = operands[1]
+    literal = unwrap_plain(operands[1])
     if isinstance(literal, np.ndarray | np.generic) and not literal.ndim and literal.dtype.kind in "iuf":
         literal = literal.item()
     return float(literal) if isinstance(literal, int | float) else None

@@ -336,9 +336,6 @@ class Sweep(Cotangents):
             if lifting is None and not general:
                 self.pull_large(node, ct, owns)
                 return
-            if lifting is not None and general and lifting.pull_as_one(self, node, ct):
-                self.leave(node)
-                return
         first = inputs[0]
         if (
             first is not None
@@ -346,6 +343,9 @@ class Sweep(Cotangents):
             and may_be_past_kink(node, lifting is None)
             and self.goes_past(node, ct)
         ):
+            self.leave(node)
+            return
+        if lifting is not None and general and lifting.pull_as_one(self, node, ct):
             self.leave(node)
             return
         out, operands = (node.out, saved) if lifting is None else lifting.residuals(node)
@@ -720,13 +720,13 @@ def sweep(
 def may_be_past_kink(node: Node, plain: bool) -> bool:
     """Tell whether a node may end a chain that makes a monomial, by the operation that gave its operand.
 
-    In a plain sweep an exponent is a literal number.
+    In a plain sweep an exponent is a literal number, or an array without axes.
     """
     primitive, saved = node.primitive, node.saved
     if not (primitive.raises or primitive.degree or are_same(node.inputs)):
         return False
     by_literal = type(saved) is not tuple or len(saved) < 2 or are_same(node.inputs)
-    if plain and not by_literal and (node.inputs[1] is not None or type(saved[1]) not in (int, float)):
+    if plain and not by_literal and (node.inputs[1] is not None or getattr(saved[1], "shape", ()) != ()):
         return False
     return may_continue(node.inputs[0].primitive)  # type: ignore[union-attr]  # it is there
 

@@ -253,6 +253,14 @@ class Reduction(Form):
             return None
         return (tuple([1 if i in axis else n for i, n in enumerate(shapes[0]) if params["keepdims"] or i not in axis]),)
 
+    def spread(self, ct: Any, aval: Aval, params: Params) -> Any:
+        """Return for each element of an operand with this aval the result's that it has a part in."""
+        axis, rank = params["axis"], len(aval.shape)
+        axes = range(rank) if axis is None else [i % rank for i in axis]
+        if not params["keepdims"]:
+            ct = ct.reshape(tuple([1 if i in axes else n for i, n in enumerate(aval.shape)]))
+        return np.broadcast_to(ct, aval.shape)
+
     def batch(
         self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params
     ) -> Lanes | None:

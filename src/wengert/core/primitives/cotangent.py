@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -238,3 +238,41 @@ def strong_zero(
         return guard(r, r, t, **kept)
 
     return guarded
+
+
+def split_infinite(x: Any) -> tuple[Any, Any]:
+    """Return what is finite of a value, and the signs of what is infinite."""
+    infinite = np.isinf(x)
+    return np.where(infinite, 0.0, x), np.where(infinite, np.sign(x), 0.0)
+
+
+def linear_image(
+    rule: Callable[[Sequence[Any]], Sequence[Any]],
+    moving: Sequence[Any],
+    spread: Callable[[Any], Any] | None = None,
+) -> Sequence[Any]:
+    """Return what a linear rule gives, behind an infinite partial: with 0 for products of infinity and 0.
+
+    Args:
+        rule: gives cotangents for cotangents, or tangents for tangents; None stands for zeros.
+        moving: these.
+        spread: of rules whose results are multiples of single elements of the first one: gives these elements.
+    """
+    found = rule(moving)
+    if not any(r is not None and may_have_nan(r, True) for r in found):
+        return found
+    values = [t for t in moving if t is not None]
+    if any(map(is_staged, values)) or any(is_staged(r) for r in found if r is not None):
+        if spread is None:  # what is infinite alone, and what is not, would tell
+            return found
+        factor = spread(moving[0])
+        units = [None if r is None else r * factor for r in rule([np.ones_like(moving[0])])]
+        return [None if r is None else guard(r, r, factor, steep=True) for r in units]
+    if not any(np.isinf(raw(t)).any() for t in values):
+        return found
+    parts = [(None, None) if t is None else split_infinite(t) for t in moving]
+    finite, large = (rule(list(chosen)) for chosen in zip(*parts, strict=True))
+    return [
+        r if r is None or s is None else r + np.where(s == 0, 0.0, s * np.inf)
+        for r, s in zip(finite, large, strict=True)
+    ]

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 
 from wengert.core.graph.equation import Variable
-from wengert.core.primitives.cotangent import guard, may_have_nan, strong_zero, unbroadcast
+from wengert.core.primitives.cotangent import (
+    guard,
+    linear_image,
+    may_have_nan,
+    split_infinite,
+    strong_zero,
+    unbroadcast,
+)
 from wengert.core.primitives.declaration_checks import Claim, alike
 from wengert.core.primitives.primitive import DeclaredForm, PointRules, Primitive, ShapeRules
 from wengert.core.primitives.signatures import Rule, RuleSignature, rule_error
@@ -462,12 +470,6 @@ class Multilinear(Primitive):
         return all(label in labels.result or labels.lengths[label] == 1 for label in labels.operands[0])
 
 
-def split_infinite(x: Any) -> tuple[Any, Any]:
-    """Return what is finite of an operand, and the signs of what is infinite."""
-    infinite = np.isinf(x)
-    return np.where(infinite, 0.0, x), np.where(infinite, np.sign(x), 0.0)
-
-
 class Opaque(Primitive):
     """Have a Jacobian of no special form: the author writes the vjp of all operands at once.
 
@@ -555,7 +557,40 @@ class Opaque(Primitive):
         need_out = any(signature.needs(first - 1) for signature in called)
         return need_out, lambda operand: any(signature.needs(first + operand) for signature in called)
 
+    @cached
+    def shield(self) -> Opaque:
+        """The same for sweeps that have passed an infinite partial."""
+        twin = copy.copy(self)
+        twin.steep = True
+        twin.registered = False
+        return twin
+
+    def shielded(self, _masked: bool) -> Opaque:
+        """Return the same for sweeps that have passed an infinite partial."""
+        return self.shield
+
     def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Run the rules; behind an infinite partial with 0 for the products of infinity and 0."""
+        if not self.steep:
+            return self.cotangents(ct, out, operands, avals, params)
+        several = type(ct) is list
+        spread = None if several else (lambda t: t) if ct.shape == () else self.spread(avals, params)
+
+        def pulled(cts: Sequence[Any]) -> Sequence[Any]:
+            return self.cotangents(cts if several else cts[0], out, operands, avals, params)
+
+        return linear_image(pulled, ct if several else [ct], spread)
+
+    def spread(self, avals: Sequence[Aval | None], params: Mapping[str, Any]) -> Callable[[Any], Any] | None:
+        """Return what gives for each element of a cotangent the one of the result's that it is a multiple of."""
+        spread = getattr(self.form, "spread", None)
+        if spread is None or avals[0] is None or any(aval is not None for aval in avals[1:]):
+            return None
+        return partial(spread, aval=avals[0], params=params)
+
+    def cotangents(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
     ) -> Sequence[Any]:
         """Call the author's vjp, whose single result stands for the first operand, or the rules that are asked for."""

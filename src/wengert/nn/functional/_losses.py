@@ -217,6 +217,9 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
 
 def pick_classes(name: str, x: Any, target: Any) -> Any:
     """Return the elements that classes name along the second axis, or along the only one; none counts from the end."""
+    if not x.ndim:
+        given = "an input without axes"
+        raise ShapeError(name, given, "an axis of classes is needed", "Give all classes, along the last axis or alone")
     axis = min(1, x.ndim - 1)
     require_target(name, target, (*x.shape[:axis], *x.shape[axis + 1 :]), "classes")
     count = x.shape[axis]

@@ -33,13 +33,13 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:  # noqa: N803 
     signal: Any = as_tensor(x)
     if signal.dtype.kind == "c":
         raise UsageError("hilbert", "a complex signal", "a real one is needed", "Pass its real part")
-    count = signal.shape[axis] if N is None else as_whole("hilbert", "N", N, 1)
+    at = normalize_axis_index(axis, signal.ndim)
+    count = signal.shape[at] if N is None else as_whole("hilbert", "N", N, 1)
     weights = np.zeros(count)
     weights[0] = 1
     weights[1 : (count + 1) // 2] = 2
     if count % 2 == 0:
         weights[count // 2] = 1
-    at = normalize_axis_index(axis, signal.ndim)
     shaped = weights.reshape(-1, *(1,) * (signal.ndim - at - 1))
     return np.fft.ifft(np.fft.fft(signal, count, axis=at) * shaped, axis=at)
 

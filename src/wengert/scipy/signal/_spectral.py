@@ -271,7 +271,7 @@ def periodogram(
     (tensor([0.  , 0.25, 0.5 ]), tensor([0., 2., 0.]))
     """
     signal = as_signal(x)
-    count = signal.shape[axis]
+    count = signal.shape[normalize_axis_index(axis, signal.ndim)]
     if nfft is not None and nfft < count:
         signal = np.moveaxis(np.moveaxis(signal, axis, -1)[..., :nfft], -1, axis)
         count = nfft
