@@ -400,11 +400,11 @@ def propagate(
         return rule(primitive, tangents, out, operands, params)
 
     def pushed(moving: Sequence[Any]) -> Sequence[Any]:
-        found = rule(primitive, moving, out, operands, params)
-        return found if primitive.outputs != 1 else (found,)
+        given = rule(primitive, moving, out, operands, params)
+        return given if primitive.outputs != 1 else (given,)
 
-    moved = linear_image(pushed, tangents)
-    return moved if primitive.outputs != 1 else moved[0]
+    found = linear_image(pushed, tangents)
+    return found if primitive.outputs != 1 else found[0]
 
 
 def propagate_by_rule(
