@@ -40,6 +40,7 @@ from wengert.primitives.linear_algebra.clusters import (
     sums_of,
 )
 from wengert.primitives.linear_algebra.matrices import (
+    OF_ELIMINATION,
     adjoint,
     diagonal_of,
     fold_triangle,
@@ -135,6 +136,7 @@ eigh = opaque(
     form=Routine("(n,n)->(n),(n,n)"),
     fresh=True,
     routine=lambda *, uplo, of_values=False: RoutineCall("eigh", (), {"upper": int(uplo == "U")}),
+    cost=10 * OF_ELIMINATION,
 )
 relative_eigh = opaque(
     "relative_eigh",
@@ -225,6 +227,7 @@ eigvalsh = opaque(
     form=Routine("(n,n)->(n)"),
     fresh=True,
     routine=lambda *, uplo: RoutineCall("eigvalsh", (), {"upper": int(uplo == "U")}),
+    cost=4 * OF_ELIMINATION,
 )
 relative_eigvalsh = opaque(
     "relative_eigvalsh",

@@ -22,7 +22,13 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import visible_array
 from wengert.primitives.contractions import conj, shape_mismatch
 from wengert.primitives.half_precision import jvp_of_single, vjp_of_single
-from wengert.primitives.linear_algebra.matrices import matrix_error, of_scipy, plain_routine, tangent_side
+from wengert.primitives.linear_algebra.matrices import (
+    OF_ELIMINATION,
+    matrix_error,
+    of_scipy,
+    plain_routine,
+    tangent_side,
+)
 from wengert.primitives.reductions import restore_axes
 
 Flags = Sequence[bool]
@@ -183,6 +189,7 @@ inv = opaque(
     jvp=lambda tangents, out, _a, **_options: -(out @ tangents[0] @ out),
     form=Routine("(n,n)->(n,n)"),
     routine=plain_routine("inv"),
+    cost=3 * OF_ELIMINATION,
 )
 
 
@@ -213,6 +220,7 @@ solve = opaque(
     form=Routine("(n,n),(n,m)->(n,m)"),
     batch=batch_solve,
     routine=plain_routine("solve"),
+    cost=OF_ELIMINATION,
 )
 
 
@@ -336,6 +344,7 @@ det = opaque(
     vjp=lambda ct, _out, a, **_options: ct[..., None, None] * apply(cofactors, a),
     form=Routine("(n,n)->()"),
     routine=plain_routine("det"),
+    cost=OF_ELIMINATION,
 )
 
 
@@ -404,4 +413,5 @@ slogdet = opaque(
     outputs=2,
     form=Routine("(n,n)->(),()"),
     routine=plain_routine("slogdet"),
+    cost=OF_ELIMINATION,
 )

@@ -16,6 +16,7 @@ from wengert.core.values.tensor import visible_array
 from wengert.errors import UsageError
 from wengert.primitives.contractions import conj
 from wengert.primitives.linear_algebra.matrices import (
+    OF_ELIMINATION,
     adjoint,
     depends_on_others,
     diagonal_of,
@@ -224,6 +225,7 @@ lu_factor = opaque(
     outputs=2,
     form=Routine("(n,n)->(n,n),(n)"),
     routine=plain_routine("lu_factor"),
+    cost=OF_ELIMINATION,
 )
 
 

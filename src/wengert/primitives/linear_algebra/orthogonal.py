@@ -16,6 +16,7 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import visible_array
 from wengert.primitives.contractions import conj
 from wengert.primitives.linear_algebra.matrices import (
+    OF_ELIMINATION,
     adjoint,
     depends_on_others,
     diagonal_of,
@@ -228,6 +229,7 @@ qr: Opaque = opaque(
     form=Routine("(m,n)->(m,k),(k,n)"),
     fresh=True,
     routine=lambda *, mode: RoutineCall("qr") if mode == "reduced" else None,
+    cost=3 * OF_ELIMINATION,
 )
 
 

@@ -43,7 +43,14 @@ from wengert.primitives.linear_algebra.clusters import (
     sums_of,
     unsettled_error,
 )
-from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of, matrix_error, of_scipy, over_stacks
+from wengert.primitives.linear_algebra.matrices import (
+    OF_ELIMINATION,
+    adjoint,
+    diagonal_of,
+    matrix_error,
+    of_scipy,
+    over_stacks,
+)
 
 Tangents = Sequence[Any]
 
@@ -192,6 +199,7 @@ svd = opaque(
     form=Routine("(m,n)->(m,k),(k),(k,n)"),
     fresh=True,
     routine=lambda *, full_matrices, of_values=False: RoutineCall("svd", (), {"full": int(full_matrices)}),
+    cost=16 * OF_ELIMINATION,
 )
 scipy_svd = variant(
     svd,
@@ -421,6 +429,7 @@ svdvals = opaque(
     form=Routine("(m,n)->(k)"),
     fresh=True,
     routine=lambda *, still=False, shared=False: RoutineCall("svdvals"),
+    cost=6 * OF_ELIMINATION,
 )
 scipy_svdvals = variant(
     svdvals,

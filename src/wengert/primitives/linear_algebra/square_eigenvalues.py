@@ -29,6 +29,7 @@ from wengert.primitives.linear_algebra.clusters import (
     rounding,
 )
 from wengert.primitives.linear_algebra.matrices import (
+    OF_ELIMINATION,
     adjoint,
     diagonal_of,
     matrix_error,
@@ -223,6 +224,7 @@ eig = opaque(
     outputs=2,
     form=Routine("(n,n)->(n),(n,n)"),
     routine=lambda: RoutineCall("eig", (), {"finite": 1}),
+    cost=30 * OF_ELIMINATION,
 )
 
 
@@ -343,6 +345,7 @@ eigvals = opaque(
     jvp=lambda tangents, _out, a, **_options: apply(along_square, tangents[0], a),
     form=Routine("(n,n)->(n)"),
     routine=lambda: RoutineCall("eigvals", (), {"finite": 1}),
+    cost=15 * OF_ELIMINATION,
 )
 
 

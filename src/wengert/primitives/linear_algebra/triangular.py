@@ -16,6 +16,7 @@ from wengert.core.values.dispatch import apply
 from wengert.native.lapack import on_one_thread
 from wengert.primitives.contractions import conj
 from wengert.primitives.linear_algebra.matrices import (
+    OF_ELIMINATION,
     adjoint,
     half_lower,
     lapack,
@@ -162,6 +163,7 @@ cholesky = opaque(
     jvp=jvp_cholesky,
     form=SQUARE,
     fresh=True,
+    cost=OF_ELIMINATION // 2,
     routine=lambda *, upper, check_finite=False: RoutineCall(
         "cholesky", (0, 1) if upper else (), {"finite": int(check_finite)}
     ),
