@@ -19,7 +19,7 @@ from tests.samples.calls import same_bits
 from wengert.control.call import primitive as declared_call
 from wengert.control.cond import cond
 from wengert.control.scan import scan
-from wengert.control.while_loop import while_loop
+from wengert.control.while_loop import fori_loop, while_loop
 from wengert.core.graph.graph import Equation, Graph, Variable, evaluate
 from wengert.core.graph.graph_checker import check
 from wengert.core.memory.memory_layout import strides_of
@@ -296,6 +296,10 @@ def test_what_nothing_uses_is_dropped() -> None:
         return np.cos(x)
 
     assert operations(eliminate_dead(staged(function, ROWS))) == ["cos"]
+
+    for dtype, kept in ((np.int64, []), (np.uint8, []), (np.uint64, ["whole"])):  # which may have no room in 64 bits
+        unread = trace(lambda x, n: (fori_loop(0, n, lambda _, y: y * x, x), np.cos(x))[1])(1.0, dtype(3))
+        assert operations(unread) == [*kept, "cos"]
 
 
 def test_dropping_does_not_recurse() -> None:

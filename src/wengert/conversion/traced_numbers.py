@@ -16,17 +16,16 @@ from wengert.control.variable_places import value_text
 from wengert.conversion.traced_regions import raise_where
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.aval import is_number
-from wengert.core.values.dispatch import apply, as_index, weaken
+from wengert.core.values.dispatch import as_index, as_whole_number
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, TracedTruthError
-from wengert.primitives import conversion
 
 
 def as_integer(value: Any) -> Any:
     """Return a traced value without axes, which is a whole number but for its dtype, as an integer of Python's."""
     if value.dtype.kind == "c":
         raise DtypeError("int", f"a Tensor of dtype {value.dtype}", "a real number is needed", "Take its .real first")
-    return weaken(apply(conversion.whole, value))
+    return as_whole_number(value)
 
 
 def has_index(value: Tensor) -> bool:

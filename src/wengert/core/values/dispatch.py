@@ -28,6 +28,7 @@ from wengert.support.deferred_warnings import require_warning
 from wengert.support.refusals import refusal
 
 ARRAYS = (ndarray, np.generic)
+INTEGER = np.dtype(np.int64)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -227,16 +228,25 @@ def weaken(value: Any) -> Any:
 def truth_as_integer(value: Any) -> Any:
     """Return what stands for one of Python's truths as what stands for an integer; others as they are."""
     if type(value) is Tensor and value.dtype == np.bool_:
-        # a truth has room in 64 bits, so "whole", which checks that and is Python's, is not needed
-        return weaken(apply(PRIMITIVES["astype"], value, dtype=np.dtype(np.int64)))
+        return as_whole_number(value)
     return int(value) if type(value) is bool else value
+
+
+def as_whole_number(value: Tensor) -> Any:
+    """Return what stands for `int` of a value without axes: what has no room in 64 bits is refused when that is known.
+
+    Integers that have room are only converted: a loop that may refuse its bound has to run though nobody reads it.
+    """
+    has_room = value.dtype.kind in "bi" or (value.dtype.kind == "u" and value.dtype.itemsize < INTEGER.itemsize)
+    found = apply(PRIMITIVES["astype"], value, dtype=INTEGER) if has_room else apply(PRIMITIVES["whole"], value)
+    return weaken(found)
 
 
 def as_index(value: Any) -> Any:
     """Return an integer without axes as what stands for one of Python's, as its `__index__` does."""
     if type(value) is not Tensor:
         return operator.index(value)
-    return value if value.weak and value.dtype.kind == "i" else weaken(apply(PRIMITIVES["whole"], value))
+    return value if value.weak and value.dtype.kind == "i" else as_whole_number(value)
 
 
 def conform(value: Any, aval: Aval) -> Any:
@@ -246,7 +256,7 @@ def conform(value: Any, aval: Aval) -> Any:
     if value.dtype == aval.dtype:
         converted = value
     elif aval.weak and value.dtype.kind == "u":  # which may have no room in 64 bits with a sign
-        converted = apply(PRIMITIVES["whole"], value)
+        converted = as_whole_number(value)
     else:
         converted = value.astype(aval.dtype)
     return weaken(converted) if aval.weak else strengthen(converted)
