@@ -110,6 +110,22 @@ def test_files_that_are_too_short_are_told(tmp_path):
         data.read(2)
 
 
+def test_rows_of_files_lie_where_those_did_that_nobody_has_any_more(tmp_path):
+    data = partitions(saved(tmp_path), count=4)
+    spare = data.source.arrays[0].spare
+    rows = data.read(0)
+    view = rows[0][:, 1]
+    place = view.ctypes.data
+    del rows
+    other = data.read(1)
+    np.testing.assert_array_equal(view, X[:250, 1])
+    assert not spare
+    del view
+    assert [memory.ctypes.data for memory in spare] == [place - 8]
+    assert data.read(2)[0].ctypes.data == place - 8
+    np.testing.assert_array_equal(other[0], X[250:500])
+
+
 # Bits
 
 
