@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.distributed.sources import NAME, NUMBERS, PartitionSource, as_rows, run_of_rows
+from wengert.distributed.sources import NAME, NUMBERS, PartitionSource, Rows, as_rows, partition_name, run_of_rows
 from wengert.errors import DtypeError, ShapeError, UsageError
 
 
@@ -49,7 +49,7 @@ class DaskSource:
         self.items, self.lengths, self.what = dict(enumerate(items)), lengths, what
         self.count = len(items)
 
-    def read(self, number: int) -> Any:
+    def read(self, number: int) -> Rows:
         """Return what Dask computes for a partition, unless it has done so."""
         item = self.items[number]
         if not self.is_resident:
@@ -57,7 +57,7 @@ class DaskSource:
 
             computed = iter(dask.compute(*[x for x in item if not is_future(x)]))
             item = [x.result() if is_future(x) else next(computed) for x in item]
-        return flat_parts(item)
+        return as_rows(flat_parts(item), partition_name(self, number))
 
     def name(self, number: int) -> str:
         """Return which of them it is."""
@@ -84,7 +84,7 @@ class DaskSource:
 
 def run_of_one(value: Any, piece: int, pieces: int) -> Any:
     """Return one of as many runs of the rows of one array, or of several in a tuple."""
-    rows = run_of_rows(value, piece, pieces, "a partition")
+    rows = run_of_rows(as_rows(value, "a partition"), piece, pieces)
     return rows if isinstance(value, tuple) else rows[0]
 
 

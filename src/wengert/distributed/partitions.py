@@ -23,6 +23,7 @@ from wengert.distributed.sources import (
     byte_size,
     even_bounds,
     is_mapped_file,
+    partition_name,
     row_count,
 )
 from wengert.errors import UsageError
@@ -72,7 +73,7 @@ class Partitions:
         (array([2, 3]),)
         """
         try:
-            return as_rows(self.source.read(number), self.name(number))
+            return self.source.read(number)
         except Exception as error:
             add_place(error, self.name(number))
             raise
@@ -83,7 +84,7 @@ class Partitions:
         >>> partitions(np.arange(6), count=3).name(1)
         'partition 1 of 3 (rows 2 to 4)'
         """
-        return f"partition {number} of {self.count} ({self.source.name(number)})"
+        return partition_name(self.source, number)
 
     def split(self, pieces: int) -> Partitions:
         """Return the same rows in finer partitions.

@@ -47,12 +47,19 @@ class RowCache:
         rows = self.known.get(number)
         if rows is None:
             rows = self.data.read(number)
-            size = 0 if self.is_resident else byte_size(rows)
-            with self.lock:
-                if size <= self.room:
-                    self.room -= size
-                    self.known[number] = rows
+            if self.room:
+                self.keep(number, rows)
         return rows
+
+    def keep(self, number: int, rows: Rows) -> None:
+        """Keep a partition if it fits; where one did not, no other one does."""
+        with self.lock:
+            size = 0 if self.is_resident else byte_size(rows)
+            if size <= self.room:
+                self.room -= size
+                self.known[number] = rows
+            else:
+                self.room = 0
 
     def known_parts(self, numbers: Sequence[int]) -> list[tuple[int, Rows]] | None:
         """Return partitions with their numbers if all are in memory, else None."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import os
+import sys
 import threading
 import weakref
 from collections import deque
@@ -37,11 +38,11 @@ class PartitionSource(Protocol):
     lengths: Sequence[int] | None
     is_resident: bool
 
-    def read(self, number: int) -> Any:
+    def read(self, number: int) -> Rows:
         """Return the arrays of a partition."""
 
     def name(self, number: int) -> str:
-        """Return what errors call a partition."""
+        """Return where a partition is from."""
 
     def part(self, start: int, stop: int) -> PartitionSource:
         """Return a source that is sent to who reads some of the partitions alone, by the numbers that they have."""
@@ -65,7 +66,7 @@ class ArraySource:
     def read(self, number: int) -> Rows:
         """Return views of the arrays, or what is read from their files."""
         start, stop = self.bounds[number] - self.base, self.bounds[number + 1] - self.base
-        return tuple([x[start:stop] for x in self.arrays])
+        return tuple([in_one_layout(x[start:stop]) for x in self.arrays])
 
     def name(self, number: int) -> str:
         """Return which rows they are, and the names of files."""
@@ -105,57 +106,45 @@ class MappedFile:
 
     def open(self) -> int:
         """Return the descriptor of the file, which is closed with this object."""
-        with OPENING:
-            if self.descriptor is None:
-                self.descriptor = os.open(self.path, os.O_RDONLY)
-                weakref.finalize(self, os.close, self.descriptor)
+        if self.descriptor is None:
+            self.descriptor = os.open(self.path, os.O_RDONLY)
+            weakref.finalize(self, os.close, self.descriptor)
         return self.descriptor
+
+    def room(self, count: int) -> Array:
+        """Return memory for so many rows: that of rows which were read before, and nobody has any more.
+
+        The system's allocator gives such memory back in about half of all processes; to get it again, page by page,
+        doubles the time of reading from the system's cache.
+        """
+        for k in reversed(range(len(self.spare))):
+            # references: that of the queue, and that of this call
+            if len(self.spare[k]) >= count and sys.getrefcount(self.spare[k]) == 2:
+                return self.spare[k][:count]
+        found = np.empty((count, *self.shape[1:]), self.dtype)
+        self.spare.append(found)
+        return found
 
     def __getitem__(self, rows: slice) -> Array:
         """Return some rows, read into memory of their own."""
-        count = rows.stop - rows.start
-        found, at = Room(count * self.size, self.spare), self.offset + rows.start * self.size
-        view = memoryview(found.memory)[: count * self.size]
-        while view:
-            done = os.preadv(self.open(), [view], at)
-            if not done:
-                raise EOFError(f"{self.path}: {len(view)} bytes are missing at its end")
-            view, at = view[done:], at + done
-        return np.asarray(found).view(self.dtype).reshape(count, *self.shape[1:])
+        with READING:
+            file, found = self.open(), self.room(rows.stop - rows.start)
+        rest: Any = found.view(np.uint8)
+        at = self.offset + rows.start * self.size
+        while rest.size:
+            count = os.preadv(file, [rest], at)
+            if count == rest.size:
+                break
+            if not count:
+                raise EOFError(f"{self.path}: {rest.size} bytes are missing at its end")
+            rest, at = rest.reshape(-1)[count:], at + count
+        return found
 
 
-class Room:
-    """Be the memory of an array, which others may have when there are neither the array nor views of it any more.
-
-    The system's allocator gives memory of many threads back in half of all processes, by chance; to get it again, page
-    by page, doubles the time of reading from the system's cache.
-
-    Args:
-        size: how many bytes the array has.
-        spare: memory that nobody has.
-    """
-
-    def __init__(self, size: int, spare: deque[Array]) -> None:
-        self.size, self.spare = size, spare
-        try:
-            self.memory = spare.pop()
-        except IndexError:
-            self.memory = np.empty(0, np.uint8)
-        if self.memory.size < size:
-            self.memory = np.empty(size, np.uint8)
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return {**self.memory.__array_interface__, "shape": (self.size,)}
-
-    def __del__(self) -> None:
-        self.spare.append(self.memory)
-
-
-SPARE = 2
-"""How many partitions' memory is kept for those read next, as many as two threads have."""
-OPENING = threading.Lock()
-"""Held while a file is opened: threads share the objects that read them."""
+READING = threading.Lock()
+"""Held while a file is opened, and memory chosen: threads share the objects that read files."""
+SPARE = 8
+"""Of how many partitions of a file memory is kept, if they were in memory together."""
 
 
 def is_mapped_file(array: Any) -> bool:
@@ -189,13 +178,17 @@ class ReadSource:
     lengths: Sequence[int] | None = None
 
     def __init__(self, count: int, read: Callable[[int], Any], place: Callable[[int], str] | None) -> None:
-        self.count, self.read, self.place = count, read, place
+        self.count, self.function, self.place = count, read, place
+
+    def read(self, number: int) -> Rows:
+        """Return the arrays that the function returns."""
+        return as_rows(self.function(number), partition_name(self, number))
 
     def name(self, number: int) -> str:
         """Return what the user calls it, or the function and the number."""
         if self.place is not None:
             return str(self.place(number))
-        return f"{getattr(self.read, '__qualname__', type(self.read).__qualname__)}({number})"
+        return f"{getattr(self.function, '__qualname__', type(self.function).__qualname__)}({number})"
 
     def part(self, _start: int, _stop: int) -> ReadSource:
         """Return this source, which is small."""
@@ -242,7 +235,7 @@ class SplitSource:
     def read(self, number: int) -> Rows:
         """Return a run of rows of a partition."""
         whole, piece = divmod(number, self.pieces)
-        return run_of_rows(self.source.read(whole), piece, self.pieces, self.source.name(whole))
+        return run_of_rows(self.source.read(whole), piece, self.pieces)
 
     def name(self, number: int) -> str:
         """Return which run of which partition it is."""
@@ -253,14 +246,18 @@ class SplitSource:
         return SplitSource(self.source.part(start // self.pieces, -(-stop // self.pieces)), self.pieces)
 
 
-def run_of_rows(value: Any, piece: int, pieces: int, place: str) -> Rows:
+def run_of_rows(rows: Rows, piece: int, pieces: int) -> Rows:
     """Return one of as many runs of the rows of a partition."""
-    rows = as_rows(value, place)
     start, stop = even_bounds(row_count(rows), pieces)[piece : piece + 2]
     return tuple([x[start:stop] for x in rows])
 
 
 # What is read
+
+
+def partition_name(source: PartitionSource, number: int) -> str:
+    """Return what errors call a partition: its number, and where it is from."""
+    return f"partition {number} of {source.count} ({source.name(number)})"
 
 
 def as_rows(value: Any, place: str) -> Rows:
