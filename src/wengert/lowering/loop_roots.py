@@ -117,18 +117,23 @@ class Root:
 
 
 def find_roots(
-    outputs: Sequence[PointNode], nodes: Nodes, kept: Collection[PointNode] = (), changed: bool = False
+    outputs: Sequence[PointNode],
+    nodes: Nodes,
+    made: Sequence[PointNode],
+    kept: Collection[PointNode] = (),
+    changed: bool = False,
 ) -> dict[PointNode, Root]:
     """Return the roots that outputs need, by their nodes, in the order in which nodes were made.
 
     Args:
         outputs: the nodes of the outputs.
         nodes: what made all nodes.
+        made: those of the graph, without parts of arrays, which are roots where the array is one.
         kept: those that are roots besides.
         changed: whether the first output is a part of an input.
     """
     found = RootSearch(nodes, {*outputs, *kept}, {*outputs[:1]} if changed else set())
-    for node in reversed([*nodes.made]):
+    for node in reversed(made):
         found.visit(node, node in kept)
     return dict(reversed(found.roots.items()))
 
@@ -204,7 +209,7 @@ class RootSearch:
         """Return a new root that fills a part of an array."""
         node, window = part_of(self.nodes, root.node, place)
         part = self.roots[node] = Root(node, "store")
-        part.window = window
+        part.window, part.is_apart = window, node in self.live
         root.parts += (part,)
         for reader in readers:
             reader.far.add(part)
