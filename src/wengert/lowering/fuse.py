@@ -9,6 +9,7 @@ are kept in a buffer of the row; if that is long, one of them where a result of 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from wengert.core.maps.index_maps import AxisIndex, IndexMap, identity_map
@@ -87,8 +88,9 @@ def set_stages(groups: Iterable[Group], roots: Mapping[PointNode, Root], made: S
     for group in groups:
         set_levels(group)
     used = used_below(groups, roots, made)
+    readers = Counter([other for node in made for other in {access.node for access in node.args}])
     for group in groups:
-        keep_costly(group, roots, used.get(group, {}))
+        keep_costly(group, used.get(group, {}), readers)
         if group.rows is None:
             keep_long(group, roots, used.get(group, {}))
 
@@ -209,14 +211,11 @@ def set_back(root: Root, group: Group) -> None:
 def used_below(
     groups: Iterable[Group], roots: Mapping[PointNode, Root], made: Sequence[PointNode]
 ) -> dict[Group, Used]:
-    """Return what roots of several stages compute from others and are not themselves, with its readers; no conditions.
-
-    Those are masks in registers, and bytes in memory.
-    """
+    """Return what roots of several stages compute from others and are not themselves, with its readers."""
     places = {root: (group, k) for group in groups for k, root in enumerate(group.roots)}
     found: dict[Group, Used] = {}
     for node, seen in reads_below(roots, made):
-        if node.kind != "point" or node.dtype.kind == "b" or len({r.level for own in seen.values() for r in own}) < 2:
+        if len({r.level for own in seen.values() for r in own}) < 2:
             continue
         readers = [(*places[root], root, read) for read, own in seen.items() for root in own]
         for group, _, root, read in sorted(readers, key=lambda reader: reader[1]):
@@ -224,18 +223,21 @@ def used_below(
     return found
 
 
-def keep_costly(group: Group, roots: Mapping[PointNode, Root], used: Used) -> None:
-    """Add roots for what several stages compute, if it is costly, or cheaper but in three of them."""
-    kept: list[tuple[Root, set[PointNode]]] = []
-    for node in sorted(used, key=lambda n: -n.number):
-        covered = {root.level for root, within in kept if node in within}
-        readers = [(root, read) for root, read in used[node] if root.level not in covered]
-        stages = {root.level for root, _ in readers}
-        if len(stages) < 2 or node.cost < MACHINE.costly / (1 if len(stages) == 2 else 4):
+def keep_costly(group: Group, used: Used, readers: Mapping[PointNode, int]) -> None:
+    """Add roots for what several stages compute, if it is costly, or cheaper but in three of them.
+
+    From the first to the last, since costs count from what is kept; what only one value reads is kept as part of that.
+    """
+    costs: dict[PointNode, float] = {}
+    for node in reversed(used):
+        costs[node] = own_cost(node) + sum([costs.get(access.node, 0.0) for access in node.args])
+        stages = len({root.level for root, _ in used[node]})
+        if stages < 2 or readers[node] < 2 or costs[node] < MACHINE.costly / (1 if stages == 2 else 4):
             continue
-        first, read = min(readers, key=lambda item: item[0].level)
-        if can_keep(node, first, read, group, readers):
-            kept.append((keep(node, first, group), below(node, roots)))
+        first, read = min(used[node], key=lambda item: item[0].level)
+        if can_keep(node, first, read, group, used[node]):
+            keep(node, first, group)
+            costs[node] = 0.0
 
 
 def keep_long(group: Group, roots: Mapping[PointNode, Root], used: Used) -> None:
@@ -289,6 +291,8 @@ def can_keep(
     room: int = MACHINE.row_cache,
 ) -> bool:
     """Tell whether a value can be kept in a buffer of the row of some bytes, which the first of its readers fills."""
+    if node.kind not in ("point", "choice", "pieces") or node.dtype.kind == "b":  # conditions are masks in registers, and bytes in memory
+        return False
     if read != identity_map(first.space) or not first.inner or node.shape != first.space:
         return False
     if math.prod(first.inner) * node.dtype.itemsize > room:

@@ -110,6 +110,45 @@ class Access(NamedTuple):
         return self.node.shape == shape and self.map == identity_map(shape)
 
 
+def narrowed(kind: Kind, shape: Shape, args: Sequence[Access], space: Shape, boxes: Sequence[Box]) -> Sequence[Access]:
+    """Return the arguments of a node, those parts of joined arrays in their place that are all it reads of these."""
+    if not any(a.node.boxes for a in args) or kind in ("row", "gather", "scatter"):
+        return args
+    own = tuple([(0, n) for n in space or shape])
+    return [part_read(a, box) for a, box in zip(args, boxes or [own] * len(args), strict=True)]
+
+
+def part_read(access: Access, box: Box) -> Access:
+    """Return what a reader within a box reads: of a choice or pieces the only part that it reaches, if one is."""
+    while access.node.boxes:
+        node, read = access
+        places = [range_within(index, box) for index in read]
+        reached = [k for k, own in enumerate(node.boxes) if meets(places, own)]
+        if not reached or (node.kind == "pieces" and len(reached) > 1) or not holds(places, node.boxes[reached[0]]):
+            break
+        access = node.args[reached[0]].through(read)
+    return access
+
+
+def range_within(index: AxisIndex, box: Box) -> tuple[int, int]:
+    """Return the range of places that a reader reads along an axis from the points of a box."""
+    low = high = index.offset
+    for d, step in index.terms:
+        ends = step * box[d][0], step * (box[d][1] - 1)
+        low, high = low + min(ends), high + max(ends)
+    return low, high + 1
+
+
+def meets(places: Box, box: Box) -> bool:
+    """Tell whether places along each axis may be in a box."""
+    return all(low < end and start < high for (start, end), (low, high) in zip(places, box, strict=True))
+
+
+def holds(places: Box, box: Box) -> bool:
+    """Tell whether places along each axis are in a box."""
+    return all(low <= start and end <= high for (start, end), (low, high) in zip(places, box, strict=True))
+
+
 def through_memory(node: PointNode) -> tuple[Access, ...]:
     """Return what a node reads from memory in another order than its own."""
     if node.kind == "scatter" and node.args[0].node.kind == "constant":
@@ -151,6 +190,7 @@ class Nodes:
         mark: Hashable = None,
     ) -> PointNode:
         """Return the node of these attributes; `mark` tells apart what is equal otherwise."""
+        args = narrowed(kind, tuple(shape), args, tuple(space), boxes)
         read = tuple([(a.node.number, a.map) for a in args])
         key = (kind, name, tuple(shape), dtype, read, axes, tuple(space), tuple(boxes), mark)
         node = self.known.get(key)

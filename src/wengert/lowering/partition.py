@@ -168,7 +168,7 @@ class Partition:
         self.steps = {e: step for e, step in found if step is not None and (is_inner or not isinstance(step, ZeroRows))}
         readers = last_readers(graph.equations, graph.outputs)
         parts = {e.outputs[0]: s.base for e, s in self.steps.items() if isinstance(s, ProductStep) and s.base}
-        self.steps |= writes_in_place(readers, lent or EMPTY, graph.outputs, parts)
+        self.steps |= writes_in_place(graph, readers, lent or EMPTY, parts)
         self.changes = {equation: pairs for equation, pairs in readers.items() if equation in self.steps}
         self.changes |= {e: [(parts[v], v)] for e in self.steps for v in e.outputs if v in parts}
 
@@ -315,12 +315,12 @@ def turns_of(
 
 
 def writes_in_place(
-    readers: Changes, lent: Lent, outputs: Sequence[Any], parts: Mapping[Variable, Variable]
+    graph: Graph, readers: Changes, lent: Lent, parts: Mapping[Variable, Variable]
 ) -> dict[Equation, WriteStep]:
     """Return the writes, and their steps, for which it pays to change memory: of little, into what is in memory.
 
     That is what is lent, what products are added to parts of (`parts`, by what it is then), and what more of them write
-    to, one after the other, than a kernel chooses from at once.
+    to, one after the other, than a kernel chooses from at once, those counted again that others read between writes.
     """
     steps = [(equation, write_step(equation, is_small=True)) for equation in readers]
     found = {equation: step for equation, step in steps if step is not None}
@@ -328,7 +328,13 @@ def writes_in_place(
     before = {**{v: x for v, (x, _) in written.items()}, **parts}
     first = {v: first_of(before, v) for v in before}
     counts = Counter(first.values())
-    own = {first[v] for v in outputs if type(v) is Variable and v in first and first[v] is lent.get(v)}
+    later, depths = {x for x, _ in written.values()}, dict[Variable, int]()
+    for v, (x, _) in written.items():
+        depths[v] = depths.get(x, 0) + 1
+    for equation in graph.equations:
+        if equation not in found and equation.primitive is not getitem:
+            counts.update({first[x]: depths[x] for x in variables(equation.inputs) if x in later and x in depths})
+    own = {first[v] for v in graph.outputs if type(v) is Variable and v in first and first[v] is lent.get(v)}
     own.update([first[v] for v in parts])
     return {e: found[e] for v, (_, e) in written.items() if counts[first[v]] > MOST_BOXES or first[v] in own}
 

@@ -172,7 +172,7 @@ def written(
     back = tuple([AxisIndex(0) if p is None else AxisIndex(-p[1] * p[2], ((p[0], p[2]),)) for p in places])
     part = Part(value.through(fitted(given, extents)).through(back), tuple(box), False)
     if not add:
-        return choice(nodes, shape, base.node.dtype, [part, Part(base, whole_box(shape), False)])
+        return choice(nodes, shape, base.node.dtype, [part, Part(base, whole_box(shape), alone)])
     start = None if base.node.kind == "constant" and base.node.value == 0 else base
     return added(nodes, shape, base.node.dtype, start, [part], alone)
 
