@@ -142,9 +142,11 @@ def costs_from_memory(roots: Container[PointNode], made: Sequence[PointNode]) ->
     for node in made:
         read = [costs[access.node] for access in node.args]
         if node in roots or not read:
-            costs[node] = 0.0
+            costs[node] = float(node.kind != "constant")
+        elif node.kind == "choice":
+            costs[node] = max(read) + len(read)
         else:
-            costs[node] = max(read) if node.kind == "choice" else own_cost(node) + sum(read)
+            costs[node] = sum(read) + (2.0 * len(read) if node.kind == "pieces" else own_cost(node))
     return costs
 
 
