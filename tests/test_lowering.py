@@ -382,6 +382,8 @@ def test_parts_of_arrays_are_stored_where_they_go(name: str) -> None:
 STEPS: dict[str, Callable[[Any], Any]] = {
     "roll": lambda x: x - 0.1 * np.roll(x, 1, 0) * x,
     "edges": lambda x: np.concatenate([x[:1], x[1:-1] + 0.1 * (x[2:] - x[:-2]), x[-1:]]),
+    "product": lambda x: x * np.concatenate([x[1:], x[:1]]),
+    "rows": lambda x: x / np.sqrt(1.0 + np.sum(x * x, axis=1, keepdims=True)),
 }
 
 
@@ -393,17 +395,62 @@ def recorded(x: Any, step: Callable[[Any], Any], steps: int) -> Any:
     return np.sum(np.stack(rows) ** 2) + np.sum(x)
 
 
-@pytest.mark.parametrize(("name", "height"), [("roll", 64), ("edges", 6)])
-def test_slices_of_a_stack_read_one_row_each(name: str, height: int) -> None:
-    """Otherwise what reads a row of many, in a gradient of steps that record some, takes as long as all rows.
+def last_squared(x: Any, step: Callable[[Any], Any], steps: int) -> Any:
+    for _ in range(steps):
+        x = step(x)
+    return np.sum(x * x)
 
-    Nor do steps compute again what those before have added to a row; a stack may be higher than what reads its rows.
+
+def written_and_read(x: Any, step: Callable[[Any], Any], steps: int) -> Any:
+    rows = wg.numpy.zeros((steps, *x.shape))
+    for i in range(steps):
+        x = step(x) + 1e-3 * np.sum(rows)
+        rows[i] = x
+    return np.sum(rows**2)
+
+
+def pushed(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: wg.jvp(wg.grad(f), (x,), (np.cos(x),))[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "height", "program", "derivative"),
+    [
+        ("roll", 64, recorded, wg.grad),
+        ("edges", 6, recorded, wg.grad),
+        ("product", 6, recorded, wg.grad),
+        ("rows", 6, last_squared, pushed),
+        ("roll", 6, written_and_read, wg.grad),
+    ],
+)
+def test_steps_read_and_compute_no_more_of_those_before_than_a_few(
+    name: str, height: int, program: Callable[..., Any], derivative: Callable[..., Any]
+) -> None:
+    """Neither all rows of a stack to have one, nor again what those before have computed, added or written.
+
+    Otherwise what long loops of Python cost grows with the square of the number of their steps.
     """
-    counts, x = list[int](), 0.1 * np.outer(MANY[:height], MANY[:64])
-    for steps in (4, 8):
-        segments = require_same(trace(wg.grad(partial(recorded, step=STEPS[name], steps=steps)))(x), [x])
-        counts.append(sum(operation.name == "load" for stage in stages_of(segments) for operation in stage.operations))
-    assert counts[1] < 2.2 * counts[0]
+    x = 0.1 * np.outer(MANY[:height], MANY[:64])
+    few, many = [trace(derivative(partial(program, step=STEPS[name], steps=steps)))(x) for steps in (5, 10)]
+    counts = [
+        sum([math.prod(stage.extents) * len(stage.operations) for stage in stages_of(segments)])
+        for segments in (require_same(few, [x], least=1e-3), segmented(flatten_calls(many)))
+    ]
+    assert counts[1] < 2.4 * counts[0]
+
+
+def test_parts_may_be_numbers_of_rows() -> None:
+    """Many are computed apart, a vector at a time, and stand in the array that they fill all the same."""
+
+    def columns(x: Any) -> Any:
+        rows = []
+        for _ in range(6):
+            x = STEPS["rows"](x)
+            rows.append(x[:, 3])
+        return np.sum(np.stack(rows) ** 2)
+
+    x = np.outer(MANY[:64], MANY[:64])
+    require_same(trace(wg.grad(columns))(x), [x])
 
 
 def flattened(found: Any) -> list[Any]:
