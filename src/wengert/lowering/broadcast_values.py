@@ -13,7 +13,7 @@ from wengert.core.maps.index_maps import IndexMap, identity_map
 from wengert.kernel.durations import LANES
 from wengert.lowering.fuse import Group
 from wengert.lowering.loop_order import cycles_of_shared, full_vectors, lane_of, own_cost
-from wengert.lowering.loop_roots import Reads, Root, below, follow, kind_of
+from wengert.lowering.loop_roots import Computed, Reads, Root, below, follow, kind_of
 from wengert.lowering.nodes import PointNode
 from wengert.support.machine import MACHINE
 
@@ -50,6 +50,7 @@ class RepeatedValues:
     """Decide which values are kept.
 
     Attributes:
+        computed: what is computed for roots, where that has been asked for.
         homes: the kernel of each root.
         readers: the roots that read each root.
         kept: the nodes that shall have loops of their own.
@@ -58,7 +59,7 @@ class RepeatedValues:
     """
 
     def __init__(self, groups: Sequence[Group], roots: Mapping[PointNode, Root]) -> None:
-        self.roots = roots
+        self.roots, self.computed = roots, Computed(roots)
         self.homes = {root: group for group in groups for root in group.roots}
         self.readers: dict[Root, set[Root]] = {}
         for root in roots.values():
@@ -123,7 +124,7 @@ class RepeatedValues:
         if home.rows is None or len(reader.long) < 2:
             return 0.0
         if reader not in self.parted:
-            self.parted[reader] = MACHINE.parted + cycles_of_shared(reader, home.roots, self.roots)
+            self.parted[reader] = MACHINE.parted + cycles_of_shared(reader, home.roots, self.computed)
         return self.parted[reader]
 
     def evaluations(self, root: Root, read: IndexMap) -> tuple[float, bool]:

@@ -293,7 +293,9 @@ def can_keep(
     room: int = MACHINE.row_cache,
 ) -> bool:
     """Tell whether a value can be kept in a buffer of the row of some bytes, which the first of its readers fills."""
-    if node.kind not in ("point", "choice", "pieces") or node.dtype.kind == "b":  # conditions are masks in registers, and bytes in memory
+    if (
+        node.kind not in ("point", "choice", "pieces") or node.dtype.kind == "b"
+    ):  # conditions are masks in registers, and bytes in memory
         return False
     if read != identity_map(first.space) or not first.inner or node.shape != first.space:
         return False

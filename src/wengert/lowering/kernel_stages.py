@@ -46,11 +46,11 @@ def program_of(lowered: Lowered, window: AxisIndex | None = None) -> Program:
     """
     outputs = output_nodes(lowered)
     nodes, is_changed = lowered.nodes, window is not None
-    made = [*nodes.made]
-    roots = find_roots(outputs, nodes, made, changed=is_changed)
+    whole = [*nodes.made]
+    roots = find_roots(outputs, nodes, whole, changed=is_changed)
     groups = grouped(roots)
     if kept := computed_again(groups, roots, nodes.made) | repeated_values(groups, roots, nodes.made):
-        roots = find_roots(outputs, nodes, made, kept, is_changed)
+        roots = find_roots(outputs, nodes, whole, kept, is_changed)
         groups = grouped(roots)
     set_stages(groups, roots, nodes.made)
     searched = {node.args[0].node for node in nodes.made if node.kind == "row"}

@@ -6,13 +6,13 @@ Rows run over the dimension that leaves lanes what lies side by side, whichever 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from wengert.core.maps.index_maps import IndexMap, flattened, strides_for
 from wengert.kernel.durations import LANES, StridedAccess, cycles_of_lanes
 from wengert.kernel.opcodes import OPCODES
-from wengert.lowering.loop_roots import Root, below
+from wengert.lowering.loop_roots import Computed, Root, below
 from wengert.lowering.nodes import PointNode, Shape
 from wengert.support.caches import MOST_KNOWN
 from wengert.support.machine import MACHINE
@@ -25,12 +25,14 @@ class LoopOrders:
         roots: by their nodes.
         twins: for each root those of the same space that read the same: what they compute of it they share.
         found: the dimension of each root that has been asked for.
+        computed: what is computed for roots, where that has been asked for.
         side_by_side: whether roots walk along memory with rows over a dimension, where that has been asked for.
     """
 
     def __init__(self, roots: Mapping[PointNode, Root]) -> None:
         self.roots = roots
         self.found: dict[Root, int | None] = {}
+        self.computed = Computed(roots)
         self.side_by_side: dict[tuple[Root, int], bool] = {}
         readers: dict[tuple[Shape, PointNode, IndexMap], list[Root]] = {}
         for root in roots.values():
@@ -70,7 +72,7 @@ class LoopOrders:
         if best is None or outer == best:
             return True
         excess = self.excess(root, outer, best)
-        return excess <= 0 or excess <= cycles_of_shared(root, others, self.roots)
+        return excess <= 0 or excess <= cycles_of_shared(root, others, self.computed)
 
     def excess(self, root: Root, outer: int, best: int) -> float:
         """Return how many cycles longer than usual differences rows over a dimension take than over the best one."""
@@ -166,14 +168,14 @@ def bytes_of(node: PointNode) -> int:
 # What roots of one kernel share
 
 
-def cycles_of_shared(root: Root, others: Iterable[Root], roots: Container[PointNode]) -> float:
+def cycles_of_shared(root: Root, others: Iterable[Root], computed: Mapping[PointNode, set[PointNode]]) -> float:
     """Return how many cycles it takes to have again what a root shares with others of its kernel."""
     others = [other for other in others if other is not root]
     arrays = {node for other in others for node, _ in other.reads} & {node for node, _ in root.reads}
     stored = {need.node for need in root.needs if need in others and not need.is_number and not need.over_rows}
     found = sum([cycles_to_read(node) for node in arrays]) + 2 * sum(map(cycles_to_read, stored))
-    mine = below(root.node, roots)
-    again = {node for other in others for node in below(other.node, roots) if other.kind != "store"} & mine
+    mine, results = computed[root.node], [other.node for other in others if other.kind != "store"]
+    again = set[PointNode]().union(*[mine & computed[result] for result in results])
     return found + sum([own_cost(node) * full_vectors(node) for node in again if node.kind != "buffer"])
 
 

@@ -119,7 +119,7 @@ class Root:
 def find_roots(
     outputs: Sequence[PointNode],
     nodes: Nodes,
-    made: Sequence[PointNode],
+    whole: Sequence[PointNode],
     kept: Collection[PointNode] = (),
     changed: bool = False,
 ) -> dict[PointNode, Root]:
@@ -128,12 +128,12 @@ def find_roots(
     Args:
         outputs: the nodes of the outputs.
         nodes: what made all nodes.
-        made: those of the graph, without parts of arrays, which are roots where the array is one.
+        whole: those that are no parts of others, in order; parts are roots where the array is one.
         kept: those that are roots besides.
         changed: whether the first output is a part of an input.
     """
     found = RootSearch(nodes, {*outputs, *kept}, {*outputs[:1]} if changed else set())
-    for node in reversed(made):
+    for node in reversed(whole):
         found.visit(node, node in kept)
     return dict(reversed(found.roots.items()))
 
@@ -277,6 +277,18 @@ def below(node: PointNode, roots: Container[PointNode]) -> set[PointNode]:
             found.add(node)
             todo += [a.node for a in node.args]
     return found
+
+
+class Computed(dict[PointNode, set[PointNode]]):
+    """Hold by nodes what is computed for them; what has been asked for once is known."""
+
+    def __init__(self, roots: Container[PointNode]) -> None:
+        super().__init__()
+        self.roots = roots
+
+    def __missing__(self, node: PointNode) -> set[PointNode]:
+        found = self[node] = below(node, self.roots)
+        return found
 
 
 def reads_below(roots: Mapping[PointNode, Root], made: Sequence[PointNode]) -> Iterator[tuple[PointNode, Reads]]:

@@ -122,7 +122,7 @@ def part_read(access: Access, box: Box) -> Access:
     """Return what a reader within a box reads: of a choice or pieces the only part that it reaches, if one is."""
     while access.node.boxes:
         node, read = access
-        places = [range_within(index, box) for index in read]
+        places = tuple([range_within(index, box) for index in read])
         reached = [k for k, own in enumerate(node.boxes) if meets(places, own)]
         if not reached or (node.kind == "pieces" and len(reached) > 1) or not holds(places, node.boxes[reached[0]]):
             break
