@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import Place, Pointwise, form_of
 from wengert.core.graph.equation import Equation
 from wengert.core.maps.coordinates import Array
@@ -41,16 +42,20 @@ def known_elements(equation: Equation, operands: Sequence[Any]) -> Array | None:
         return None
     primitive, form = equation.primitive, form_of(equation.primitive)
     is_linear = isinstance(primitive, Linear)
-    if not is_linear and not isinstance(form, Pointwise):
+    if not is_linear and not isinstance(form, Pointwise | Contraction):
         return None
     if all(x is None for x in operands) and not isinstance(form, Place):
         return None
     avals = [aval_of(v) for v in equation.inputs]
+    if any(math.prod(aval.shape) > MOST_ELEMENTS for aval in avals):
+        return None
     unknown = [
         np.full(aval.shape, np.nan) if x is None else np.asarray(x) for aval, x in zip(avals, operands, strict=True)
     ]
     with np.errstate(all="ignore"):
-        if not is_linear:
+        if isinstance(form, Contraction) and not is_linear:
+            found = zeros_of_products(primitive, unknown, equation.params)
+        elif not is_linear:
             found = known_at_points(primitive, unknown, avals, equation.params)
         elif all(x.dtype == aval.dtype or aval.dtype.kind == "f" for x, aval in zip(unknown, avals, strict=True)):
             # a sum of which an element is not known is not, either
@@ -58,6 +63,12 @@ def known_elements(equation: Equation, operands: Sequence[Any]) -> Array | None:
         else:
             return None
     return None if np.isnan(found).all() else found
+
+
+def zeros_of_products(primitive: Primitive, operands: Sequence[Array], params: Any) -> Array:
+    """Return which elements of sums of products are zero: those of which each product has a factor that is."""
+    may_be_other = [np.asarray(x != 0, float) for x in operands]
+    return np.where(np.asarray(primitive.evaluate(*may_be_other, **params)) == 0, 0.0, np.nan)
 
 
 def known_at_points(primitive: Primitive, operands: Sequence[Array], avals: Sequence[Aval], params: Any) -> Array:

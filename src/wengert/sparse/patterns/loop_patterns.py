@@ -26,6 +26,7 @@ from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import UNKNOWN, shape_of
 from wengert.core.values.tensor import is_staged
 from wengert.sparse.patterns.column_maps import Maps, known_lengths
+from wengert.sparse.patterns.known_elements import has_elements
 from wengert.sparse.patterns.loop_body import BodyPattern
 from wengert.sparse.patterns.truth_matrices import (
     as_sparse,
@@ -37,7 +38,7 @@ from wengert.sparse.patterns.truth_matrices import (
     row_stack,
     toeplitz,
 )
-from wengert.sparse.patterns.walk import GraphWalk
+from wengert.sparse.patterns.walk import GraphWalk, Known
 
 Params = Mapping[str, Any]
 SHORT = 32
@@ -53,15 +54,10 @@ class InnerGraphs(StructuredLowering):
     def call(self, graph: Graph) -> Sequence[Maps]:
         """Follow a graph that runs once."""
         operands = self.equation.inputs[len(self.equation.inputs) - len(graph.inputs) :]
-        values = [self.walk.value(x) for x in operands]
-        found, maps = self.step(graph, values, [self.walk.moving(x) for x in operands])
-        self.enter(found)
+        states = [self.walk.state(x) for x in operands]
+        found, maps = self.step(graph, states, [self.walk.moving(x) for x in operands])
+        self.walk.enter(self.equation.outputs, found)
         return maps
-
-    def enter(self, values: Sequence[Any]) -> None:
-        """Let the walk know the results of the equation that are known."""
-        pairs = zip(self.equation.outputs, values, strict=True)
-        self.walk.known.update({v: x for v, x in pairs if type(x) is not Variable})
 
     def recomputation(self, graph: Graph) -> Sequence[Maps]:
         """Follow a graph that runs once."""
@@ -73,8 +69,8 @@ class InnerGraphs(StructuredLowering):
         if type(index) is not Variable:
             return self.call(graphs[int(index)])
         operands = self.equation.inputs[1:]
-        values, maps = [self.walk.value(x) for x in operands], [self.walk.moving(x) for x in operands]
-        found = [self.step(graph, values, maps)[1] for graph in graphs]
+        states, maps = [self.walk.state(x) for x in operands], [self.walk.moving(x) for x in operands]
+        found = [self.step(graph, states, maps)[1] for graph in graphs]
         return [joined([one for maps in column for one in maps]) for column in zip(*found, strict=True)]
 
     def zero_rows(self, _depth: int) -> Sequence[Maps]:
@@ -92,27 +88,27 @@ class InnerGraphs(StructuredLowering):
         """Follow a loop that is long, or whose length nobody knows."""
         return LoopPattern(self.walk, self.equation, params).results()
 
-    def step(self, graph: Graph, values: Sequence[Any], maps: Sequence[Maps]) -> tuple[list[Any], Sequence[Maps]]:
+    def step(self, graph: Graph, states: Sequence[Known], maps: Sequence[Maps]) -> tuple[list[Known], Sequence[Maps]]:
         """Return what is known of the outputs of a graph, and their maps, from those of its inputs."""
         walk = self.walk.inner_walk(self.walk.columns)
-        known = {v: x for v, x in zip(graph.inputs, values, strict=True) if type(x) is not Variable}
-        found = walk.run(graph, known, dict(zip(graph.inputs, maps, strict=True)))
-        return [walk.value(x) for x in graph.outputs], found
+        walk.enter(graph.inputs, states)
+        found = walk.run(graph, {}, dict(zip(graph.inputs, maps, strict=True)))
+        return [walk.state(x) for x in graph.outputs], found
 
     def unroll(self, params: Params) -> Sequence[Maps]:
         """Follow the iterations of a loop one by one."""
         spec = params["spec"]
         inputs = self.equation.inputs
-        values = parts([self.walk.value(x) for x in inputs], params)
+        states = parts([self.walk.state(x) for x in inputs], params)
         maps = parts([self.walk.moving(x) for x in inputs], params)
         shapes = list(map(shape_of, parts(inputs, params).sequences))
-        state, moving = values.carried, list(maps.carried)
+        state, moving = states.carried, list(maps.carried)
         left: list[list[BoxMap]] = [[] for _ in params["body"].outputs[spec.carried :]]
-        behind: list[list[Any]] = [[] for _ in left]
+        behind: list[list[Known]] = [[] for _ in left]
         for position in range(spec.length - 1, -1, -1) if spec.reverse else range(spec.length):
-            rows = [x if type(x) is Variable else x[position] for x in values.sequences]
+            rows = [x.row(position) for x in states.sequences]
             of_rows = [row_maps(own, position, shape) for own, shape in zip(maps.sequences, shapes, strict=True)]
-            given = [*values.constants, *state, *rows], [*maps.constants, *moving, *of_rows]
+            given = [*states.constants, *state, *rows], [*maps.constants, *moving, *of_rows]
             found, reached = self.step(params["body"], *given)
             state, moving = found[: spec.carried], list(reached[: spec.carried])
             outputs = self.equation.outputs[spec.carried :]
@@ -122,16 +118,31 @@ class InnerGraphs(StructuredLowering):
             for column, value in zip(behind, found[spec.carried :], strict=True):
                 column.append(value)
         stacks = zip(self.equation.outputs[spec.carried :], behind, strict=True)
-        self.enter([*state, *[stack_of(v, column, spec.reverse) for v, column in stacks]])
+        known = [*state, *[stack_of(v, column, spec.reverse) for v, column in stacks]]
+        self.walk.enter(self.equation.outputs, known)
         return [*moving, *map(joined, left)]
 
 
-def stack_of(variable: Variable, rows: Sequence[Any], reverse: bool) -> Any:
-    """Return the rows that the iterations of a loop leave behind, if they are known; else the variable of them."""
+def stack_of(variable: Variable, rows: Sequence[Known], reverse: bool) -> Known:
+    """Return what is known of the rows that the iterations of a loop leave behind."""
+    ordered = rows[::-1] if reverse else rows
+    return Known(stacked_values(variable, [row.value for row in ordered]), stacked_elements(variable, ordered))
+
+
+def stacked_values(variable: Variable, rows: Sequence[Any]) -> Any:
+    """Return rows that are known as one array; else the variable of them."""
     if not rows or any(type(row) is Variable for row in rows):
         return variable
-    ordered = rows[::-1] if reverse else rows
-    return wnp.stack(ordered) if any(map(is_staged, rows)) else np.stack(ordered)
+    return wnp.stack(rows) if any(map(is_staged, rows)) else np.stack(rows)
+
+
+def stacked_elements(variable: Variable, rows: Sequence[Known]) -> Any:
+    """Return what is known of the elements of rows as one array; None where nothing is, or rows are known."""
+    if all(row.elements is None for row in rows) or UNKNOWN in variable.shape or variable.dtype.kind != "f":
+        return None
+    unknown = np.full(variable.shape[1:], np.nan)
+    known = [value if has_elements(value) else unknown if elements is None else elements for value, elements in rows]
+    return np.stack(known).astype(float)
 
 
 def row_maps(maps: Maps, position: int, shape: Shape) -> Maps:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,23 @@ FEW_LINES = 20
 """Rows or columns up to which nobody is told what makes them dense."""
 DENSE = 0.5
 """The share of all pairs of elements and columns from which an array is called dense."""
+
+
+class Known(NamedTuple):
+    """Hold what is known of a value.
+
+    Attributes:
+        value: itself; the variable that it is if it is not known.
+        elements: of a value without elements an array of what is known of them, with NaN for what is not, or None.
+    """
+
+    value: Any
+    elements: Array | None
+
+    def row(self, position: int) -> Known:
+        """Return what is known of one row."""
+        value = self.value if type(self.value) is Variable else self.value[position]
+        return Known(value, None if self.elements is None else self.elements[position])
 
 
 class GraphWalk:
@@ -118,6 +135,18 @@ class GraphWalk:
         found = self.value(x)
         is_partly = type(x) is Variable and x in self.partly and x.dtype.kind == "f" and not has_elements(found)
         return self.partly[x] if is_partly else found
+
+    def state(self, x: Any) -> Known:
+        """Return all that is known of an operand."""
+        return Known(self.value(x), self.partly.get(x) if type(x) is Variable else None)
+
+    def enter(self, variables: Sequence[Any], states: Sequence[Known]) -> None:
+        """Let the walk know what is known of variables."""
+        for v, (value, elements) in zip(variables, states, strict=True):
+            if type(value) is not Variable:
+                self.known[v] = value
+            if elements is not None:
+                self.partly[v] = elements
 
     def moving(self, x: Any) -> Maps:
         """Return the maps of an operand."""
