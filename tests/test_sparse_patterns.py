@@ -12,6 +12,7 @@ from wengert.core.maps.coordinates import Coordinate
 from wengert.errors import GraphError
 from wengert.sparse import hessian_pattern, jacobian_pattern
 from wengert.sparse.patterns.tangent_program import TangentProgram
+from wengert.sparse.patterns.truth_matrices import power_and_sum
 from wengert.sparse.plans.map_plan import Contribution, Placement, plan_by_maps
 
 BANDED = diags_array([np.arange(1.0, 7.0), np.ones(5), np.array([0.5, 0.25])], offsets=[0, 1, -4]).tocsr()
@@ -255,6 +256,17 @@ def test_a_long_loop_takes_no_longer_than_a_short_one():
         return lambda x: wg.scan(lambda c, _: (c + np.pad(c[1:], (0, 1)), None), x, None, length=length)[0]
 
     assert jacobian_pattern(last(10**7), np.ones(20)).nnz == 210
+
+
+def test_powers_and_their_sums_are_those_of_all_steps():
+    for seed in range(20):
+        r = np.random.default_rng(seed)
+        a, power, total = r.random((5, 5)) < r.uniform(0.1, 0.5), np.eye(5, dtype=bool), np.zeros((5, 5), bool)
+        count = int(r.integers(50))
+        for _ in range(count):
+            power, total = power @ a, total | power
+        found = [matrix.toarray() for matrix in power_and_sum(csr_array(a), count)]
+        np.testing.assert_array_equal(found, [power, total])
 
 
 @pytest.mark.parametrize("seed", range(30))

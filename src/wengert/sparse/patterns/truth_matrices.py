@@ -69,8 +69,16 @@ def power_and_sum(a: Any, count: int) -> tuple[Any, Any]:
             power = product(power, base)
         count >>= 1
         if count:
-            sums, base = either(sums, product(sums, base)), product(base, base)
+            more, square = either(sums, product(sums, base)), product(base, base)
+            if are_same(more, sums) and are_same(square, base):  # all that follows gives what one more gives
+                count = 1
+            sums, base = more, square
     return power, total
+
+
+def are_same(a: Any, b: Any) -> bool:
+    """Tell whether two matrices of as many rows and columns are true in the same places."""
+    return a.nnz == b.nnz and np.array_equal(a.indptr, b.indptr) and np.array_equal(a.indices, b.indices)
 
 
 def fixed_point(a: Any) -> Any:
