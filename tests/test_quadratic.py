@@ -136,16 +136,24 @@ def test_constraints_that_depend_on_each_other_have_the_solution_of_one() -> Non
         return qp(P, q, A, b, G, h).x
 
     native = wg.jit(least, native=True)
-    for seed in range(12):
+    slope = wg.jacobian(least)
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         factor, q, A, b = rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=(1, 3)), rng.normal(size=1)
         P, G, h = factor @ factor.T + 0.1 * np.eye(3), rng.normal(size=(2, 3)), rng.uniform(size=2)
         h += G @ np.linalg.pinv(A) @ b
-        alone = least(q, P, A, b, G, h)
+        alone, own = least(q, P, A, b, G, h), slope(q, P, A, b, G, h)
         twice = np.concatenate([A, A]), np.concatenate([b, b])
         total = np.concatenate([G, [G[0] + A[0]]]), np.concatenate([h, [h[0] + b[0]]])
         for constraints in ((*twice, G, h), (A, b, *total)):
             np.testing.assert_allclose(native(q, P, *constraints), alone, rtol=1e-7, atol=1e-7)
+            sparsely = (sparse.csr_array(P), *(sparse.csr_array(c) if c.ndim == 2 else c for c in constraints))
+            for P_given, *given in (sparsely, (P, *constraints)):
+                np.testing.assert_allclose(slope(q, P_given, *given), own, atol=1e-7)
+        found = wg.jit(slope)(q, P, *constraints), wg.vmap(slope, (0, *5 * (None,)))(np.stack([q, q]), P, *constraints)
+        np.testing.assert_allclose(np.concatenate([found[0][None], found[1]]), np.stack(3 * [own]), atol=1e-7)
+        smallest = wg.jacobian(lambda q: qp(P, q, *constraints, singular="minimum_norm").x)  # noqa: B023 - called at once
+        np.testing.assert_allclose(smallest(q), own, atol=1e-7)
 
 
 def test_larger_programs_are_solved_to_rounding() -> None:
@@ -200,9 +208,11 @@ def test_what_is_no_solution_is_refused() -> None:
         qp(P, q, A=A)
     with pytest.raises(ShapeError, match=r"a solver that returned shape \(2,\)"):
         qp(P, q, solver=lambda *data: np.zeros(2))
-    twice = np.array([[1.0, 0.0, 0.0]] * 2)
-    with pytest.raises(NumericalError, match="singular"):
-        wg.grad(lambda b: qp(np.eye(3), np.zeros(3), twice, b).x[0])(np.ones(2))
+    twice, along = np.array([[1.0, 0.0, 0.0]] * 2), lambda b: qp(np.eye(3), np.zeros(3), twice, b).x[0]
+    with pytest.warns(UserWarning, match=r"^qp: rows \[1\] of A follow from others that are active; derivatives, and"):
+        np.testing.assert_allclose(wg.grad(along)(np.ones(2)), [1.0, 0.0])
+    with pytest.raises(NumericalError, match=r"singular .* \(0, 1\) free"):
+        wg.grad(lambda q: qp(np.diag([1.0, 0.0]), q).x[0])(np.zeros(2))
 
 
 def test_solvers_by_name_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,9 +272,10 @@ def test_sparse_programs_are_those_in_full_with_derivatives_on_their_patterns() 
 def test_what_is_no_sparse_program_and_constraints_that_depend_on_each_other() -> None:
     eye, q, row = sparse.eye_array(3).tocsr(), np.array([1.0, 2.0, 3.0]), sparse.csr_array(np.ones((1, 3)))
     twice = sparse.vstack([row, row]).tocsr()
-    np.testing.assert_allclose(qp(eye, q, twice, np.ones(2)).x, qp(eye, q, row, np.ones(1)).x, atol=1e-7)
-    with pytest.raises(NumericalError, match=r"qp: a singular matrix .* \(0, 0, 0, -?0.707, -?0.707\) free"):
-        wg.grad(lambda q: np.sum(np.sin(qp(eye, q, twice, np.ones(2)).x)))(q)
+    with pytest.warns(UserWarning, match=r"rows \[1\] of A follow"):
+        np.testing.assert_allclose(qp(eye, q, twice, np.ones(2)).x, qp(eye, q, row, np.ones(1)).x, atol=1e-7)
+    with pytest.raises(NumericalError, match=r"qp: a singular matrix .* \(0, 1\) free"):
+        wg.grad(lambda q: qp(sparse.diags_array([1.0, 0.0]), q).x[0])(np.zeros(2))
     for given, text in (
         ((-eye, q), "P with a negative eigenvalue"),
         ((0 * eye, q), "falls for ever"),

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.implicit.dependent_rows import rows_left_out
+
 NEAR = 1e-6
 """By how much of its terms a constraint may be open, or a multiplier differ from zero, to be taken for at its limit."""
 CLOSE = 1e-3
@@ -24,6 +26,21 @@ def join_rows(parts: Sequence[Any]) -> Any:
     from scipy import sparse
 
     return sparse.vstack(parts) if any(map(is_sparse, parts)) else np.concatenate(parts)
+
+
+def joined(parts: Sequence[Any], axis: int = 0) -> Any:
+    """Return parts beside each other; those without elements are left out, since native code knows none."""
+    some = [part for part in parts if 0 not in part.shape]
+    return np.concatenate(some, axis=axis) if some else np.zeros(np.max([part.shape for part in parts], axis=0))
+
+
+def split_vector(whole: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
+    """Return the parts again."""
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(whole[start : start + size] if size else np.zeros(0))
+        start += size
+    return tuple(parts)
 
 
 class QuadraticProgram(NamedTuple):
@@ -45,7 +62,9 @@ class Polished(NamedTuple):
 
     Attributes:
         x, equality, inequality: as `wengert.implicit.quadratic.QuadraticSolution` has them.
-        active: which inequalities are equations.
+        active: which constraints count, the equations before the inequalities: all but those that follow from others,
+            and of inequalities those that are equations.
+        left: the numbers of those that follow from others.
         room: of each inequality, as part of its terms.
         is_optimal: whether that is the solution that was given.
     """
@@ -54,6 +73,7 @@ class Polished(NamedTuple):
     equality: Any
     inequality: Any
     active: Any
+    left: Any
     room: Any
     is_optimal: bool
 
@@ -68,32 +88,53 @@ def is_near(x: Any, program: QuadraticProgram) -> Any:
     return program.h - program.g @ x <= NEAR * sizes_of(x, program)
 
 
-def polish(x: Any, program: QuadraticProgram) -> Polished:
-    """Return the solution near x by the conditions of optimality, of which that decides which inequalities count."""
-    sizes, near = sizes_of(x, program), is_near(x, program)
+def polish(x: Any, program: QuadraticProgram, independent: bool) -> Polished:
+    """Return the solution near x by the conditions of optimality, of which that decides which inequalities count.
+
+    Of constraints that depend on each other those that follow from others are left out, if `independent` is wanted.
+    """
+    sizes, near, count = sizes_of(x, program), is_near(x, program), len(program.b)
     for _ in range(MOST_ROUNDS):
-        multipliers = multipliers_at(x, program, near)
-        active = np.zeros(len(program.h), bool)
-        active[near] = multipliers[len(program.b) :] > NEAR * (1.0 + np.max(np.abs(multipliers), initial=0.0))
-        exact, equality, inequality = solve_active(x, active, program)
-        vanishing = active & (np.abs(inequality) <= NEAR * (1.0 + np.max(np.abs(multipliers), initial=0.0)))
+        active, multipliers = held_at(x, program, near)
+        left = dependent_among(active, multipliers, program) if independent else np.zeros(0, int)
+        active[left] = False
+        exact, found = solve_active(x, active, program)
+        least = NEAR * (1.0 + np.max(np.abs(multipliers), initial=0.0))
+        vanishing = active & (np.abs(found) <= least) & (np.arange(len(active)) >= count)
         if np.any(vanishing):  # they were those of x, which the solver left beside the solution
             active &= ~vanishing
-            exact, equality, inequality = solve_active(x, active, program)
+            exact, found = solve_active(x, active, program)
         room = (program.h - program.g @ exact) / sizes
         if np.all(room >= -NEAR * NEAR):
             break
         near |= room < 0  # the solver stopped before it met them
     is_close = bool(np.all(np.abs(exact - x) <= CLOSE * (1.0 + np.max(np.abs(x), initial=0.0))))
-    return Polished(exact, equality, inequality, active, room, is_close and bool(np.all(room >= -NEAR)))
+    return Polished(exact, found[:count], found[count:], active, left, room, is_close and bool(np.all(room >= -NEAR)))
 
 
-def multipliers_at(x: Any, program: QuadraticProgram, near: Any) -> Any:
-    """Return the multipliers of the equations and of inequalities that x meets with equality, these not negative."""
-    slopes = np.concatenate([program.a, program.g[near]]).T
-    lowest = np.zeros(slopes.shape[1])
-    lowest[: len(program.b)] = -np.inf
-    return multipliers_within(slopes, -(program.p @ x + program.q), (lowest, np.inf))
+def held_at(x: Any, program: QuadraticProgram, near: Any) -> tuple[Any, Any]:
+    """Return which constraints count at x, and all multipliers: equations, and inequalities near x that need one.
+
+    Multipliers of inequalities are not negative; those of the equations, which may depend on each other, follow.
+    """
+    equations, slopes, slope = program.a.T, program.g[near].T, -(program.p @ x + program.q)
+    whole = np.concatenate([slopes, slope[:, None]], axis=1)
+    rest = whole - equations @ np.linalg.lstsq(equations, whole, rcond=None)[0] if len(program.b) else whole
+    found = multipliers_within(rest[:, :-1], rest[:, -1], (0.0, np.inf))
+    inequality = np.zeros(len(near))
+    inequality[near] = found
+    equality = np.linalg.lstsq(equations, slope - slopes @ found, rcond=None)[0]
+    multipliers = np.concatenate([equality, inequality])
+    held = inequality > NEAR * (1.0 + np.max(np.abs(multipliers), initial=0.0))
+    return np.concatenate([np.ones(len(equality), bool), held]), multipliers
+
+
+def dependent_among(active: Any, multipliers: Any, program: QuadraticProgram) -> Any:
+    """Return the numbers of active constraints without which no other one follows from the rest."""
+    held = np.flatnonzero(active)
+    rows = join_rows([program.a, program.g])
+    rows = rows.tocsr()[held] if is_sparse(rows) else rows[held]
+    return held[rows_left_out(rows, multipliers[held], held >= len(program.b))]
 
 
 def multipliers_within(columns: Any, slope: Any, bounds: tuple[Any, Any], **options: Any) -> Any:
@@ -102,22 +143,25 @@ def multipliers_within(columns: Any, slope: Any, bounds: tuple[Any, Any], **opti
 
     if not columns.size:
         return np.zeros(columns.shape[1])
-    if columns.shape[1] <= columns.shape[0]:  # else there are many, of which the shortest one has no zeros
+    if columns.shape[1] <= columns.shape[0] and not is_sparse(
+        columns
+    ):  # else there are many, of which the shortest one has no zeros
         found = np.linalg.lstsq(columns, slope, rcond=None)[0]
         if np.all((found >= bounds[0]) & (found <= bounds[1])):
             return found
-    return lsq_linear(columns, slope, bounds, **(options or {"tol": 1e-14})).x
+    with np.errstate(all="ignore"):  # of infinite times zero on its way
+        return lsq_linear(columns, slope, bounds, **(options or {"tol": 1e-14})).x
 
 
-def solve_active(x: Any, active: Any, program: QuadraticProgram) -> tuple[Any, Any, Any]:
-    """Return the solution of the conditions of optimality with the active inequalities as equations, near x."""
+def solve_active(x: Any, active: Any, program: QuadraticProgram) -> tuple[Any, Any]:
+    """Return the solution of the conditions with the active constraints as equations, near x, and all multipliers."""
     p, q, a, b, g, h = program
-    rows, sides = np.concatenate([a, g[active]]), np.concatenate([b, h[active]])
+    rows, sides = np.concatenate([a, g])[active], np.concatenate([b, h])[active]
     matrix = np.block([[p, rows.T], [rows, np.zeros((len(rows), len(rows)))]])
     found = solve_system(matrix, np.concatenate([-q - p @ x, sides - rows @ x]))
-    inequality = np.zeros(len(h))
-    inequality[active] = found[len(q) + len(b) :]
-    return x + found[: len(q)], found[len(q) : len(q) + len(b)], inequality
+    multipliers = np.zeros(len(active))
+    multipliers[active] = found[len(q) :]
+    return x + found[: len(q)], multipliers
 
 
 def solve_system(matrix: Any, right: Any) -> Any:

@@ -20,7 +20,16 @@ from wengert.errors import NumericalError, ShapeError, UsageError
 from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.interior_point import solve_by_interior_point
 from wengert.implicit.program_checks import require_convex, require_optimal
-from wengert.implicit.programs import NEAR, QuadraticProgram, is_near, is_sparse, polish
+from wengert.implicit.programs import (
+    NEAR,
+    Polished,
+    QuadraticProgram,
+    is_near,
+    is_sparse,
+    joined,
+    polish,
+    split_vector,
+)
 from wengert.implicit.roots import options_of
 from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives
 from wengert.implicit.sparse_programs import (
@@ -95,9 +104,10 @@ def qp(
         relax: the weight of a barrier, for derivatives that change smoothly where constraints become active: what is
             minimised then is the objective minus relax * sum(log(h - G x)), and each multiplier is relax / (h - G x).
         tol: by which part of their terms the conditions of optimality may be missed.
-        singular: as for `custom_root`: the conditions are singular where active constraints depend on each other, or
-            where P leaves a direction open. Errors name what is free: a direction of x, then of the multipliers. With
-            sparse matrices that is an error.
+        singular: as for `custom_root`: the conditions are singular where P leaves a direction open. Errors name what is
+            free: a direction of x, then of the multipliers. With sparse matrices that is an error. Where active
+            constraints depend on each other multipliers are not unique: "raise" leaves out those that follow from
+            others, and a warning names them; "minimum_norm" takes the smallest multipliers and derivatives.
 
     Returns:
         x and the multipliers, as named tuple. With them P x + q + A^T equality + G^T inequality is zero.
@@ -129,7 +139,7 @@ def qp(
 
     def find(program: QuadraticProgram) -> tuple[Any, ...]:
         with ONE_THREAD if solve is None and len(program.q) <= ALONE[1] else contextlib.nullcontext():
-            return relaxed(program, barrier) if barrier else polished(solve, program, place)
+            return relaxed(program, barrier) if barrier else polished(solve, program, place, singular)
 
     def find_any(*data: Any) -> tuple[Any, ...]:
         if native and any(type(x) is Tensor for x in data):
@@ -177,34 +187,32 @@ def parts_with_elements(found: Sequence[Any]) -> tuple[Any, ...]:
 
 def conditions(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any, h: Any, active: Any) -> Any:
     """Return what is zero where x and the multipliers are optimal."""
-    if not len(h):
-        return slope_and_equations(found, p, q, a, b, g)
-    x, z = found[0], found[-1]
-    missed = slope_and_equations((*found[:-1], np.where(active, z, 0.0)), p, q, a, b, g)
-    return *missed, np.where(active, g @ x - h, z)
+    x, *multipliers = found
+    slope, some = p @ x + q, [(slopes, side) for slopes, side in ((a, b), (g, h)) if len(side)]
+    if not some:
+        return (slope,)
+    values, number = joined([slopes @ x - side for slopes, side in some]), joined(multipliers)
+    parts = split_vector(np.where(active, number, 0.0), [len(side) for _, side in some])
+    return sum([part @ slopes for part, (slopes, _) in zip(parts, some, strict=True)], slope), np.where(
+        active, values, number
+    )
 
 
 def relaxed_conditions(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any, h: Any, barrier: float) -> Any:
     """Return what is zero at the point of the central path."""
     x, z = found[0], found[-1]
-    missed = slope_and_equations(found, p, q, a, b, g)
-    return (*missed, z * (h - g @ x) - barrier) if len(h) else missed
-
-
-def slope_and_equations(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any) -> tuple[Any, ...]:
-    """Return the gradient of the Lagrangian, and by how much equations are missed, if there are some."""
-    x = found[0]
     slope = p @ x + q
     if g.shape[0]:
-        slope = slope + found[-1] @ g
-    return (slope + found[1] @ a, a @ x - b) if len(b) else (slope,)
+        slope = slope + z @ g
+    missed = (slope + found[1] @ a, a @ x - b) if len(b) else (slope,)
+    return (*missed, z * (h - g @ x) - barrier) if len(h) else missed
 
 
 def relaxed(program: QuadraticProgram, barrier: float) -> tuple[Any, ...]:
     """Return the point of the central path, and that nothing is active."""
     require_convex_sparse(program) if is_sparse(program.p) else require_convex(program)
     x, y, _, z = solve_by_interior_point(program, barrier)
-    return x, y, z, np.zeros(z.shape, bool)
+    return x, y, z, np.zeros(len(y) + len(z), bool)
 
 
 def checked_barrier(relax: float, solver: Any) -> float:
@@ -218,8 +226,10 @@ def checked_barrier(relax: float, solver: Any) -> float:
     return float(relax)
 
 
-def polished(solve: Callable[..., Any] | None, program: QuadraticProgram, place: Position) -> tuple[Any, ...]:
-    """Return x and the multipliers, and which inequalities are active, of a program that a solver solves, or we do."""
+def polished(
+    solve: Callable[..., Any] | None, program: QuadraticProgram, place: Position, singular: str
+) -> tuple[Any, ...]:
+    """Return x and the multipliers, and which constraints are active, of a program that a solver solves, or we do."""
     stored = is_sparse(program.p)
     require_convex_sparse(program) if stored else require_convex(program)
     if solve is None:
@@ -231,12 +241,23 @@ def polished(solve: Callable[..., Any] | None, program: QuadraticProgram, place:
             given = f"a solver that returned shape {x.shape}"
             raise ShapeError("qp", given, f"{program.q.shape} is needed", "Return x alone")
         near = is_near(x, program)
-    found = polish_sparse(x, near, program) if stored else polish(x, program)
+    found = polish_sparse(x, near, program) if stored else polish(x, program, singular == "raise")
     require_optimal(found, program)
-    if weak := np.flatnonzero(~found.active & (found.room <= NEAR)).tolist():
-        text = f"qp: rows {weak} of G are active with a multiplier of zero; derivatives are those without them"
-        warnings.warn_explicit(text, UserWarning, place.filename, place.line)
+    warn_of_sides(found, len(program.b), place)
     return found.x, found.equality, found.inequality, found.active
+
+
+def warn_of_sides(found: Polished, count: int, place: Position) -> None:
+    """Warn of derivatives that are those of one side, or of some of the constraints, of which so many are equations."""
+    left = np.sort(found.left)
+    of_both = {"A": left[left < count], "G": left[left >= count] - count}
+    weak = np.setdiff1d(np.flatnonzero(~found.active[count:] & (found.room <= NEAR)), of_both["G"])
+    texts = [f"rows {weak.tolist()} of G are active with a multiplier of zero; derivatives are"] if len(weak) else []
+    if len(left):
+        named = " and ".join([f"{part.tolist()} of {name}" for name, part in of_both.items() if len(part)])
+        texts.append(f"rows {named} follow from others that are active; derivatives, and multipliers, are")
+    for text in texts:
+        warnings.warn_explicit(f"qp: {text} those without them", UserWarning, place.filename, place.line)
 
 
 def checked_program(data: dict[str, Any]) -> tuple[Any, ...]:
@@ -290,4 +311,4 @@ def solver_named(solver: Callable[..., Any] | str | None) -> Callable[..., Any] 
 def like_solution(*data: Any) -> Any:
     """Return what is like x, the multipliers, and which inequalities are active."""
     x, y, z = (np.zeros(np.shape(data[i])) for i in (1, 3, 5))
-    return x, y, z, np.zeros(z.shape, bool)
+    return x, y, z, np.zeros(len(y) + len(z), bool)

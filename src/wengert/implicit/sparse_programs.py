@@ -15,13 +15,26 @@ import numpy as np
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import GraphError, NumericalError
 from wengert.implicit.program_checks import ROUNDING
-from wengert.implicit.programs import CLOSE, MOST_ROUNDS, NEAR, Polished, QuadraticProgram, sizes_of
+from wengert.implicit.programs import (
+    CLOSE,
+    MOST_ROUNDS,
+    NEAR,
+    Polished,
+    QuadraticProgram,
+    dependent_among,
+    held_at,
+    is_sparse,
+    joined,
+    sizes_of,
+)
 from wengert.primitives.sparse.direct_solves import REGULAR, SYMMETRIC, factor_of
 from wengert.primitives.sparse.sparse_tensor import SparseTensor, sparse_tensor
 from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
 
 SHIFTED = (*SYMMETRIC, ("shift", -1e-8))
 """The option of the factor where constraints depend on each other, by which they hold as nearly as refinement makes."""
+CLOSER = 1e-11
+"""The part of the largest pivot from which on down somebody looks for constraints that depend on each other."""
 REFINEMENTS = 3
 WEIGHT = 1e6
 """How much more equations weigh than P where a direction that they leave free is looked for in which P is negative."""
@@ -55,8 +68,8 @@ class ConditionsMatrix(NamedTuple):
 
     Attributes:
         pattern: where they are stored.
-        sources: their places among those of P, A, G, G again, and the diagonal, beside each other.
-        rows: of each element of G its row.
+        sources: their places among those of P, of the constraints C, A above G, these again, and the diagonal.
+        rows: of each element of C its row.
     """
 
     pattern: StoragePattern
@@ -64,9 +77,9 @@ class ConditionsMatrix(NamedTuple):
     rows: Any
 
     def elements(self, p: Any, a: Any, g: Any, columns: Any, rows: Any, diagonal: Any) -> Any:
-        """Return the stored elements, with the columns that G^T has and the rows of G multiplied, and D."""
-        parts = [p, a, g * columns[self.rows], g * rows[self.rows], diagonal]
-        some = [part for part in parts if 0 not in part.shape]
+        """Return the stored elements, with the columns that C^T has and the rows of C multiplied, and the diagonal."""
+        c = joined([a, g])
+        some = [part for part in (p, c * columns[self.rows], c * rows[self.rows], diagonal) if 0 not in part.shape]
         return np.concatenate(some)[self.sources] if some else np.zeros(0)
 
 
@@ -76,17 +89,18 @@ def assemble(p: StoragePattern, a: StoragePattern, g: StoragePattern) -> Conditi
     def make() -> ConditionsMatrix:
         from scipy import sparse
 
-        sizes = np.cumsum([1, p.size, a.size, g.size, g.size])  # zeros are no places
+        sizes = np.cumsum([1, p.size, a.size, g.size, a.size, g.size])  # zeros are no places
         numbers = [
             part.matrix(np.arange(first, first + part.size))
-            for part, first in zip((p, a, g, g), sizes[:4], strict=True)
+            for part, first in zip((p, a, g, a, g), sizes[:5], strict=True)
         ]
         m, r = a.shape[0], g.shape[0]
-        own = sparse.diags_array(np.arange(sizes[4], sizes[4] + r), dtype=int)
-        none = sparse.coo_array((m, m), dtype=int)
-        blocks = [[numbers[0], numbers[1].T, numbers[2].T], [numbers[1], none, None], [numbers[3], None, own]]
+        own = sparse.diags_array(np.arange(sizes[5], sizes[5] + m + r), dtype=int)
+        blocks = [[numbers[0], sparse.vstack(numbers[1:3]).T], [sparse.vstack(numbers[3:]), own]]
         whole = sparse.block_array(blocks, format="csc")
-        return ConditionsMatrix(pattern_of(whole), whole.data - 1, g.coordinates[0])
+        return ConditionsMatrix(
+            pattern_of(whole), whole.data - 1, np.concatenate([a.coordinates[0], m + g.coordinates[0]])
+        )
 
     found: ConditionsMatrix = p.derive(("conditions", a, g), make)
     return found
@@ -94,15 +108,17 @@ def assemble(p: StoragePattern, a: StoragePattern, g: StoragePattern) -> Conditi
 
 def elements_of_conditions(_found: Any, p: Any, _q: Any, a: Any, _b: Any, g: Any, _h: Any, active: Any) -> Any:
     """Return the stored elements of the Jacobian of the conditions by x and the multipliers."""
-    held = np.where(active, 1.0, 0.0)
-    return assemble(p._pattern, a._pattern, g._pattern).elements(p.data, a.data, g.data, held, held, 1.0 - held)
-
-
-def relaxed_elements(found: Any, p: Any, _q: Any, a: Any, _b: Any, g: Any, h: Any, _barrier: Any) -> Any:
-    """Return the same of the central path: there z (h - G x) is given."""
-    x, z, ones = found[0], found[-1] if len(h) else np.zeros(0), np.ones(len(h))
     whole = assemble(p._pattern, a._pattern, g._pattern)
-    return whole.elements(p.data, a.data, g.data, ones, -z, h - g @ x)
+    held = np.where(active, 1.0, 0.0)
+    return whole.elements(p.data, a.data, g.data, held, held, 1.0 - held)
+
+
+def relaxed_elements(found: Any, p: Any, _q: Any, a: Any, b: Any, g: Any, h: Any, _barrier: Any) -> Any:
+    """Return the same of the central path: there z (h - G x) is given."""
+    x, z, m = found[0], found[-1] if len(h) else np.zeros(0), len(b)
+    whole, ones = assemble(p._pattern, a._pattern, g._pattern), np.ones(m + len(h))
+    rows, diagonal = joined([np.ones(m), -z]), joined([np.zeros(m), h - g @ x])
+    return whole.elements(p.data, a.data, g.data, ones, rows, diagonal)
 
 
 # Of numbers
@@ -146,37 +162,65 @@ def solver_of_system(program: QuadraticProgram, regular: float) -> Callable[[Any
 
 def polish_sparse(x: Any, active: Any, program: QuadraticProgram) -> Polished:
     """Return the solution near x by the conditions of optimality; what is active follows from it, and it from that."""
-    n, m = len(program.q), len(program.b)
-    sizes = sizes_of(x, program)
+    sizes, count = sizes_of(x, program), len(program.b)
+    near, left = active, np.zeros(0, int)
+    active = np.concatenate([np.ones(count, bool), active])
     for _ in range(MOST_ROUNDS):
-        exact, equality, inequality = np.split(solve_active(active, program), [n, n + m])
+        if may_be_singular(active, program):
+            held, multipliers = active, solve_sparse(active, program)[1]
+            if not np.all(multipliers[count:] >= 0.0):
+                held, multipliers = held_at(x, in_full(program), near)
+            left = dependent_among(held, multipliers, program)
+            active = held & ~np.isin(np.arange(len(held)), left) if len(left) else active
+        exact, multipliers = solve_sparse(active, program)
+        equality, inequality = np.split(multipliers, [count])
         room = (program.h - program.g @ exact) / sizes
-        largest = 1.0 + np.max(np.abs(np.concatenate([equality, inequality])), initial=0.0)
-        after = np.where(active, inequality > NEAR * largest, room < -NEAR * NEAR)
-        if np.array_equal(after, active):
+        largest = 1.0 + np.max(np.abs(multipliers), initial=0.0)
+        after = np.where(active[count:], inequality > NEAR * largest, room < -NEAR * NEAR)
+        if np.array_equal(after, active[count:]):
             break
-        active = after
-    near = bool(np.all(np.abs(exact - x) <= CLOSE * (1.0 + np.max(np.abs(x), initial=0.0))))
-    is_optimal = near and bool(np.all(room >= -NEAR)) and bool(np.all(inequality[active] >= 0.0))
-    return Polished(exact, equality, inequality, active, room, is_optimal)
+        active, near = np.concatenate([active[:count], after]), near | after
+    is_close = bool(np.all(np.abs(exact - x) <= CLOSE * (1.0 + np.max(np.abs(x), initial=0.0))))
+    is_optimal = is_close and bool(np.all(room >= -NEAR)) and bool(np.all(inequality[active[count:]] >= 0.0))
+    return Polished(exact, equality, inequality, active, left, room, is_optimal)
 
 
-def solve_active(active: Any, program: QuadraticProgram) -> Any:
-    """Return x and the multipliers by the factor that derivatives use."""
-    p, q, a, b, g, h = program
-    patterns = [pattern_of(matrix) for matrix in (p, a, g)]
-    held = np.where(active, 1.0, 0.0)
-    whole = assemble(*patterns)
-    data = whole.elements(p.data, a.data, g.data, held, held, 1.0 - held)
-    matrix, right = whole.pattern.matrix(data), np.concatenate([-q, b, held * h])
+def solve_sparse(active: Any, program: QuadraticProgram) -> tuple[Any, Any]:
+    """Return x and all multipliers by the factor that derivatives use."""
+    pattern, data = conditions_matrix(active, program)
+    q = program.q
+    matrix, right = pattern.matrix(data), np.concatenate([-q, active * np.concatenate([program.b, program.h])])
     try:
-        factor = factor_of("qp", whole.pattern, REGULAR, data).factor
+        factor = factor_of("qp", pattern, REGULAR, data).factor
     except NumericalError:  # there are solutions, of which derivatives know no more
-        factor = factor_of("qp", whole.pattern, SHIFTED, data).factor
+        factor = factor_of("qp", pattern, SHIFTED, data).factor
     found = np.zeros(len(right))
     for _ in range(REFINEMENTS):
         found = found + factor.solve(right - matrix @ found)
-    return found
+    return found[: len(q)], found[len(q) :]
+
+
+def in_full(program: QuadraticProgram) -> QuadraticProgram:
+    """Return a program with matrices in full."""
+    return QuadraticProgram(*(part.toarray() if is_sparse(part) else part for part in program))
+
+
+def conditions_matrix(active: Any, program: QuadraticProgram) -> tuple[StoragePattern, Any]:
+    """Return the pattern and the stored elements of the Jacobian of the conditions, of numbers."""
+    p, _, a, _, g, _ = program
+    held = np.where(active, 1.0, 0.0)
+    whole = assemble(*(pattern_of(matrix) for matrix in (p, a, g)))
+    return whole.pattern, whole.elements(p.data, a.data, g.data, held, held, 1.0 - held)
+
+
+def may_be_singular(active: Any, program: QuadraticProgram) -> bool:
+    """Tell whether the conditions of optimality leave something free, or nearly."""
+    pattern, data = conditions_matrix(active, program)
+    try:
+        pivots = np.abs(factor_of("qp", pattern, REGULAR, data).factor.U.diagonal())
+    except NumericalError:
+        return True
+    return bool(np.min(pivots, initial=np.inf) < CLOSER * np.max(pivots, initial=0.0))
 
 
 def require_convex_sparse(program: QuadraticProgram) -> None:

@@ -12,9 +12,10 @@ from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import constant
 from wengert.core.primitives.primitive import RoutineCall
 from wengert.core.values.dispatch import apply
+from wengert.implicit.dependent_rows import APART
 from wengert.implicit.factored import factors, substituted
 from wengert.implicit.interior_point import Point, factor_if_positive, iterate
-from wengert.implicit.programs import CLOSE, NEAR, QuadraticProgram
+from wengert.implicit.programs import CLOSE, NEAR, QuadraticProgram, joined, split_vector
 from wengert.primitives.linear_algebra.matrices import over_stacks
 
 Again = Callable[[QuadraticProgram], tuple[Any, ...]]
@@ -32,8 +33,9 @@ def solve_traced(program: QuadraticProgram, again: Again, barrier: float) -> tup
     active = point.z > point.s
     certain = converged & is_convex(program)
     if not barrier:
-        certain = certain & is_decided(point, active, program)
-    *parts, active = solved_again(program, (*point[:2], point.z, active.astype(float)), certain, again)
+        certain = certain & is_decided(point, active, program) & are_apart(active, program)
+    active = joined([np.ones(len(program.b)), active.astype(float)])
+    *parts, active = solved_again(program, (*point[:2], point.z, active), certain, again)
     if not barrier:
         exact, is_exact = polished_parts(program, parts, active > 0.5)
         kept = [np.where(certain & is_exact, one, other) for one, other in zip(exact, parts, strict=True)]
@@ -72,6 +74,20 @@ def is_decided(point: Point, active: Any, program: QuadraticProgram) -> Any:
     return np.all((clear > 2.0 * NEAR) & (other <= NEAR * np.where(active, sizes, largest)))
 
 
+def are_apart(active: Any, program: QuadraticProgram) -> Any:
+    """Tell whether no active constraint is nearly one that follows from others: by Cholesky's factor of their products.
+
+    See `wengert.implicit.dependent_rows`; what is not active has a row of its own.
+    """
+    if not len(program.b) + len(program.h):
+        return True
+    rows, held = joined([program.a, program.g]), joined([np.ones(len(program.b)), np.where(active, 1.0, 0.0)])
+    lengths = np.sqrt(np.sum(rows * rows, axis=1))
+    units = rows * (held / np.where(lengths > 0.0, lengths, 1.0))[:, None]
+    factor = apply(factor_if_positive, units @ units.T + np.diag(1.0 - held))
+    return np.min(np.diagonal(factor)) > APART
+
+
 def is_convex(program: QuadraticProgram) -> Any:
     """Tell whether P is positive definite, but for rounding; that it need be so only where A lets x go is Python's."""
     p = program.p
@@ -85,11 +101,10 @@ def is_convex(program: QuadraticProgram) -> Any:
 def polished_parts(program: QuadraticProgram, parts: Sequence[Any], active: Any) -> tuple[tuple[Any, ...], Any]:
     """Return a solution by the conditions of optimality with the active inequalities as equations, and if it is one.
 
-    The matrix is that of derivatives, so that its factors are. Where constraints depend on each other it has no
-    inverse, and what its factors give is neither near the solution nor meets the conditions.
+    The matrix is that of derivatives, so that its factors are.
     """
     columns = columns_of_conditions(parts, *program, active)
-    right, near = joined([-program.q, program.b, np.where(active, program.h, 0.0)]), joined(parts)
+    right, near = joined([-program.q, np.where(active, joined([program.b, program.h]), 0.0)]), joined(parts)
     packed, pivots = apply(factors, columns)
     exact = apply(substituted, packed, right[:, None], pivots, transposed=True)[:, 0]
     is_close = np.max(np.abs(exact - near)) <= CLOSE * (1.0 + np.max(np.abs(near)))
@@ -97,33 +112,16 @@ def polished_parts(program: QuadraticProgram, parts: Sequence[Any], active: Any)
     return split_vector(exact, [len(part) for part in parts]), is_close & is_met
 
 
-def joined(parts: Sequence[Any], axis: int = 0) -> Any:
-    """Return parts beside each other; those without elements are left out, since native code knows none."""
-    some = [part for part in parts if 0 not in part.shape]
-    return np.concatenate(some, axis=axis) if some else np.zeros(np.max([part.shape for part in parts], axis=0))
-
-
-def split_vector(whole: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
-    """Return the parts again."""
-    parts, start = [], 0
-    for size in sizes:
-        parts.append(whole[start : start + size] if size else np.zeros(0))
-        start += size
-    return tuple(parts)
-
-
 def columns_of_conditions(_found: Any, p: Any, _q: Any, a: Any, _b: Any, g: Any, _h: Any, active: Any) -> Any:
     """Return the Jacobian of the conditions of optimality by x and the multipliers, which is symmetric.
 
     What is not active has a row of its own, with one on the diagonal.
     """
-    m, r = a.shape[0], g.shape[0]
-    held = np.where(active, 1.0, 0.0)
-    slopes = joined([a, g * held[:, None]])  # turned below: of constants the transpose would be another one
-    if not m + r:
+    if not active.shape[0]:
         return p
-    open_rows = joined([np.zeros(m), 1.0 - held])
-    return joined([joined([p, slopes.T], axis=1), joined([slopes, np.diag(open_rows)], axis=1)])
+    held = np.where(active, 1.0, 0.0)
+    slopes = joined([a, g]) * held[:, None]  # turned below: of constants the transpose would be another one
+    return joined([joined([p, slopes.T], axis=1), joined([slopes, np.diag(1.0 - held)], axis=1)])
 
 
 # Operations

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import user_stacklevel
+from wengert.implicit.dependent_rows import rows_left_out
 from wengert.implicit.programs import multipliers_within
 
 NEAR = 1e-4
@@ -23,9 +24,6 @@ AT = 1e-7
 """How near what is at a limit beyond doubt."""
 STRICT = 1e-6
 """The part of the largest gradient below which a multiplier is as good as zero."""
-DEPENDENT, NO_PART, EQUAL = 1e-10, 1e-6, 1.0 + 1e-9
-"""Singular values of unit vectors that depend on each other, the parts of vectors that do not take part in it, and how
-much larger what is as large may be."""
 
 
 class Sides(NamedTuple):
@@ -153,32 +151,12 @@ def warn_of_side(name: str, text: str) -> None:
 
 
 def independent_limits(name: str, normals: Sequence[Normal], multipliers: Any) -> list[Normal]:
-    """Return active limits of which none follows from others; warn of those that are left out.
-
-    Multipliers of dependent ones are not unique, but x is, and so are its derivatives as long as the limits go on to
-    depend on each other. They move along what is free until one of those that have a sign is zero, whose limit is left
-    out; where none has, along what is free is an equation that follows from others (C. Carathéodory, 1911).
-    """
-    kept, left = list(normals), list[Normal]()
+    """Return active limits of which none follows from others; warn of those that are left out."""
     if not normals:
         return []
-    lengths = np.array([float(np.linalg.norm(n.gradient)) or 1.0 for n in normals])
-    amounts = multipliers * lengths
-    directions = np.array([n.gradient for n in normals]) / lengths[:, None]
-    while kept:
-        columns, sizes, _ = np.linalg.svd(directions)
-        if np.sum(sizes > DEPENDENT) == len(kept):
-            break
-        free = columns[:, -1]
-        takes_part = np.abs(free) > NO_PART
-        has_sign = takes_part & np.array([n.sign != 0 for n in kept])
-        reach = np.abs(amounts) / np.where(takes_part, np.abs(free), 1.0)
-        first = np.min(reach, where=has_sign, initial=np.inf)
-        last = int(np.flatnonzero(has_sign & (reach <= first * EQUAL) if np.any(has_sign) else takes_part)[-1])
-        amounts = np.delete(amounts - amounts[last] / free[last] * free, last)
-        directions = np.delete(directions, last, axis=0)
-        left.append(kept.pop(last))
+    gradients = np.array([n.gradient for n in normals])
+    left = rows_left_out(gradients, multipliers, np.array([n.sign != 0 for n in normals]))
     if left:
-        given = f"active limits that follow from others at the solution: {joined_texts(left)}"
+        given = f"active limits that follow from others at the solution: {joined_texts([normals[i] for i in left])}"
         warn_of_side(name, f"{given}. Its derivatives are those without them, as are multipliers, which are not unique")
-    return kept
+    return [normal for i, normal in enumerate(normals) if i not in left]
