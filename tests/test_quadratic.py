@@ -137,7 +137,7 @@ def test_constraints_that_depend_on_each_other_have_the_solution_of_one() -> Non
 
     native = wg.jit(least, native=True)
     slope = wg.jacobian(least)
-    for seed in range(6):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         factor, q, A, b = rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=(1, 3)), rng.normal(size=1)
         P, G, h = factor @ factor.T + 0.1 * np.eye(3), rng.normal(size=(2, 3)), rng.uniform(size=2)
@@ -150,10 +150,10 @@ def test_constraints_that_depend_on_each_other_have_the_solution_of_one() -> Non
             sparsely = (sparse.csr_array(P), *(sparse.csr_array(c) if c.ndim == 2 else c for c in constraints))
             for P_given, *given in (sparsely, (P, *constraints)):
                 np.testing.assert_allclose(slope(q, P_given, *given), own, atol=1e-7)
-        found = wg.jit(slope)(q, P, *constraints), wg.vmap(slope, (0, *5 * (None,)))(np.stack([q, q]), P, *constraints)
-        np.testing.assert_allclose(np.concatenate([found[0][None], found[1]]), np.stack(3 * [own]), atol=1e-7)
-        smallest = wg.jacobian(lambda q: qp(P, q, *constraints, singular="minimum_norm").x)  # noqa: B023 - called at once
-        np.testing.assert_allclose(smallest(q), own, atol=1e-7)
+    lanes = wg.vmap(slope, (0, *5 * (None,)))(q[None], P, *constraints)[0]
+    smallest = wg.jacobian(lambda q: qp(P, q, *constraints, singular="minimum_norm").x)(q)
+    for found in (lanes, smallest, wg.jit(slope)(q, P, *constraints)):
+        np.testing.assert_allclose(found, own, atol=1e-7)
 
 
 def test_larger_programs_are_solved_to_rounding() -> None:
