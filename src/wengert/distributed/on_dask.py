@@ -80,7 +80,8 @@ class DaskRunner:
 
     def __init__(self, client: Any, summand: Summand, data: Partitions) -> None:
         self.client, self.summand, self.data = client, summand, data
-        self.label = f"{summand.name.rpartition('.')[2]}-{function_name(summand.fun, '__name__').strip('<>')}"
+        # comes first in names of tasks, of which Dask's dashboard shows twelve characters
+        self.label = function_name(summand.fun, "__name__").strip("<>")
         self.parcel: Parcel | None = None
         self.captured = CapturedState(summand.outer_values)  # by the function in the parcel
         self.errands: list[Errand] = []
@@ -191,7 +192,8 @@ class DaskRunner:
             )
         for errand, own in zip(errands, items, strict=True):
             part = source.part(errand.start, errand.stop)
-            key = f"{self.label}-rows-{errand.start}-{errand.stop}-{os.urandom(4).hex()}"
+            # its page of groups raises KeyError unless what tasks depend on comes last by name: "_" is behind "-"
+            key = f"{self.label}_rows-{errand.start}-{errand.stop}-{os.urandom(4).hex()}"
             errand.shard = self.client.submit(Shard, part, errand.start, own, key=key, pure=False)
 
     def compute_runs(self, runs: Sequence[Sequence[Sequence[Any]]]) -> list[Any]:
@@ -243,7 +245,7 @@ class DaskRunner:
         parcel = parcel_of(self.summand, BlockPlan((), UNLIMITED))
         first = self.errands[0]
         errand = Errand(first.start, first.start + 1, first.shard, is_suspect=True)  # of which one partition is read
-        (key,) = self.task_keys("-plan", [errand])
+        (key,) = self.task_keys("plan", [errand])
         errand.tasks = [self.client.submit(plan_shard, errand.shard, tuple(args), parcel, key=key, pure=False)]
         while True:
             try:
@@ -288,12 +290,12 @@ class DaskRunner:
 
     def task_keys(self, what: str, errands: Sequence[Errand]) -> list[str]:
         """Return keys of tasks, a group by themselves: Dask takes those of large groups to where shards are not."""
-        group = f"{self.label}{what}-{os.urandom(4).hex()}"
+        group = f"{self.label}-{what}-{os.urandom(4).hex()}"
         return [f"('{group}', {errand.start})" for errand in errands]
 
     def ask(self, errands: Sequence[Errand], args: Any) -> list[Any]:
         """Have Dask run the tasks of runs of partitions, all of which travel in one message."""
-        keys = self.task_keys("", errands)
+        keys = self.task_keys(self.summand.name.rpartition(".")[2], errands)
         shards, starts, stops = zip(*[(x.shard, x.start, x.stop) for x in errands], strict=True)
         common = {"args": args, "parcel": self.parcel, "process": os.getpid()}
         tasks: list[Any] = self.client.map(sum_shard, shards, starts, stops, key=keys, pure=False, **common)
@@ -417,7 +419,7 @@ class DaskRunner:
     def find_nan(self, args: Sequence[Any]) -> tuple[int, int] | None:
         """Return the numbers of the first partition and row that give NaN; None if none does by itself."""
         shards, starts, stops = zip(*[(x.shard, x.start, x.stop) for x in self.errands], strict=True)
-        keys = self.task_keys("-nan", self.errands)
+        keys = self.task_keys("nan", self.errands)
         common = {"args": tuple(args), "parcel": self.parcel}
         tasks = self.client.map(find_nan, shards, starts, stops, key=keys, pure=False, **common)
         return min((found for found in self.client.gather(tasks) if found is not None), default=None)
