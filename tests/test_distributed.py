@@ -227,7 +227,9 @@ def test_derivatives_are_sums_over_rows():
         return np.concatenate([found["r"], found["s"].ravel()])
 
     r, j = stacked(flat), wg.jacobian(stacked)(flat)
-    matrix, right = distributed.normal_equations(residuals, data)(parameters)
+    equations = distributed.normal_equations(residuals, data)
+    assert repr(equations).startswith("<distributed.normal_equations of residuals over ")
+    matrix, right = equations(parameters)
     np.testing.assert_allclose(matrix, j.T @ j, rtol=1e-10)
     np.testing.assert_allclose(right, j.T @ r, rtol=1e-10)
     product = distributed.gauss_newton_product(residuals, data)(parameters, vector)

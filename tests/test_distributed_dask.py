@@ -92,6 +92,7 @@ def case_of_data(client, _cluster):
         same(run, (X, Y))
     places = client.who_has([errand.shard for errand in run.run.errands])
     assert all(len(addresses) == 1 for addresses in places.values())  # rows have stayed where they were
+    assert all(key.startswith("loss_rows-") for key in places)  # behind those of tasks, `loss-value_and_grad-...`
     factor = 1.0
     scaled = value_and_grad(lambda w, x, y: factor * np.sum(x @ w), (X, Y), client=client)
     for factor in (1.0, 2.0):  # which workers get, too

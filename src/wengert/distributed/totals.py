@@ -293,7 +293,7 @@ def hvp(
         return jacobian_products.hvp(lambda p: loss(p, *own_copies(rows)), (parameters,), (vector,))[0]
 
     require_callable("distributed.hvp", loss)
-    return total_of(hvp, product, data, options)
+    return total_of(hvp, resemble(product, loss, updated=False), data, options)
 
 
 def gauss_newton_product(
@@ -325,7 +325,7 @@ def gauss_newton_product(
         return reverse.vjp(lambda p: residuals(p, *own_copies(rows)), parameters)[1](moved)[0]
 
     require_callable("distributed.gauss_newton_product", residuals)
-    return total_of(gauss_newton_product, product, data, options)
+    return total_of(gauss_newton_product, resemble(product, residuals, updated=False), data, options)
 
 
 def normal_equations(
@@ -370,4 +370,4 @@ def normal_equations(
         return matrix.T @ matrix, matrix.T @ r
 
     require_callable("distributed.normal_equations", residuals)
-    return total_of(normal_equations, equations, data, options)
+    return total_of(normal_equations, resemble(equations, residuals, updated=False), data, options)
