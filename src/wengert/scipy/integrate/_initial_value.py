@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import elements, require_callable, require_choice, require_flag, shown
-from wengert.core.values.tensor import is_concrete, is_staged, raw
+from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import UsageError
 from wengert.scipy.integrate._algebraic import Algebraic, algebraic_equations, require_consistent
 from wengert.scipy.integrate._arguments import (
@@ -185,7 +185,8 @@ def solve_ivp(
     chosen = first_step is not None or size is not None
     is_solved, places = start == "solved", mass_places(masses)
     flags = chosen, dense, bool(vectorized)
-    options = Options(method, *flags, memory_budget, settings, pattern, places, is_solved, gradient == "continuous")
+    kinds = is_solved, gradient == "continuous", type(t0) is Tensor
+    options = Options(method, *flags, memory_budget, settings, pattern, places, *kinds)
     is_judged = masses is None and size is None
     integration = Integration(values, options, (t0, t1), state, control, algebraic, is_judged)
     return integration.result(times, bool(dense_output), gradient == "forward")

@@ -70,6 +70,7 @@ class Options(NamedTuple):
         mass_places: the elements of a mass matrix that are, as bytes of their places row by row; None if nobody knows.
         is_continuous: whether derivatives are those of adjoint equations, and not of the steps.
         is_solved: whether initial states and those after resets are solved for what algebraic equations determine.
+        has_moving_start: whether derivatives by the beginning may be asked for, which it is a number without.
     """
 
     method: str
@@ -82,6 +83,7 @@ class Options(NamedTuple):
     mass_places: bytes | None = None
     is_solved: bool = False
     is_continuous: bool = False
+    has_moving_start: bool = True
 
 
 class RightHandSide:
@@ -163,7 +165,8 @@ class Integrator(NamedTuple):
         y0, converged = self.initial_state(t0, y0)
         walk = begin(self.slope, self.rate, self.method, t0, t1, y0, control, chosen)
         if isinstance(self.method, ImplicitMethod):
-            walk = self.method.start(self.slope, walk, np.sign(stop_gradient(t1) - stop_gradient(t0)), chosen)
+            direction = np.sign(stop_gradient(t1) - stop_gradient(t0))
+            walk = self.method.start(self.slope, walk, direction, chosen, self.options.has_moving_start)
         if self.options.pattern is not None:
             walk = checked_elements(self.matrices, self.slope, walk)
         if self.algebraic is not None:

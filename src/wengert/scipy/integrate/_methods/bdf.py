@@ -135,12 +135,12 @@ class BackwardDifferences(ImplicitMethod):
         """The order by which the first size is chosen."""
         return 1
 
-    def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool) -> Walk:
+    def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool, moves: bool) -> Walk:
         """Return where an integration begins, with what its first step knows."""
         jacobian = self.jacobian_at(slope, *stop_gradient((walk.t, walk.y)))
         factors = self.matrices.factors(self.matrices.identity(jacobian))
         size, rate = stop_gradient(walk.size), self.rate(slope)
-        y = at_held_time(rate, walk.t, walk.y)
+        y = at_held_time(rate, walk.t, walk.y) if moves else walk.y
         differences = first_differences(rate, stop_gradient(walk.t), y, size * direction)
         counts = self.first_counts(chosen)
         memory = BdfMemory(jacobian, self.is_constant, False, factors, False, differences, size, 1, 0, counts)

@@ -80,7 +80,7 @@ class Kvaerno(ImplicitMethod):
         """The order of the error estimate."""
         return 4
 
-    def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool) -> Walk:
+    def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool, moves: bool) -> Walk:
         """Return where an integration begins; nothing but the slope goes on from step to step."""
         walk = walk._replace(memory=KvaernoMemory(Counts(1 if chosen else 2, 0, 0)))
         return walk if self.mass is None else walk._replace(f=self.rate(slope)(walk.t, walk.y))

@@ -74,8 +74,8 @@ class ImplicitMethod(ABC):
         return Counts(1 if chosen else 2, 0 if self.is_constant else 1, 0)
 
     @abstractmethod
-    def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool) -> Walk:
-        """Return where an integration begins, with what its first step knows."""
+    def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool, moves: bool) -> Walk:
+        """Return where an integration begins, with what its first step knows; `moves` says that its time may move."""
 
     @abstractmethod
     def restart(self, slope: Slope, walk: Walk, direction: Any, where: Any) -> Walk:

@@ -129,7 +129,7 @@ class Radau(ImplicitMethod):
         """The order by which the first size is chosen."""
         return 3
 
-    def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool) -> Walk:
+    def start(self, slope: Slope, walk: Walk, direction: Any, chosen: bool, moves: bool) -> Walk:
         """Return where an integration begins, with what its first step knows."""
         n = walk.y.shape[0]
         jacobian = self.jacobian_at(slope, *stop_gradient((walk.t, walk.y)))
