@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 import math
 import sys
 import warnings
@@ -390,6 +391,12 @@ OF_ONE_MATRIX: dict[str, Callable[[Any, Any, Any], list[Any]]] = {
         b,
         length=3,
     ),
+    "loops that do not change it": lambda a, b, c: [
+        wg.fori_loop(0, 2, lambda _, x: wg.fori_loop(0, 3, lambda _, y: np.linalg.solve(a, y + b), x), b),
+    ],
+    "loops of unknown length": lambda a, b, c: [
+        wg.while_loop(lambda s: s[1] < 2, lambda s: (np.linalg.solve(a.T, np.sin(s[0])), s[1] + 1), (b, 0))[0],
+    ],
 }
 
 
@@ -404,6 +411,7 @@ def test_what_has_one_matrix_factorises_it_once(name: str) -> None:
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
         kernels = str(jitted.lower(a, b, c).kernels)
         assert kernels.count(".lu_factor.") == 1
+        assert name == "loops" or re.search(r"^routine \w+\.lu_factor\.", kernels, re.M)
         assert not any(text in kernels for text in (".solve.", ".inv.", "det.", "by NumPy"))
         with np.errstate(invalid="ignore"):
             for given in (np.ones_like(a), a * np.nan):

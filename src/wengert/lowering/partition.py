@@ -39,7 +39,7 @@ from wengert.lowering.program_steps import (
 from wengert.lowering.rules.joins import MOST_BOXES
 from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
-from wengert.lowering.shared_factors import with_shared_factors
+from wengert.lowering.shared_factors import with_factors_before_loops, with_shared_factors
 from wengert.lowering.sparse_steps import sparse_step
 from wengert.lowering.writes import Change, WriteStep, last_readers, write_step
 from wengert.passes.dead_code import must_run, narrow_graph, needed_inputs
@@ -47,6 +47,7 @@ from wengert.passes.equations import distinct_variables, may_be_step, variables
 from wengert.passes.output_aliasing import sharing_views
 from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.indexing.parts import assign, getitem
+from wengert.primitives.linear_algebra.lu import lu_factor
 
 Changes = Mapping[Equation, Sequence[Change]]
 INDEXING = frozenset((getitem, assign))
@@ -214,17 +215,24 @@ class Partition:
             return False
         return True
 
+    def with_factors(self, part: Graph) -> tuple[Graph, dict[Equation, GraphStep], Changes]:
+        """Return a part that factorises no matrix twice, nor in each round of a loop; its steps; what they change."""
+        changed, loops = with_factors_before_loops(part)
+        own = {e: step_of(e) for e in changed.equations if e in loops or e.primitive is lu_factor}
+        known = {e: step for e, step in own.items() if step is not None}
+        part, shared = with_shared_factors(changed if len(known) == len(own) else part)
+        steps = {**{e: self.steps[e] for e in part.equations if e in self.steps}, **known, **shared}
+        return part, steps, {e: self.changes.get(loops.get(e, e), ()) for e in part.equations}
+
     def program(self, part: Graph) -> Program:
         """Return a part of the graph as a program; raise UnfitError if its steps do not fit together."""
-        part, shared = with_shared_factors(part)
-        steps = {**{e: self.steps[e] for e in part.equations if e in self.steps}, **shared}
+        part, steps, changes = self.with_factors(part)
         if not steps:
             return program_of(lower(part))
         if self.lent is None and any(x.shape.count(UNKNOWN) > 1 for x in (*part.inputs, *part.outputs)):
             raise UnfitError
-        changes = [pair for equation in part.equations for pair in self.changes.get(equation, ())]
-        writer = StepsWriter(part, changes, self.lent or EMPTY)
-        for _, own, _ in parts_of(part, (), distinct_variables(part.outputs), steps, self.changes):
+        writer = StepsWriter(part, [pair for pairs in changes.values() for pair in pairs], self.lent or EMPTY)
+        for _, own, _ in parts_of(part, (), distinct_variables(part.outputs), steps, changes):
             step = steps.get(own.equations[0])
             if step is None:
                 rest = writer.without_aliases(own)

@@ -1,7 +1,8 @@
 """Systems, inverses and determinants of one matrix: it is factorised once, whichever of them have its transpose.
 
-That is how a gradient solves with the matrix of the value, and divides by a determinant. Only programs do so: what one
-could not compute, as of a singular matrix, NumPy computes by the equations as they were.
+That is how a gradient solves with the matrix of the value, and divides by a determinant. One that no round of a loop
+changes is factorised before the loop. Only programs do so: what one could not compute, as of a singular matrix, NumPy
+computes by the equations as they were.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of
 from wengert.lowering.matrix_steps import LEAST_SHARED, MatrixRoutine, matrix_routine
 from wengert.lowering.product_bodies import without_unused
-from wengert.passes.equations import rename_known
+from wengert.passes.equations import holds_graphs, loop_parameters, rename_known
+from wengert.passes.hoisting import hoist
 from wengert.primitives.linear_algebra.inverses import det, inv, slogdet, solve
 from wengert.primitives.linear_algebra.lu import lu_factor, lu_solve
 from wengert.primitives.shapes import place_diagonal, transpose
@@ -54,6 +56,44 @@ def with_shared_factors(graph: Graph) -> tuple[Graph, Mapping[Equation, MatrixRo
     return without_unused(graph, equations, set(definitions.values())), steps
 
 
+def with_factors_before_loops(graph: Graph) -> tuple[Graph, Mapping[Equation, Equation]]:
+    """Return a graph that factorises before loops what their rounds solve systems with, and which loops are which."""
+    if not holds_graphs(graph):
+        return graph, {}
+    equations, loops = list[Equation](), dict[Equation, Equation]()
+    for equation in graph.equations:
+        own = factors_before(equation)
+        equations += own
+        if len(own) > 1:
+            loops[own[-1]] = equation
+    return (Graph(graph.inputs, equations, graph.outputs), loops) if loops else (graph, {})
+
+
+def factors_before(equation: Equation) -> list[Equation]:
+    """Return the factors of matrices that no round of a loop changes, and the loop, which has them."""
+    params = loop_parameters(equation)
+    if params is None or params is not equation.params:
+        return [equation]
+    body, _ = with_factors_before_loops(params["body"])
+    definitions = {e.outputs[0]: e for e in body.equations if e.primitive is transpose}
+    steady = set(body.inputs[: params["spec"].constants])
+    instead: dict[Equation, Sequence[Equation]] = {}
+    known: dict[Variable, Equation] = {}
+    for inner in body.equations:
+        if inner.primitive is solve and is_of_one_matrix(inner):
+            matrix, is_transposed = source_of(inner.inputs[0], definitions)
+            if matrix in steady:
+                packed, pivots = known.setdefault(matrix, factorised(matrix, inner)).outputs
+                instead[inner] = by_factors(inner, packed, pivots, is_transposed)
+    if not instead and body is params["body"]:
+        return [equation]
+    inside = [*known.values(), *[own for e in body.equations for own in instead.get(e, (e,))]]
+    body = without_unused(body, inside, set(definitions.values()))
+    loop = Equation(equation.primitive, equation.inputs, {**params, "body": body}, equation.outputs, equation.origin)
+    found = hoist(loop, is_safe=True)
+    return [equation] if found is None or found[1] else found[0]
+
+
 def is_of_one_matrix(equation: Equation) -> bool:
     """Tell whether what an equation does is done of one matrix that is not known, natively."""
     matrix = equation.inputs[0]
@@ -76,11 +116,18 @@ def source_of(matrix: Variable, definitions: Mapping[Variable, Equation]) -> tup
 
 def replacements(matrix: Variable, members: Sequence[tuple[Equation, bool]]) -> dict[Equation, list[Equation]]:
     """Return what equations with one matrix are by its factors; the first has these, too."""
-    packed, pivots = Variable.of(aval_of(matrix)), Variable.of(Aval(matrix.shape[:1], INDICES))
-    found = {e: by_factors(e, packed, pivots, is_transposed) for e, is_transposed in members}
     first = members[0][0]
-    found[first].insert(0, Equation(lu_factor, (matrix,), {"check_finite": False}, (packed, pivots), first.origin))
+    factors = factorised(matrix, first)
+    packed, pivots = factors.outputs
+    found = {e: by_factors(e, packed, pivots, is_transposed) for e, is_transposed in members}
+    found[first].insert(0, factors)
     return found
+
+
+def factorised(matrix: Variable, reader: Equation) -> Equation:
+    """Return what factorises the matrix of an equation."""
+    outputs = Variable.of(aval_of(matrix)), Variable.of(Aval(matrix.shape[:1], INDICES))
+    return Equation(lu_factor, (matrix,), {"check_finite": False}, outputs, reader.origin)
 
 
 def by_factors(equation: Equation, packed: Variable, pivots: Variable, is_transposed: bool) -> list[Equation]:

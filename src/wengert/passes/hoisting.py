@@ -44,17 +44,18 @@ def hoist_invariants(graph: Graph) -> Graph:
     return Graph(graph.inputs, kept, rename_known(known, graph.outputs))
 
 
-def hoist(equation: Equation) -> tuple[list[Equation], dict[Variable, Any]] | None:
+def hoist(equation: Equation, is_safe: bool = False) -> tuple[list[Equation], dict[Variable, Any]] | None:
     """Return the equations in place of a loop, and values in place of some of its results.
 
-    None if everything in the loop changes.
+    None if everything in the loop changes. `is_safe` says that what is evaluated although no iteration would have may
+    fail, and be infinite.
     """
     params, limit = equation.params, int(is_counted(equation.params))
     body, spec = params["body"], params["spec"]
     own, carried = spec.constants, spec.carried
     steady = [body.outputs[i] is body.inputs[own + i] for i in range(carried)]
     constant = {*body.inputs[:own], *(body.inputs[own + i] for i in range(carried) if steady[i])}
-    first, kept = separate_invariants(body, constant, bool(spec.length))
+    first, kept = separate_invariants(body, constant, is_safe or bool(spec.length))
     if not first and not any(steady):
         return None
     outside: dict[Variable, Any] = dict(zip(body.inputs, equation.inputs[limit:], strict=True))
