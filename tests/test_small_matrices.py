@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-import re
 import math
+import re
 import sys
 import warnings
 from collections.abc import Callable
