@@ -275,6 +275,8 @@ def test_what_is_no_sum_over_rows_is_refused():
         with pytest.raises(error, match=text) as told:
             value_and_grad(function, (X, Y), reduce="mean")(W)
         assert "in partition 0 of 1 (rows 0 to 1000)" in told.value.__notes__
+    with pytest.raises(UsageError, match="add regularisers outside"):  # which are 0 there
+        value_and_grad(lambda w, x, y: loss(w, x, y) + 0.1 * w @ w, (X, Y))(np.zeros(5))
     with pytest.raises(ShapeError, match=r"shapes \(\d+, 5\) for one block of rows and \(\d+, 5\) for another"):
         total(lambda x, y: x, partitions((5, Halves())), jit=False)()
     with pytest.raises(DtypeError, match="a function that returned a value of type object as part of its result"):
@@ -292,6 +294,19 @@ def test_what_is_no_sum_over_rows_is_refused():
     with pytest.raises(GraphError, match="an argument that is being differentiated, batched or traced") as told:
         wg.optim.train(lambda w, x: w - value_and_grad(loss, (X, Y))(w)[1], W, [X])
     assert "optim.train traces its functions; with jit=False they are called as they are." in told.value.__notes__
+
+
+def test_functions_that_are_sent_by_value_have_their_source():
+    cloudpickle = pytest.importorskip("cloudpickle", reason="the extra `dask` is not installed")
+
+    def branching(w, x):
+        return np.sum(x @ w) if x[0, 0] > 1e9 else -np.sum(x @ w)
+
+    branching.__module__ = "__main__"
+    summand = distributed.grad(branching, X).summand
+    sent = cloudpickle.loads(cloudpickle.dumps(summand))
+    assert sent[0] == summand[0]
+    np.testing.assert_allclose(wg.jit(sent.fun)(W, X), -X.sum(0))
 
 
 # Faults

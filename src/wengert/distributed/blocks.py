@@ -26,6 +26,7 @@ from wengert.distributed.sources import Rows, row_count
 from wengert.distributed.sums import Leaves, add_leaves
 from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.native.lapack import ONE_THREAD
+from wengert.support.functions_by_value import reduce_function
 from wengert.transforms.jit import Jitted, jit
 from wengert.transforms.outer_values import OuterValues
 
@@ -37,6 +38,8 @@ MANY_LENGTHS = 4
 """More numbers of rows of partitions are not all worth machine code of their own."""
 LOOKED_AT = 64
 """Rows on which it is tried out whether a function is a sum over rows."""
+MOVED = 0.125
+"""What arguments of zeros are moved to there."""
 UNLIMITED = 1 << 62
 """Rows of a block where there is no budget."""
 SHARE = 8
@@ -87,6 +90,9 @@ class Summand(NamedTuple):
     compiled: bool
     leaves_out_nan: bool
     budget: int | None
+
+    def __reduce__(self) -> Any:
+        return reduce_function(self, Summand, tuple(self))
 
     def outer_values(self) -> OuterValues:
         """Return what the function captures, of which code is made.
@@ -289,8 +295,25 @@ def in_transferable_order(leaf: Any) -> Any:
 def require_sum(name: str, fun: Callable[..., Any], args: Sequence[Any], rows: Rows) -> None:
     """Raise a UsageError unless a function of a block of rows is a sum over them, as some rows tell.
 
-    Partitions are cut differently on other days, and what is no sum would then be another number.
+    Partitions are cut differently on other days, and what is no sum would then be another number. Regularisers and
+    their gradients are 0 where parameters are, as they often are first: such are moved.
     """
+    require_sum_at(name, fun, args, rows)
+    moved = map_leaves(away_from_zero, args)
+    if any(x is not y for x, y in zip(flatten(args)[0], flatten(moved)[0], strict=True)):
+        with np.errstate(all="ignore"):
+            require_sum_at(name, fun, moved, rows)
+
+
+def away_from_zero(leaf: Any) -> Any:
+    """Return an array of zeros, or a zero, as one of other numbers; anything else as it is."""
+    if type(leaf) not in (np.ndarray, np.float64, float) or np.asarray(leaf).dtype.kind != "f" or np.any(leaf):
+        return leaf
+    return leaf + np.asarray(leaf).dtype.type(MOVED)
+
+
+def require_sum_at(name: str, fun: Callable[..., Any], args: Sequence[Any], rows: Rows) -> None:
+    """Raise a UsageError unless a function is a sum over rows for some arguments."""
     count = min(row_count(rows), LOOKED_AT)
     if count < 2:
         return
