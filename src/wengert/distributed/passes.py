@@ -23,6 +23,8 @@ PORTION = 4
 """Of this machine's memory, the part that rows may have where no budget is given."""
 DEFAULT = 1 << 30
 """Bytes where the machine does not tell how many it has."""
+COMPILING = 1 << 26
+"""Bytes that tracing and compiling a function takes: 40 to 55 MB for gradients and Hessians of few operations."""
 
 
 class RowCache:
@@ -32,12 +34,11 @@ class RowCache:
 
     Args:
         data: the partitions.
-        budget: how many bytes a process may use, half of them for rows; None for a quarter of this machine's memory.
+        room: how many bytes.
     """
 
-    def __init__(self, data: Partitions, budget: int | None) -> None:
-        self.data, self.is_resident = data, data.source.is_resident
-        self.room = machine_memory() // PORTION if budget is None else budget // 2
+    def __init__(self, data: Partitions, room: int) -> None:
+        self.data, self.is_resident, self.room = data, data.source.is_resident, room
         self.known: dict[int, Rows] = {}
         self.lock = threading.Lock()
         self.pools: dict[tuple[str, int, int], ThreadPoolExecutor] = {}
@@ -75,6 +76,22 @@ class RowCache:
         if key not in self.pools:
             self.pools[key] = ThreadPoolExecutor(threads, name)
         return self.pools[key]
+
+
+def room_for_rows(budget: int | None, memory: int | None = None) -> int:
+    """Return how many bytes of rows a process keeps.
+
+    Args:
+        budget: how many bytes it may use: half of them for rows, if a quarter and what compiling takes are left for the
+            blocks of two threads. None for a quarter of its memory.
+        memory: how many bytes it has; None for those of this machine.
+
+    >>> room_for_rows(400_000_000), room_for_rows(100_000_000), room_for_rows(None, 400_000_000)
+    (200000000, 7891136, 100000000)
+    """
+    if budget is None:
+        return (memory or machine_memory()) // PORTION
+    return max(min(budget // 2, 3 * budget // 4 - COMPILING), 0)
 
 
 def machine_memory() -> int:

@@ -16,7 +16,7 @@ from wengert.core.containers.tree_leaves import map_leaves
 from wengert.distributed.blocks import BlockPlan, BlockRunner, Summand
 from wengert.distributed.dask_data import DaskSource
 from wengert.distributed.partitions import Partitions
-from wengert.distributed.passes import RowCache, first_nan, plan_by, sum_partitions
+from wengert.distributed.passes import RowCache, first_nan, plan_by, room_for_rows, sum_partitions
 from wengert.distributed.profiles import Stint
 from wengert.distributed.sources import PartitionSource
 from wengert.distributed.sums import Leaves, SumTree
@@ -78,9 +78,13 @@ class Shard:
         return self.bytes
 
     def cache(self, budget: int | None) -> RowCache:
-        """Return what reads partitions and keeps their rows."""
+        """Return what reads partitions and keeps their rows, on a worker, of which each thread has a shard."""
+        from distributed import get_worker
+
         if self.rows is None:
-            self.rows = RowCache(self.data, budget)
+            worker = get_worker()
+            room = room_for_rows(budget, worker.memory_manager.memory_limit)
+            self.rows = RowCache(self.data, room // worker.state.nthreads)
         return self.rows
 
 

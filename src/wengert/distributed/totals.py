@@ -183,9 +183,9 @@ def total(
             where what it captures has changed since.
         nan: "raise" names the first row that gives NaN; "skip" leaves such rows out, and counts them in the attribute
             `skipped` of what is returned; "keep" returns NaN.
-        memory: how many bytes a process may use for rows that are kept from pass to pass (half of it), and for each
-            block, which has so few rows that an eighth is enough for its values; a number or "2GB". None to keep rows
-            in a quarter of the machine's memory, and not to cut partitions.
+        memory: how many bytes a process may use for rows that are kept from pass to pass (half of it, less below 270
+            MB), and for each block, which has so few rows that an eighth is enough for its values; a number or "2GB".
+            None to keep rows in a quarter of the machine's memory, or a worker's, and not to cut partitions.
 
     Returns:
         A function of arguments, in containers of arrays and numbers.
