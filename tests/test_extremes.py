@@ -527,3 +527,21 @@ def test_second_derivatives_at_ends_are_the_same_limits_in_every_mode(case: str)
                     for again in (reverse, forward):
                         found = again(once(f, i), j)(*point)
                         np.testing.assert_allclose(found, second[i][j], rtol=1e-13, atol=1e-15, err_msg=f"{i} {j}")
+
+
+@pytest.mark.parametrize("f", [np.sinc, special.log_ndtr, special.expi, lambda x: x**3.5])
+def test_rules_in_half_precision_have_the_room_of_single_precision(f: Any) -> None:
+    """Over all its numbers, but those where the value is infinite."""
+    halves = np.arange(65_536, dtype=np.uint16).view(np.float16)[::17]
+    halves = halves[np.isfinite(halves) & (abs(halves) < 20_000)]
+    for slope in (wg.elementwise_grad(f), wg.elementwise_grad(wg.elementwise_grad(f))):
+        with np.errstate(all="ignore"):
+            found, right = slope(halves), slope(halves.astype(float))
+        assert found.dtype == np.float16
+        room = ~(abs(right) > 30_000)
+        np.testing.assert_allclose(found[room].astype(float), right[room], rtol=0.03, atol=1e-3)
+
+
+def test_derivatives_of_wofz_vanish_for_large_numbers() -> None:
+    for x in (1e160, -1e300):
+        assert wg.grad(wg.grad(lambda x: special.wofz(x).imag))(x) == 0

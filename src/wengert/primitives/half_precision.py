@@ -45,6 +45,19 @@ def in_single_precision(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     return evaluate_wide
 
 
+def rule_of_single(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a rule of an elementwise primitive, in half precision that of single precision: its parts need the room.
+
+    Its own derivatives are in single precision, too, so that no order has less. Results of SciPy's functions are, too.
+    """
+
+    @functools.wraps(rule)
+    def wide_rule(t: Any, out: Any, *operands: Any) -> Any:
+        return rule(t, out, *map(widen, operands))
+
+    return wide_rule
+
+
 def vjp_of_single(name: str, vjp: Callable[..., Any]) -> Callable[..., Any]:
     """Return the vjp of a reduction, in half precision that of the same in single precision.
 

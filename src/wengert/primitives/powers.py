@@ -19,6 +19,7 @@ from wengert.native.elementwise import shared
 from wengert.primitives import complex_parts
 from wengert.primitives.comparisons import shifted_at
 from wengert.primitives.floating_point import is_nan
+from wengert.primitives.half_precision import HALF, SINGLE
 
 LITERAL = (int, float)
 MOST_WHOLE = 4
@@ -42,12 +43,14 @@ def power_derivative_value(x: Any, y: Any, out: Any, *, base: int, exponent: int
     That is x^(y - base) times a polynomial in log(x), whose coefficients are derivatives by y of the falling factorial.
     """
     with silence():
-        if type(x) is type(y) is np.ndarray and x.dtype == y.dtype and base + exponent == 1:  # as most are
+        alike = type(x) is type(y) is np.ndarray and x.dtype == y.dtype and x.dtype is not HALF
+        if alike and base + exponent == 1:  # as most are
             found = y * x ** (y - 1) if base else out * np.log(x)
             if np.isfinite(found).all():
                 return found
         dtype = np.result_type(x, y)
-        x, y = np.asarray(x, dtype), np.asarray(y, dtype)
+        wide = SINGLE if dtype is HALF else dtype
+        x, y = np.asarray(x, wide), np.asarray(y, wide)
         factors = falling(y, base, exponent)
         coefficients = [math.comb(exponent, k) * factors[exponent - k] for k in range(exponent + 1)]
         power = x ** (y - base) if base else np.asarray(out)

@@ -15,6 +15,7 @@ from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import apply, at_once
 from wengert.primitives import complex_parts
 from wengert.primitives.floating_point import LEAST, ONE, indices_of, less_square, polynomial
+from wengert.primitives.half_precision import in_single_precision
 
 DOUBLE = np.dtype(np.float64)
 UNIT, ENOUGH = ONE["d"], LEAST["d"]
@@ -254,6 +255,7 @@ arctanh = elementwise(
 # Functions whose derivatives of every order are primitives, so that no order loses accuracy
 
 
+@in_single_precision
 def sinc_derivative_value(x: Any, *, order: int) -> Any:
     """Evaluate a derivative of s(y) = sin(y) / y, y = pi x.
 

@@ -14,6 +14,7 @@ from wengert.core.primitives.kinds import Elementwise
 from wengert.core.primitives.primitive import PRIMITIVES, PointRules, Primitive
 from wengert.core.values.dispatch import is_weak, strengthen
 from wengert.errors import DtypeError
+from wengert.primitives.half_precision import rule_of_single
 from wengert.support.refusals import refusal
 
 Rule = Callable[..., Any]
@@ -26,7 +27,8 @@ def special(ufunc: np.ufunc, *rules: Rule | None, **points: Unpack[PointRules]) 
     """Declare the primitive of one of SciPy's ufuncs, given the rule of each operand, and what it is at a point."""
     name = ufunc.__name__.lstrip("_")
     name = f"scipy.{name}" if name in PRIMITIVES else name
-    declared = [of_scalars(rule) if rule and len(rules) > 1 else rule for rule in rules]
+    wide = [rule and rule_of_single(rule) for rule in rules]
+    declared = [of_scalars(rule) if rule and len(rules) > 1 else rule for rule in wide]
     # SciPy's loops report what they meet to Python, from the thread that calls them
     found = OF_SCIPY[ufunc] = elementwise(name, ufunc, d=declared, singular=True, evaluate_large=False, **points)
     return found

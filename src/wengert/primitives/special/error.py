@@ -60,12 +60,13 @@ HUGE = 1e300
 
 def asymptotic(y: Any, order: int) -> Any:
     """Return a derivative of the sum over k of (2k - 1)!! / (2^(k+1) y^(2k+1)), term by term."""
-    term = 0.5 * (-1) ** order * math.factorial(order) / y ** (order + 1)
+    inverse = 1 / y  # whose powers become 0, where those of y become infinite, or NaN if they are complex
+    term = 0.5 * (-1) ** order * math.factorial(order) * inverse ** (order + 1)
     series = np.zeros_like(y)
     for k in range(25):
         series = series + term
         factor = (2 * k + 1) / 2 * (2 * k + 1 + order) * (2 * k + 2 + order) / ((2 * k + 1) * (2 * k + 2))
-        term = term * factor / (y * y)
+        term = term * factor * (inverse * inverse)
     return series
 
 
