@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -463,6 +465,41 @@ def test_densities_have_derivatives_at_the_ends_of_their_supports(name: str) -> 
             np.testing.assert_allclose(found, first / 4, rtol=1e-12, atol=1e-12)
             for again in (wg.grad, forward):
                 np.testing.assert_allclose(again(slope)(x), second / 8, rtol=1e-12, atol=1e-12)
+
+
+def test_densities_near_an_end_keep_their_digits() -> None:
+    x = 1e-8
+    for distribution, shapes, second in (
+        (ws.rayleigh, (), x**3 - 3 * x),
+        (ws.beta, (2.0, 3.0), 12 * (6 * x - 4)),
+        (ws.gamma, (3.0,), 1 - 3 * x),
+    ):
+        for once, again in itertools.product((wg.grad, forward), repeat=2):
+            found = again(once(functools.partial(call_density, distribution, shapes)))(x)
+            np.testing.assert_allclose(found, second, rtol=1e-14)
+
+
+def call_density(distribution: Any, shapes: Any, x: Any) -> Any:
+    return distribution.pdf(x, *shapes)
+
+
+@together(
+    "f, x",
+    [
+        (lambda x: ws.skewnorm.logcdf(x, 2.0), -40.0),
+        (lambda x: ws.chi2.logsf(x, 3.0), 1e4),
+        (lambda x: ws.t.logsf(x, 4.0), 1e160),
+        (ws.gumbel_l.cdf, 1e4),
+        (ws.gumbel_r.sf, -1e4),
+        (lambda x: ws.genextreme.cdf(x, 0.2), -1e160),
+        (lambda x: ws.invgamma.pdf(x, 2.0), 1e-300),
+        (lambda x: ws.invgauss.sf(x, 1.0), 1e-300),
+    ],
+)
+def test_probabilities_that_vanish_have_no_slopes(f: Any, x: float) -> None:
+    with np.errstate(all="ignore"):
+        for once in (wg.grad(f), forward(f), wg.jit(wg.grad(f))):
+            assert once(x) == 0
 
 
 @pytest.mark.parametrize("name", [name for name in ENDS if name not in ("maxwell", "rayleigh", "genpareto")])

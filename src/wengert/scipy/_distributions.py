@@ -29,6 +29,12 @@ Formula = Callable[..., Any]
 MOST = 1e8
 """The number of terms above which no entropy is summed."""
 
+FAINT = -1e5
+"""The exponential of what is below is 0, and so is each of its derivatives."""
+
+NEAR = 2.0**-6
+"""Nearer to an end of its support a density is computed as the power of the distance that it is there."""
+
 LEAST = 2.0**-54
 """The least of the evenly distributed numbers of which quantiles are taken: that of 0 may be infinite."""
 
@@ -87,6 +93,21 @@ def vanish_at_infinity(x: Any, logarithm: Formula) -> Any:
         return logarithm(x)
     far = np.isinf(x)
     return np.where(far, -np.inf, logarithm(np.where(far, 1.0, x)))
+
+
+def flat_where(gone: Any, x: Any) -> Any:
+    """Return x, without a slope where a condition holds."""
+    return x if known_truth(gone) is False else np.where(gone, stop_gradient(x), x)
+
+
+def raised(logarithm: Any) -> Any:
+    """Return the probability or density with a logarithm; where it vanishes to all orders it has no slope."""
+    return np.exp(flat_where(logarithm <= FAINT, logarithm))
+
+
+def is_faint(logarithm: Any) -> Any:
+    """Tell where a logarithm is that of a number that vanishes to all orders, but not minus infinity."""
+    return (logarithm <= FAINT) & (logarithm > -np.inf)
 
 
 def all_of(*conditions: Any) -> Any:
@@ -298,15 +319,25 @@ class Continuous(Distribution):
         At an end of the support it is a power of the distance, which has derivatives there; its logarithm has not.
         """
         found = self.logpdf(x, *args, **kwds)
-        if is_concrete(found) and np.isfinite(raw(found)).all():  # as most are
-            return np.exp(found)
         unbounded = is_infinite(self.lower) and is_infinite(self.upper)
-        there = found > -np.inf if unbounded else ~np.isinf(numbers(self.name, x)[0])
+        near = "pdf" in self.formulas and self.is_near_end(x, args, kwds)
+        if known_truth(near) is False and is_concrete(found):
+            values = raw(found)
+            if (np.isfinite(values) & (values > FAINT)).all():  # as most are
+                return np.exp(found)
+        there = found > FAINT if unbounded else ~np.isinf(numbers(self.name, x)[0]) & ~is_faint(found)
         if "pdf" not in self.formulas:
             return np.exp(np.where(there, found, stop_gradient(found)))
-        end = np.isinf(found) & there
+        end = (np.isinf(found) & there) | near
         density = np.exp(np.where(there & ~end, found, stop_gradient(found)))
         return either(end, self.at("pdf", x, args, kwds, 0.0, 0.0), density)
+
+    def is_near_end(self, x: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Any:
+        """Tell where slopes of the density's logarithm are so large that in those of the density digits cancel."""
+        *shapes, loc, scale = self.parameters("pdf", args, kwds)
+        lower, upper = self.ends(self.safe(self.valid(*shapes), shapes))
+        y = standardise(numbers(self.name, x)[0], loc, scale)
+        return np.minimum(y - lower, upper - y) < NEAR
 
     def cdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
         """Return the probability of no more than x."""
@@ -317,12 +348,14 @@ class Continuous(Distribution):
         return self.at("sf", x, args, kwds, 1.0, 0.0)
 
     def logcdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the logarithm of the probability of no more than x."""
-        return self.at("logcdf", x, args, kwds, -np.inf, 0.0)
+        """Return the logarithm of the probability of no more than x; where that is 0, without a slope."""
+        found = self.at("logcdf", x, args, kwds, -np.inf, 0.0)
+        return flat_where(found == -np.inf, found)
 
     def logsf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the logarithm of the probability of more than x."""
-        return self.at("logsf", x, args, kwds, 0.0, -np.inf)
+        """Return the logarithm of the probability of more than x; where that is 0, without a slope."""
+        found = self.at("logsf", x, args, kwds, 0.0, -np.inf)
+        return flat_where(found == -np.inf, found)
 
     def quantile(self, method: str, q: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Any:
         """Return the quantile of a probability: at 0 and 1 the ends of the support."""

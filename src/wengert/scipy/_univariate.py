@@ -14,10 +14,20 @@ import scipy.special as sp
 from wengert.core.values.dispatch import apply
 from wengert.primitives.special import quantiles
 from wengert.primitives.special.densities import beta_density_at, gamma_density_at
-from wengert.scipy._distributions import Continuous, Discrete, all_of, either, evaluate_where, vanish_at_infinity
+from wengert.scipy._distributions import (
+    Continuous,
+    Discrete,
+    all_of,
+    either,
+    evaluate_where,
+    raised,
+    vanish_at_infinity,
+)
 
 STEEP = 700.0
 """From there on exp(-exp(x)) is 0, and so is each of its derivatives."""
+LEAST_PLACE = 1e-100
+"""Nearer to 0 distributions of 1/x are flat, whose slopes 1/x^2 would be infinite."""
 LOG_TWO_PI = math.log(2 * math.pi)
 LOG_TWO = math.log(2.0)
 EULER = float(np.euler_gamma)
@@ -110,7 +120,7 @@ def invgauss_logcdf(x: Value, mu: Value) -> Value:
 
 def invgauss_logsf(x: Value, mu: Value) -> Value:
     """Return the logarithm of the probability of more than x."""
-    at, less = invgauss_tails(x, mu)
+    at, less = invgauss_tails(np.maximum(x, LEAST_PLACE), mu)
     found = sp.log_ndtr(-at)
     return found + np.log1p(-np.exp(less - found))
 
@@ -321,8 +331,8 @@ CONTINUOUS = {
             open_below=True,
             logpdf=genextreme_logpdf,
             logcdf=lambda x, c: -np.exp(-log_ratio(-c, x)),
-            cdf=lambda x, c: np.exp(-np.exp(-log_ratio(-c, x))),
-            sf=lambda x, c: -np.expm1(-np.exp(-log_ratio(-c, x))),
+            cdf=lambda x, c: np.exp(-np.exp(np.minimum(-log_ratio(-c, x), STEEP))),
+            sf=lambda x, c: -np.expm1(-np.exp(np.minimum(-log_ratio(-c, x), STEEP))),
             ppf=lambda q, c: -sp.boxcox(-np.log(q), c),
             isf=lambda q, c: -sp.boxcox(-np.log1p(-q), c),
             entropy=lambda c: EULER * (1 - c) + 1,
@@ -348,7 +358,7 @@ CONTINUOUS = {
         Continuous(
             "gumbel_l",
             logpdf=lambda x: x - np.exp(x),
-            cdf=lambda x: -np.expm1(-np.exp(x)),
+            cdf=lambda x: -np.expm1(-np.exp(np.minimum(x, STEEP))),
             sf=lambda x: np.exp(-np.exp(np.minimum(x, STEEP))),
             logsf=lambda x: -np.exp(x),
             ppf=lambda q: np.log(-np.log1p(-q)),
@@ -362,7 +372,7 @@ CONTINUOUS = {
             logpdf=lambda x: -x - np.exp(-x),
             cdf=lambda x: np.exp(-np.exp(-np.maximum(x, -STEEP))),
             logcdf=lambda x: -np.exp(-x),
-            sf=lambda x: -np.expm1(-np.exp(-x)),
+            sf=lambda x: -np.expm1(-np.exp(-np.maximum(x, -STEEP))),
             ppf=lambda q: -np.log(-np.log(q)),
             isf=lambda q: -np.log(-np.log1p(-q)),
             entropy=lambda: EULER + 1.0,
@@ -399,8 +409,8 @@ CONTINUOUS = {
             lower=0.0,
             open_below=True,
             logpdf=lambda x, a: -(a + 1) * np.log(x) - sp.gammaln(a) - 1.0 / x,
-            cdf=lambda x, a: sp.gammaincc(a, 1.0 / x),
-            sf=lambda x, a: sp.gammainc(a, 1.0 / x),
+            cdf=lambda x, a: sp.gammaincc(a, 1.0 / np.maximum(x, LEAST_PLACE)),
+            sf=lambda x, a: sp.gammainc(a, 1.0 / np.maximum(x, LEAST_PLACE)),
             ppf=lambda q, a: 1.0 / sp.gammainccinv(a, q),
             isf=lambda q, a: 1.0 / sp.gammaincinv(a, q),
             entropy=lambda a: a - (a + 1.0) * sp.digamma(a) + sp.gammaln(a),
@@ -412,8 +422,8 @@ CONTINUOUS = {
             lower=0.0,
             open_below=True,
             logpdf=lambda x, mu: -0.5 * LOG_TWO_PI - 1.5 * np.log(x) - 0.5 * (np.sqrt(x) / mu - 1 / np.sqrt(x)) ** 2,
-            cdf=lambda x, mu: np.exp(invgauss_logcdf(x, mu)),
-            sf=lambda x, mu: np.exp(invgauss_logsf(x, mu)),
+            cdf=lambda x, mu: raised(invgauss_logcdf(x, mu)),
+            sf=lambda x, mu: raised(invgauss_logsf(x, mu)),
             logcdf=invgauss_logcdf,
             logsf=invgauss_logsf,
             ppf=lambda q, mu: apply(quantiles.invgauss_ppf, q, mu),
