@@ -542,6 +542,35 @@ def test_rules_in_half_precision_have_the_room_of_single_precision(f: Any) -> No
         np.testing.assert_allclose(found[room].astype(float), right[room], rtol=0.03, atol=1e-3)
 
 
-def test_derivatives_of_wofz_vanish_for_large_numbers() -> None:
-    for x in (1e160, -1e300):
-        assert wg.grad(wg.grad(lambda x: special.wofz(x).imag))(x) == 0
+FAR: list[tuple[Function, float, float, float]] = [
+    (lambda x: special.wofz(x).imag, 1e180, 0.0, 0.0),
+    (special.zeta, 1e20, 0.0, 0.0),
+    (lambda x: special.zeta(x, 1.5), 1e100, 0.0, 0.0),
+    (lambda x: special.fdtr(4.0, 2.0, x), 1e60, 1e-120, -2e-180),
+    (lambda x: special.inv_boxcox1p(x, 1e-6), -90.0, np.exp(-90 * (1 - 1e-6) - 90**2 / 2e6), np.nan),
+]
+"""Functions where their values have no digits of their derivatives, which are these."""
+
+
+@together("f, x, first, second", FAR)
+def test_derivatives_have_digits_where_values_have_none(f: Function, x: float, first: float, second: float) -> None:
+    assert wg.grad(f)(x) == pytest.approx(first, rel=1e-6, abs=0)
+    if np.isfinite(second):
+        assert wg.grad(wg.grad(f))(x) == pytest.approx(second, rel=1e-6, abs=0)
+
+
+@together("v, x", [(1e6, 2.6), (1e12, -1.0)])
+def test_students_distribution_by_many_degrees_of_freedom(v: float, x: float) -> None:
+    """By v that is the integral of the density times the derivative of its logarithm."""
+    mpmath.mp.dps = 40  # which the fixture puts back
+    many = mpmath.mpf(v)
+    constant = mpmath.loggamma((many + 1) / 2) - mpmath.loggamma(many / 2) - mpmath.log(many * mpmath.pi) / 2
+
+    def moved(t: Any) -> Any:
+        power = mpmath.log1p(t * t / many)
+        score = mpmath.digamma((many + 1) / 2) - mpmath.digamma(many / 2) - 1 / many
+        score += (many + 1) * t * t / (many * (many + t * t)) - power
+        return mpmath.exp(constant - (many + 1) / 2 * power) * score / 2
+
+    right = mpmath.quad(moved, [0, x], maxdegree=5)
+    assert wg.grad(special.stdtr)(v, x) == pytest.approx(float(right), rel=1e-9)

@@ -18,6 +18,11 @@ HALF = np.dtype(np.float16)
 SINGLE = np.dtype(np.float32)
 
 
+def is_half(dtype: np.dtype[Any]) -> bool:
+    """Tell whether a dtype is that of half precision."""
+    return dtype is HALF
+
+
 def widen(x: Any) -> Any:
     """Return an array of half precision in single precision, and any other value as it is."""
     return x.astype(SINGLE) if getattr(x, "dtype", None) == HALF else x

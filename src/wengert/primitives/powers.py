@@ -19,7 +19,7 @@ from wengert.native.elementwise import shared
 from wengert.primitives import complex_parts
 from wengert.primitives.comparisons import shifted_at
 from wengert.primitives.floating_point import is_nan
-from wengert.primitives.half_precision import HALF, SINGLE
+from wengert.primitives.half_precision import SINGLE, is_half
 
 LITERAL = (int, float)
 MOST_WHOLE = 4
@@ -43,13 +43,13 @@ def power_derivative_value(x: Any, y: Any, out: Any, *, base: int, exponent: int
     That is x^(y - base) times a polynomial in log(x), whose coefficients are derivatives by y of the falling factorial.
     """
     with silence():
-        alike = type(x) is type(y) is np.ndarray and x.dtype == y.dtype and x.dtype is not HALF
+        alike = type(x) is type(y) is np.ndarray and x.dtype == y.dtype and not is_half(x.dtype)
         if alike and base + exponent == 1:  # as most are
             found = y * x ** (y - 1) if base else out * np.log(x)
             if np.isfinite(found).all():
                 return found
         dtype = np.result_type(x, y)
-        wide = SINGLE if dtype is HALF else dtype
+        wide = SINGLE if is_half(dtype) else dtype
         x, y = np.asarray(x, wide), np.asarray(y, wide)
         factors = falling(y, base, exponent)
         coefficients = [math.comb(exponent, k) * factors[exponent - k] for k in range(exponent + 1)]

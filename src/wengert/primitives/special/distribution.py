@@ -99,20 +99,44 @@ student_body: Elementwise = elementwise(
 )
 
 
+FISHER = (
+    (1 / 4, (1, 1)),
+    (2 / 96, (-3, -5, -7, 3)),
+    (3 / 384, (-15, -3, 6, 14, -11, 1)),
+    (4 / 92160, (945, 915, -213, -939, -2141, 2225, -375, 15)),
+    (5 / 368640, (17955, 5355, 180, 1140, 2490, 5994, -7516, 1764, -133, 3)),
+)
+"""Fisher (1925), "Expansion of Student's integral in powers of n^-1", Metron 5, differentiated by n: for each power of
+1/n a factor, and the coefficients of a polynomial of x^2."""
+
+
+def student_slope_far(v: Any, x: Any) -> Any:
+    """Return what `student_slope` does for many degrees of freedom: there its own terms cancel to 1 / v of them."""
+    found: Any = 0.0
+    for factor, coefficients in reversed(FISHER):
+        polynomial: Any = float(coefficients[-1])
+        for coefficient in coefficients[-2::-1]:
+            polynomial = polynomial * (x * x) + coefficient
+        found = (found + factor * polynomial) / v
+    return normal_density(x) * x * found / v
+
+
 def student_slope(v: Any, x: Any) -> Any:
     """Return the derivative of Student's distribution function by its degrees of freedom: none if they are infinite.
 
     It is x times the density, (1 + v) / (2 v), and a smooth function of x^2.
     """
     normal = np.isinf(v)
-    v = np.where(normal, 1.0, v)
+    many = (v > 100 * (1 + x * x) ** 2) & ~normal
+    beyond = student_slope_far(np.where(many, v, 1.0), np.where(many, x, 0.0))
+    v = np.where(normal | many, 1.0, v)
     total = v + x * x
     inner = x * x < v
     z, rest = np.where(inner, x * x / total, 0.5), np.where(inner, 0.5, v / total)
     near = at_once(betainc_by_shapes, 0.5, v / 2, z, i=0, j=1) - 1 / (1 + v)
     far = at_once(betainc_by_shapes, v / 2, 0.5, rest, i=1, j=0) + 1 / (1 + v)
     scale = at_once(faded, student_density(v, x), x) * (1 + v) / (2 * v)
-    return np.where(normal, 0.0, scale * np.where(inner, near, -far))
+    return np.where(normal, 0.0, np.where(many, beyond, scale * np.where(inner, near, -far)))
 
 
 special(
@@ -190,7 +214,8 @@ def f_density_value(m: Any, n: Any, x: Any) -> Any:
     z = f_place(m, n, x)
     low = m * x < n
     near = beta_density_at(m / 2, n / 2, np.where(low, z, 0.5)) * m * n / (n + m * np.where(low, x, 0.0)) ** 2
-    rest = f_body(m, n, z) * m * n / ((m + n) * np.where(low, 1.0, x))
+    above = np.where(low, 1.0, x)
+    rest = f_body(n, m, 1 / (1 + m * above / n)) * m * n / ((m + n) * above)  # by 1 - z, which z has no digits of
     return np.where(far, 0.0, np.where(low, near, rest))[()]
 
 

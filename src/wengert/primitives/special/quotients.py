@@ -191,8 +191,8 @@ special(
 )
 special(
     sp.inv_boxcox1p,
-    lambda t, out, x, y: t * slope_of_inverse(out + 1, x, y),
-    lambda t, out, x, y: t * slope_of_inverse_by_power(out + 1, x, y),
+    lambda t, _out, x, y: t * slope_of_inverse(sp.inv_boxcox(x, y), x, y),  # of -1 the digits are lost
+    lambda t, _out, x, y: t * slope_of_inverse_by_power(sp.inv_boxcox(x, y), x, y),
     scalar=root_at(np.expm1),
     cost=120,
 )

@@ -15,6 +15,8 @@ from wengert.primitives.special.declaration import flat, is_complex, refusing, s
 
 TERMS = 12
 """Terms that are summed one by one before Euler's and Maclaurin's formula; as many Bernoulli numbers make 1e-16."""
+MANY = 1e12
+"""From there on all but the first terms are 0, and the formula would multiply them by infinity."""
 BERNOULLI = sp.bernoulli(2 * TERMS)[2::2]
 
 
@@ -39,7 +41,8 @@ def zeta_derivative_value(x: Any, q: Any, *, order: int) -> Any:
 
     for k in range(TERMS):
         total = [a + b for a, b in zip(total, power(q + k), strict=True)]
-    base = q + TERMS
+    others = np.nan if order else sp.zeta(x, q)  # it has the values of whole x
+    base, x = q + TERMS, np.minimum(x, MANY)
     tail = power(base)
     geometric = [(-1.0) ** i / (x - 1) ** (i + 1) for i in range(order + 1)]  # 1 / (x - 1)
     parts = [times([base * t for t in tail], geometric), [t / 2 for t in tail]]
@@ -50,7 +53,6 @@ def zeta_derivative_value(x: Any, q: Any, *, order: int) -> Any:
         for j in (2 * k - 1, 2 * k):
             rising = times(rising, [x + j, 1.0, *[0.0] * order][: order + 1])
     found = sum((part[order] for part in parts), start=total[order]) * math.factorial(order)
-    others = np.nan if order else sp.zeta(x, q)  # it has the values of whole x
     found = np.where((q == np.inf) & (x > 1), 0.0, found)
     return np.where(q > 0, found, others).astype(dtype)[()]
 
