@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import wengert as wg
 from tests.cases import together
 from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.functional import GradOperation, Jvp
+from wengert.support.function_contents import reach
+from wengert.transforms.captured_gradients import parts_of
 
 X = np.array([0.5, 0.7])
 
@@ -222,3 +225,11 @@ def test_integers_among_what_is_captured_are_named() -> None:
         "Convert it with .astype(float)."
     )
     assert wg.grad(lambda x: np.sum(counts * scale * x), captured=[scale])(1.0)[0] == 5.0
+
+
+def test_captured_tensors_are_looked_for_in_what_users_wrote_alone() -> None:
+    w = wg.tensor(2.0, requires_grad=True)
+    layers = [w] * 20
+    found = [value for _, value in reach([("", wg.grad(wg.grad(lambda x: x * layers[0])))], parts_of, itemgetter(1))]
+    assert any(value is w for value in found)
+    assert len(found) < 20  # the tables of this library are thousands

@@ -75,7 +75,7 @@ def test_a_click_tells_what_there_is_to_know(page):
     assert "float64[2]" in text
     assert "test_pages.py:15, in program" in text
     assert "return np.sum(np.tanh(y) * x)" in text
-    page.click(*place_of(page, "v4 = v3 * v3"))
+    page.click(*place_of(page, "v4 = tanh_derivative"))
     assert "derivative of\nv3 = tanh(v1)" in page.run("panel.innerText")
     assert page.run("document.querySelectorAll('.origin').length") == 1
     page.run("[...panel.querySelectorAll('a')].find((a) => a.innerText === 'v3 = tanh(v1)').click()")

@@ -132,8 +132,7 @@ def paths(tree: Any, name: str = "", is_leaf: IsLeaf = None) -> list[str]:
     >>> structure(parameters).unflatten([path.endswith("['weight']") for path in paths(parameters)])
     {'layers': [{'weight': True, 'bias': False}]}
     """
-    found = flatten_named("paths", tree, is_leaf)[1]
-    return [name] if found is None else [accessor.codify(name) for accessor in _tree.accessors_of(found)]
+    return _tree.places_in(flatten_named("paths", tree, is_leaf)[1], name)
 
 
 def structure(tree: Any, is_leaf: IsLeaf = None) -> Structure:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.containers.tree_leaves import accessors_of, flatten
+from wengert.core.containers.tree_leaves import flatten, places_in
 from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.values.aval import is_differentiable
 from wengert.core.values.tensor import raw
@@ -226,9 +226,7 @@ def argument_names(fun: Callable[..., Any], count: int) -> list[str]:
 def leaf_names(arg: Any, root: str) -> list[str]:
     """Return a name for each leaf of an argument, as one would write it: `p`, `p['w']`, `p.rate`, `p[0]`."""
     leaves, structure = flatten(arg)
-    names = [root]
-    if structure is not None:
-        names = [accessor.codify(root) for accessor in accessors_of(structure)]
+    names = places_in(structure, root)
     for name, leaf in zip(names, leaves, strict=True):
         require_differentiable(name, leaf)
     return names

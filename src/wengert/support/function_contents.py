@@ -53,8 +53,13 @@ def names_of(code: CodeType) -> frozenset[str]:
 def variables_of(function: FunctionType) -> list[tuple[str, Any]]:
     """Return the variables from outside that a function uses and that have values, by name, with these."""
     code, space = function.__code__, function.__globals__
-    captured = [pair for pair in zip(code.co_freevars, captured_by(function), strict=True) if pair[1] is not UNBOUND]
-    return captured + [(name, space[name]) for name in global_names(code) if name in space]
+    return closure_of(function) + [(name, space[name]) for name in global_names(code) if name in space]
+
+
+def closure_of(function: FunctionType) -> list[tuple[str, Any]]:
+    """Return those of them that are variables of the functions around it."""
+    pairs = zip(function.__code__.co_freevars, captured_by(function), strict=True)
+    return [pair for pair in pairs if pair[1] is not UNBOUND]
 
 
 def reach(

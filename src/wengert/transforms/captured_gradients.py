@@ -8,7 +8,8 @@ from operator import itemgetter
 from types import FunctionType, MethodType
 from typing import Any, Self
 
-from wengert.core.containers.tree_leaves import flatten, place_of
+from wengert.control.code_owners import is_library
+from wengert.core.containers.tree_leaves import flatten, places_in
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.memory.write_watches import rebound, snapshot
 from wengert.core.values.aval import is_differentiable
@@ -16,7 +17,7 @@ from wengert.core.values.frozen import unfreeze
 from wengert.core.values.tensor import WATCHING, Tensor
 from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.support.attributes import attribute, own_attributes
-from wengert.support.function_contents import reach, variables_of
+from wengert.support.function_contents import closure_of, reach, variables_of
 from wengert.traces.staging import Staging
 
 LIBRARIES = ("numpy", "scipy", "wengert", "builtins")
@@ -130,14 +131,15 @@ def parts_of(pair: tuple[str, Any]) -> list[tuple[str, Any]]:
         return []
     if isinstance(value, FunctionType):
         wrapped = attribute(value, "__wrapped__")
-        return variables_of(value) + ([] if wrapped is None else [("", wrapped)])
+        variables = closure_of(value) if is_library(value.__code__) else variables_of(value)
+        return variables + ([] if wrapped is None else [("", wrapped)])
     if isinstance(value, MethodType):
         return [("self", value.__self__), ("", value.__func__)]
     if isinstance(value, functools.partial):
         return [("", x) for x in (value.func, *value.args, value.keywords)]
     leaves, structure = flatten(value)
     if structure is not None:
-        return [(place_of(value, i, name), leaf) for i, leaf in enumerate(leaves)]
+        return list(zip(places_in(structure, name), leaves, strict=True))
     if issubclass(type(value), type) or type(value).__module__.partition(".")[0] in LIBRARIES:
         return []
     return [(f"{name}.{key}", item) for key, item in own_attributes(value).items()]

@@ -305,7 +305,16 @@ def place_of(tree: Any, index: int, name: str) -> str:
 
 def place_in(structure: Any, index: int, name: str) -> str:
     """Return how one writes a leaf of containers of this structure that have a name."""
-    return name if structure is None else str(accessors_of(structure)[index].codify(name))
+    return places_in(structure, name)[index]
+
+
+def places_in(structure: Any, name: str) -> list[str]:
+    """Return how one writes each leaf of containers of this structure that have a name; of none, the name.
+
+    >>> places_in(flatten((1.0, [2.0]))[1], "x")
+    ['x[0]', 'x[1][0]']
+    """
+    return [name] if structure is None else [accessor.codify(name) for accessor in accessors_of(structure)]
 
 
 BARE = frozenset({tuple, list, dict, OrderedDict, deque, type(None)})
