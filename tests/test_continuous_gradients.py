@@ -31,6 +31,7 @@ def exact(x):
 X = np.array([1.0, 0.9, 1.3])
 
 
+@pytest.mark.long
 def test_derivatives_are_those_of_the_solution():
     lanes = np.stack([X, 1.1 * X])
     want = [wg.grad(exact)(x) for x in lanes]

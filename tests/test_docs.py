@@ -65,7 +65,10 @@ def test_docstring_examples(name):
             run(test)
 
 
-@pytest.mark.parametrize("page", PAGES)
+LONG = "docs/guides/differential-equations.md"
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, marks=pytest.mark.long) if p == LONG else p for p in PAGES])
 def test_examples_of_pages(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before, namespace = dict(FUNCTIONS), {}

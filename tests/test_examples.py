@@ -193,6 +193,7 @@ def test_an_equilibrium_network_is_differentiated_without_its_rounds():
     assert found.losses[-1] < found.losses[0]
 
 
+@pytest.mark.long
 def test_the_worst_day_of_an_epidemic_has_the_derivatives_of_differences():
     fitted = {"infection": 1.79, "recovery": 0.456, "ill": 1.6}
     days, isolated = (

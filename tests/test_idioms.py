@@ -122,6 +122,7 @@ def test_any_all_and_sorted_of_traced_values_are_pythons(function: Any) -> None:
         np.testing.assert_array_equal(wg.jit(wg.vmap(wg.grad(function)))(x[None])[0], wg.grad(function)(x))
 
 
+@pytest.mark.long
 def test_any_and_sorted_of_many_and_of_what_has_no_place() -> None:
     def any_of_first(x: Any, n: Any) -> Any:
         return any(x[i] > 1 for i in range(n))

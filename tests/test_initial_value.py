@@ -263,6 +263,7 @@ def test_verlets_order_holds_for_slopes_that_depend_on_both_halves():
     np.testing.assert_allclose(np.log2(errors[0] / errors[1]), 2, atol=0.2)
 
 
+@pytest.mark.long
 def test_odeint_returns_what_scipy_returns():
     times = [0.0, 1.0, 1.0, 3.0]
     early, options = (lambda y, t, p: lotka(t, y, p)), {"args": (RATES,), "full_output": True}

@@ -740,7 +740,7 @@ def written(x: Any, index: Any, value: Any) -> Any:
 
 
 @together("case", OF_DTYPES)
-@together("double", [DOUBLE, NAMELESS])
+@pytest.mark.parametrize("double", [DOUBLE, pytest.param(NAMELESS, marks=pytest.mark.long)])
 def test_dtypes_are_those_of_numpy(case: str, double: Any) -> None:
     args = [INTEGERS, SMALL, FLAGS, SINGLE, double]
     segments = require_same(trace(OF_DTYPES[case])(*args), args)

@@ -24,6 +24,7 @@ from wengert.core.memory.memory_layout import example, grown, in_normal_form, of
 from wengert.core.values.tensor import raw
 
 
+@pytest.mark.long
 @together("call", CALLS)
 def test_writes_through_views_of_results_reach_what_they_do_in_numpy(call):
     layouts = [name for name, layout in LAYOUTS.items() if len(call.shape) >= layout.least]

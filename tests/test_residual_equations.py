@@ -25,6 +25,7 @@ def exact(x):
     return (x[0] / (1.0 + x[0] * x[1])) ** 2
 
 
+@pytest.mark.long
 def test_derivatives_are_those_of_the_solution():
     def all_of(x):
         (found, gradient), (_, second) = wg.jvp(wg.value_and_grad(value), (x,), (x,))

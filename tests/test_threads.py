@@ -53,6 +53,7 @@ def in_threads(*functions: Callable[[], Any]) -> list[Any]:
     return results
 
 
+@pytest.mark.long
 def test_no_contribution_to_a_shared_leaf_is_lost() -> None:
     x = wg.tensor(1.0, requires_grad=True)
     w = wg.tensor([1.0, 2.0], requires_grad=True)
