@@ -284,6 +284,26 @@ def test_factors_need_a_solver_of_the_transpose() -> None:
         wg.grad(loss)(B, None)
 
 
+def test_where_factors_of_few_elements_take_less_time_systems_have_these() -> None:
+    def gradient(x: Any, linear_solver: str, reach: Any, singular: str = "raise") -> Any:
+        solve = custom_root(lambda x, a: x + x**3 + 0.1 * reach(x) - a, linear_solver=linear_solver, singular=singular)
+        return wg.jit(wg.grad(lambda a: np.sum(np.sin(solve(lambda a: x)(a)))))
+
+    def is_sparse(size: int, reach: Any, **options: Any) -> bool:
+        x = np.linspace(-1.0, 1.0, size)
+        a = x + x**3 + 0.1 * reach(x)
+        found, dense = (gradient(x, way, reach, **options) for way in ("auto", "dense"))
+        np.testing.assert_allclose(found(a), dense(a), rtol=1e-12, atol=1e-14)
+        return "sparse_solve" in str(found.lower(a).graph)
+
+    beside, everywhere, some = np.flip, lambda x: np.mean(x) * x, np.random.default_rng(0).integers(0, 256, (3, 256))
+    assert is_sparse(256, beside)
+    assert not is_sparse(100, beside)
+    assert not is_sparse(256, everywhere)
+    assert not is_sparse(256, lambda x: x[some[0]] * x[some[1]] + x[some[2]])  # factors would be full
+    assert not is_sparse(256, beside, singular="minimum_norm")
+
+
 @together("method", ["cg", "minres", "gmres", "lsmr", "sparse"])
 def test_methods_without_a_matrix_and_sparse_factors_agree_with_dense_ones(method: str) -> None:
     stiffness = np.diag(np.arange(2.0, 8.0)) + (np.eye(6, k=5) if method == "sparse" else 0.3)

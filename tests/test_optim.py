@@ -23,10 +23,10 @@ from tests.cases import together
 from wengert import optim, tree
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, FileFormatError, GraphError, ShapeError, TracedTruthError, UsageError
-from wengert.implicit import frontal
+from wengert.implicit import attaching, frontal
 from wengert.optim import equations, sparse_newton
 from wengert.scipy.integrate._methods.element_matrices import FrontMatrices
-from wengert.scipy.optimize._vector_problem import EAGER_GRADIENTS
+from wengert.scipy.optimize._vector_problem import UNTRACED_GRADIENTS
 
 
 def rosenbrock(x: Any) -> Any:
@@ -180,8 +180,8 @@ def test_functions_of_large_problems_are_traced_once_and_of_small_ones_soon() ->
         assert calls.count(True) <= 2
     calls.clear()
     found = optim.minimize(loss, np.zeros(3))
-    assert (calls.count(False), 1 <= calls.count(True) <= 2) == (EAGER_GRADIENTS, True)
-    assert found.nfev > 2 * EAGER_GRADIENTS
+    assert (calls.count(False), 1 <= calls.count(True) <= 2) == (UNTRACED_GRADIENTS, True)
+    assert found.nfev > 2 * UNTRACED_GRADIENTS
     calls.clear()
     found = optim.minimize(loss, np.zeros(3), jit=False)
     assert (calls.count(False), len(calls)) == (found.nfev, found.nfev)
@@ -1015,7 +1015,8 @@ def test_newtons_method_of_few_elements_is_that_of_all(function: Any, largest: f
         return np.sum(np.sin(found.x))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(equations, "MANY", 0)
+        patch.setattr(attaching, "SPARSE_SYSTEM", 0.0)
+        patch.setattr(attaching, "SPARSE_ELEMENT", 0.0)
         patch.setattr(frontal, "LARGEST", largest)
         patch.setattr(equations, "step_by_elements", step := Mock(wraps=sparse_newton.step_by_elements))
         found = *wg.value_and_grad(total)(a, 40), wg.vmap(total, (0, None))(np.stack([2 * a, a]), 40)[1]

@@ -13,11 +13,14 @@ from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
+from wengert.errors import GraphError
 from wengert.implicit.solution import implicit_solution as solution_operation
-from wengert.implicit.systems import FIXED, TOLERANCE, weight_of_giving_up
+from wengert.implicit.systems import FIXED, MINIMUM_NORM, TOLERANCE, weight_of_giving_up
 from wengert.implicit.vectors import residual_vector, vector_of
+from wengert.primitives.sparse.direct_solves import SYMMETRIC
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
+from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
 from wengert.support.caches import Recent
 from wengert.transforms.reverse import stop_gradient
@@ -25,8 +28,13 @@ from wengert.transforms.tracing import trace_converting
 
 SPARSE = "sparse"
 SPARSE_JACOBIANS: Recent[Graph, tuple[Graph, StoragePattern]] = Recent(64)
+FACTOR_LENGTHS: Recent[Graph, int | None] = Recent(64)
 DENSE = 2000
 """Unknown numbers up to which Jacobians are made by default: they take 32 MB then, and their factors as much."""
+SPARSE_SYSTEM, SPARSE_ELEMENT = 3e6, 5.7e3
+"""Of how many unknown numbers the cube is that dense factors take as long by as a system with sparse factors, and an
+element of these: of 1,024 equations with three numbers each, chained, a gradient takes 0.5 ms for 22, with others at
+random 6 for 24, of 196 0.26 for 0.21 and 0.55 for 0.22; factors that are there already take half of it."""
 
 
 def implicit_solution(
@@ -60,8 +68,8 @@ def implicit_solution(
         singular: "raise", or "minimum_norm" for the smallest of all derivatives where the Jacobian is singular; of
             functions that do not have this parameter, and `tol`, `FIXED`.
         linear_solver: what solves systems with the Jacobian: "dense", "sparse", the pattern of its stored elements, one
-            of `METHODS`, an `OwnSolver`, or "auto": dense factors of up to `DENSE` unknown numbers, else "minres" or
-            "gmres".
+            of `METHODS`, an `OwnSolver`, or "auto": dense factors of up to `DENSE` unknown numbers, sparse ones where
+            these take less, else "minres" or "gmres".
         symmetric: whether the Jacobian is symmetric, as that of a gradient is.
         success: whether the solver said that it has converged, if it did: what one that gave up has left may still be
             a solution, since solvers give up where rounding stops them, but has to be a better one.
@@ -111,6 +119,8 @@ def implicit_solution(
     operands += heavier
     graph, captured = trace_closing(name, residual, flat, [start, *operands])
     slope = None if jacobian is None else trace_closing(name, jacobian, columns, [start, *operands])[0]
+    if linear_solver == "auto" and singular != MINIMUM_NORM and slope is None and takes_less(graph, name):
+        linear_solver = SPARSE
     if linear_solver == SPARSE:
         slope, linear_solver = sparse_jacobian_graph(graph, name)
     params = {
@@ -139,6 +149,36 @@ def sparse_jacobian_graph(residual: Graph, name: str) -> tuple[Graph, StoragePat
         return trace_closed(elements, residual.inputs, name), patterns[-1]
 
     return SPARSE_JACOBIANS.find(residual, trace)
+
+
+def takes_less(residual: Graph, name: str) -> bool:
+    """Tell whether sparse factors of the Jacobian of a residual by its first input take less time than dense ones."""
+    size = residual.inputs[0].shape[0]
+    if not SPARSE_SYSTEM < size**3 <= DENSE**3:
+        return False
+    length = FACTOR_LENGTHS.find(residual, lambda: length_of_factors(residual, name))
+    return length is not None and SPARSE_SYSTEM + SPARSE_ELEMENT * length < size**3
+
+
+def length_of_factors(residual: Graph, name: str) -> int | None:
+    """Return how many elements sparse factors of that Jacobian have, if pivots are on the diagonal; None if it is full.
+
+    Values are made up, of which the diagonal is the largest.
+    """
+    from scipy import sparse
+    from scipy.sparse.linalg import splu
+
+    examples = [np.zeros(x.shape, x.dtype) for x in residual.inputs]
+    try:
+        pattern = find_pattern(lambda *values: evaluate(residual, values)[0], examples, (0,), name=name)
+    except GraphError:
+        return None
+    size = examples[0].size
+    if SPARSE_ELEMENT * pattern.count > size**3:
+        return None
+    matrix = pattern.to_scipy().astype(float) + size * sparse.eye_array(size)
+    factor = splu(matrix.tocsc(), **dict(SYMMETRIC))
+    return int(factor.L.nnz + factor.U.nnz)
 
 
 def resolve_solver(linear_solver: Any, size: int, symmetric: bool) -> Any:

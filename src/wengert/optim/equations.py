@@ -23,7 +23,7 @@ from wengert.core.diagnostics.argument_checks import (
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
-from wengert.implicit.attaching import SPARSE, implicit_solution
+from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.newton_iteration import Limits, Solution, newton, solve_system
 from wengert.implicit.solver_call import solve_without_derivatives
 from wengert.optim import iterations
@@ -46,9 +46,6 @@ IMPLICIT, UNROLL, ONE_STEP = WAYS = ("implicit", "unroll", "one_step")
 """Where derivatives come from: the equations, all steps that were taken, or one more step from the solution."""
 
 
-MANY = 100
-"""Unknown numbers from which sparse factors of Python's give derivatives where elements are few: of 50 these take 23
-us, full ones 12, of 200 40 and 230."""
 LEAST_LANES, NUMBERS = 16, 512
 """Lanes and unknown numbers that are iterated at once: as many as vector instructions and calls need.
 
@@ -139,7 +136,6 @@ def solution_of(
                 args,
                 name=name,
                 success=found.converged,
-                linear_solver="auto" if few is None or size < MANY else SPARSE,
                 own_tol=limits.tol,
             )
         return x, residual(x, *args), found.converged, found.steps

@@ -41,7 +41,8 @@ FEW_UNKNOWNS = 100
 FEW_OPERATIONS = 300
 SHORT = 0.05
 """Of a small problem: the numbers looked for, and of an evaluation the operations and the seconds of processor time."""
-EAGER_VALUES, EAGER_GRADIENTS, EAGER_JACOBIANS = 100, 6, 14
+UNTRACED_VALUES, UNTRACED_GRADIENTS, UNTRACED_JACOBIANS = 100, 6, 14
+"""How many first calls of a small problem are of the function itself, before it is traced at all."""
 
 
 class FlatProblem:
@@ -92,12 +93,12 @@ class FlatProblem:
         self,
         what: str,
         make: Callable[[], Callable[..., Any]],
-        eager_calls: int = 0,
+        untraced_calls: int = 0,
         make_eager: Callable[[], Callable[..., Any]] | None = None,
     ) -> Callable[..., Any]:
         """Return a function of vectors, jitted unless the user passed jit=False, and kept by the name of `what` it is.
 
-        Of a small problem the first `eager_calls` are not: to trace a function takes as long as some of them do. These
+        Of a small problem the first `untraced_calls` are not: to trace a function takes as long as some of them. These
         are of what `make_eager` makes, if something else gives the same then.
         """
         run: Callable[..., Any] | None = self.made.get(what)
@@ -105,8 +106,8 @@ class FlatProblem:
             run = make() if self.compiled or make_eager is None else make_eager()
             if self.compiled:
                 plain, run = run, note_refusals(self.name, jitted(run))
-                if eager_calls > 0 and self.is_small:
-                    run = EagerAtFirst(run, plain if make_eager is None else make_eager(), eager_calls)
+                if untraced_calls > 0 and self.is_small:
+                    run = EagerAtFirst(run, plain if make_eager is None else make_eager(), untraced_calls)
             self.made[what] = run
         return run
 
@@ -152,7 +153,7 @@ class VectorProblem(FlatProblem):
     @cached
     def value_and_gradient(self) -> Callable[[Vector], tuple[float, Vector]]:
         """The value and the gradient at a vector."""
-        run = self.run("value_and_gradient", lambda: value_and_grad(self.scalar), EAGER_GRADIENTS)
+        run = self.run("value_and_gradient", lambda: value_and_grad(self.scalar), UNTRACED_GRADIENTS)
 
         def at(x: Vector) -> tuple[float, Vector]:
             value, gradient = run(as_floats(x), *self.args)
@@ -176,8 +177,8 @@ class VectorProblem(FlatProblem):
     def residuals_and_jacobian(self) -> tuple[Callable[[Vector], Vector], Callable[[Vector], Any]]:
         """Return the residuals at a vector, and their Jacobian."""
         residuals = self.residuals
-        value = self.run("residuals", lambda: residuals, EAGER_VALUES)
-        slope = self.run("jacobian", lambda: jacobian(residuals), EAGER_JACOBIANS, lambda: in_better_mode(residuals))
+        value = self.run("residuals", lambda: residuals, UNTRACED_VALUES)
+        slope = self.run("jacobian", lambda: jacobian(residuals), UNTRACED_JACOBIANS, lambda: in_better_mode(residuals))
         return (
             lambda x: np.asarray(value(as_floats(x), *self.args), dtype=float),
             lambda x: np.asarray(slope(as_floats(x), *self.args), dtype=float),
