@@ -10,6 +10,8 @@ from wengert.core.maps.box_maps import BoxMap, identity
 from wengert.core.maps.composition import compose
 from wengert.core.maps.coordinates import Coordinate
 from wengert.errors import GraphError
+from wengert.nn.functional import conv1d
+from wengert.scipy.signal import lfilter
 from wengert.sparse import hessian_pattern, jacobian_pattern
 from wengert.sparse.patterns.tangent_program import TangentProgram
 from wengert.sparse.patterns.truth_matrices import power_and_sum
@@ -64,6 +66,9 @@ def through(x):
 
 through.defjvp(lambda primals, tangents: (np.round(primals[0] * 3), 3 * tangents[0]))
 
+
+KERNELS = np.random.default_rng(5).random((3, 2, 2))
+
 EXACT = {
     "reversed": lambda x: np.sin(x) * x[::-1],
     "rolled": lambda x: np.roll(x, 2) * x,
@@ -111,6 +116,12 @@ EXACT = {
     "gradient of while": wg.grad(lambda x: np.sum(wg.while_loop(lambda s: np.sum(s) < 100, lambda s: s * s + 1, x))),
     "sparse matrix": lambda x: BANDED @ np.sin(x) + x @ BANDED + (BANDED @ x.reshape(6, 1))[:, 0],
     "gradient of while in a scan": wg.grad(lambda x: np.sum(wg.scan(grown, x, None, length=3)[0])),
+    "cross products": lambda x: np.cross(x.reshape(2, 3), x[:3] * x[3:]),
+    "products so far": lambda x: np.cumprod(x.reshape(3, 2), axis=0),
+    "windows of images": lambda x: conv1d(x.reshape(1, 2, 3), KERNELS, stride=2, padding=2, dilation=2).reshape(-1) * x[:1],
+    "kernels": lambda x: conv1d(KERNELS[:1], x.reshape(1, 2, 3)[..., :2], padding=1).reshape(-1),
+    "filtered": lambda x: lfilter([1.0, 0.5], [1.0, -0.3], x),
+    "coefficients": lambda x: lfilter([1.0], np.concatenate([x[:1], x[1:3]]), np.ones(4)),
     "solved": lambda x: np.linalg.solve(np.stack([np.eye(2)] * 3) + 0.1, x.reshape(3, 2)[..., None]),
 }
 
@@ -145,7 +156,8 @@ def test_contributions_to_elements_are_added_where_some_have_fewer():
 
 
 BY_PATTERN_ALONE = {"long scan", "long loop", "branch", "while", "gradient of a loop", "gradient of while", "solved"}
-BY_PATTERN_ALONE |= {"gradient of while in a scan"}
+BY_PATTERN_ALONE |= {"gradient of while in a scan", "cross products", "products so far"}
+BY_PATTERN_ALONE |= {"filtered", "coefficients"}
 """Where coefficients are not carried: long loops, branches that are not known, and routines."""
 
 
@@ -244,6 +256,12 @@ def test_containers_and_several_arguments_are_rows_and_columns_one_after_the_oth
 def test_hessians_keep_the_zeros_of_linear_and_bilinear_parts():
     pattern = hessian_pattern(lambda x: np.sum(x[:3] * x[3:]) + np.sum(x * np.arange(6)), np.ones(6))
     assert (pattern.toarray() == np.roll(np.eye(6, dtype=bool), 3, 1)).all()
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
+def test_products_of_vectors_in_the_plane_depend_on_all_components():
+    pattern = jacobian_pattern(lambda x: np.cross(x.reshape(3, 2), np.ones((3, 2))), np.ones(6))
+    assert pattern.toarray().astype(int).tolist() == np.kron(np.eye(3, dtype=int), [1, 1]).tolist()
 
 
 def test_stencils_have_as_many_elements_as_points():

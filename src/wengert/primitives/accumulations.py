@@ -100,7 +100,7 @@ def transpose_difference(ct: Any, aval: Aval, *, axis: int) -> Any:
     return out
 
 
-def neighbour_links(_core: Shape, out: Shape, _params: Params) -> list[BoxMap]:
+def neighbour_links(_position: int, _core: Shape, out: Shape, _params: Params) -> list[BoxMap]:
     """Return where the two neighbours are whose difference each element is."""
     own = [Coordinate.along(0)]
     return [BoxMap(out, own, [Coordinate.along(0, 1, 1)], 1.0), BoxMap(out, own, own, -1.0)]
@@ -203,7 +203,18 @@ def recurrence_vjp(ct: Any, out: Any, a: Any, _b: Any, *, axis: int, reverse: bo
     return (back[early] * out[late] if reverse else back[late] * out[early]), back
 
 
-recurrence = opaque("recurrence", solve_recurrence, vjp=recurrence_vjp, form=Routine("(m),(n)->(n)", "axis"))
+def earlier_links(position: int, core: Shape, out: Shape, params: Params) -> list[BoxMap]:
+    """Return the steps that each element depends on: those before it, and of what is added the same."""
+    places = np.arange(core[0]), np.arange(out[0])[:, None]
+    steps, elements = places if position else (places[0] + (not params["reverse"]), places[1])
+    later, earlier = np.nonzero(steps >= elements if params["reverse"] else steps <= elements)
+    own = [Coordinate.listed(0, later)], [Coordinate.listed(0, earlier)]
+    return [BoxMap((len(later),), *own)] if len(later) else []
+
+
+recurrence = opaque(
+    "recurrence", solve_recurrence, vjp=recurrence_vjp, form=Routine("(m),(n)->(n)", "axis", links=earlier_links)
+)
 
 
 # The accumulate methods of ufuncs
@@ -374,4 +385,9 @@ class Filter(Routine):
         return told_by(primitive.strict, [np.ones(shape, dtype), inputs[1]], params)
 
 
-feedback = opaque("feedback", evaluate_feedback, vjp=feedback_vjp, form=Filter("(k),(n)->(n)"))
+def sooner_links(_position: int, core: Shape, out: Shape, _params: Params) -> list[BoxMap]:
+    """Return the coefficients, or the numbers of a signal, that each number depends on: those up to its place."""
+    return earlier_links(1, core, out, {"reverse": False})
+
+
+feedback = opaque("feedback", evaluate_feedback, vjp=feedback_vjp, form=Filter("(k),(n)->(n)", links=sooner_links))

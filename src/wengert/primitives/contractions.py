@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.contraction import Contraction
+from wengert.core.forms.form import Params
 from wengert.core.forms.labels import Labels, labelled
 from wengert.core.forms.routine import Routine
+from wengert.core.maps.box_maps import BoxMap
+from wengert.core.maps.coordinates import Coordinate
 from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import linear, multilinear
 from wengert.core.values.aval import Aval, aval_of
@@ -243,11 +246,19 @@ def cross_at(x: Any, y: Any) -> Any:
     return np.where(place == 0, first, np.where(place == 1, second, third))
 
 
+def cross_links(_position: int, core: Shape, out: Shape, _params: Params) -> list[BoxMap] | None:
+    """Return the components of a vector that those of the product in space depend on: the others."""
+    if not out:
+        return None
+    places, others = np.nonzero(~np.eye(3, dtype=bool)[:, : core[0]])
+    return [BoxMap((len(places),), [Coordinate.listed(0, places)], [Coordinate.listed(0, others)])]
+
+
 cross = multilinear(
     "cross",
     cross_product,
     (transpose_cross_left, transpose_cross_right),
-    form=Routine("(m),(n)->(k?)"),
+    form=Routine("(m),(n)->(k?)", links=cross_links),
     scalar=cross_at,
 )
 

@@ -191,7 +191,7 @@ def transpose_trace(ct: Any, aval: Aval, *, offset: int, axis1: int, axis2: int)
     return apply(place_diagonal, elements, shape=aval.shape, offset=offset, axis1=axis1, axis2=axis2)
 
 
-def diagonal_links(core: Shape, _out: Shape, params: Params) -> list[BoxMap]:
+def diagonal_links(_position: int, core: Shape, _out: Shape, params: Params) -> list[BoxMap]:
     """Return where the diagonal is that `trace` adds up."""
     offset = params["offset"]
     row, column = max(-offset, 0), max(offset, 0)
@@ -226,7 +226,7 @@ def triangle_of(x: Any, *, k: int, upper: bool) -> Any:
     return np.where(mask, zeros, x) if upper else np.where(mask, x, zeros)
 
 
-def triangle_links(core: Shape, _out: Shape, params: Params) -> list[BoxMap]:
+def triangle_links(_position: int, core: Shape, _out: Shape, params: Params) -> list[BoxMap]:
     """Return the elements that `tril` or `triu` keeps."""
     mask = np.tri(core[0], core[1], params["k"] - 1 if params["upper"] else params["k"], bool)
     rows, columns = np.nonzero(~mask if params["upper"] else mask)

@@ -43,8 +43,8 @@ class Routine(Form):
         stacked: whether the evaluation takes stacks of operands with core axes.
         waking: whether libraries wake threads for matrices of any size, as SciPy's exponentials and general solutions
             do: where another program wants a processor, 10,000 us for the 40 of a system of 24 rows.
-        links: `links(core shape of the operand, core shape of the result, params)`: maps from the only operand to the
-            result, of one stack, where not every element depends on all.
+        links: `links(position of the operand, its core shape, core shape of the result, params)`: maps from the operand
+            to the result, of one stack, where not every element depends on all; None where each does.
 
     >>> from wengert.core.primitives.declare import constant
     >>> from wengert.core.values.dispatch import apply
@@ -58,7 +58,7 @@ class Routine(Form):
     axis: str | Names = ()
     stacked: bool = True
     waking: bool = False
-    links: Callable[[Shape, Shape, Params], Sequence[BoxMap]] | None = None
+    links: Callable[[int, Shape, Shape, Params], Sequence[BoxMap] | None] | None = None
 
     def require_sound(self, name: str) -> None:
         """Require that the signature is one."""
@@ -171,12 +171,17 @@ class Routine(Form):
         names, results = cores(self.signature, len(operands))
         axes = self.core_axes(len(shape), len(names[position]), params)
         own = results[which] if which < len(results) else ()
+        if "?" in self.signature:  # which need not be there
+            ranks = core_ranks(self.signature, len(operands))
+            lanes = max(len(shape_of(x)) - rank for x, rank in zip(operands, ranks, strict=True))
+            own = own[: max(len(out.shape) - lanes, 0)]
         out_axes = self.core_axes(len(out.shape), len(own), params) if len(own) <= len(out.shape) else None
         if axes is None or out_axes is None or len(axes) != len(names[position]) or len(out_axes) != len(own):
             return None
         core = None
         if self.links is not None:
-            core = self.links(tuple([shape[i] for i in axes]), tuple([out.shape[i] for i in out_axes]), params)
+            inner, outer = (tuple([own[i] for i in at]) for own, at in ((shape, axes), (out.shape, out_axes)))
+            core = self.links(position, inner, outer, params)
         return lane_maps((shape, axes), (out.shape, out_axes), core)
 
 

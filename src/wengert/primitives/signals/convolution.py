@@ -19,6 +19,7 @@ import numpy as np
 
 from wengert.core.forms.form import Flags, Form, Lanes, Params, stepwise
 from wengert.core.forms.shape_probes import Results
+from wengert.core.maps.box_maps import BoxMap
 from wengert.core.primitives.cotangent import FEW, sum_over
 from wengert.core.primitives.declare import multilinear, opaque
 from wengert.core.primitives.primitive import Primitive
@@ -31,6 +32,7 @@ from wengert.primitives.signals.sliding_products import (
     of_large_kernels,
     of_small_kernels,
 )
+from wengert.primitives.signals.window_maps import window_maps
 from wengert.primitives.signals.windows import Geometry, Lengths, placement, result_lengths, spread_lengths, times
 
 Array = Any
@@ -181,6 +183,12 @@ class Sliding(Form):
         lengths = result_lengths(x.shape[-rank:], w.shape[-rank:], Geometry(**params))
         shape = (*x.shape[: -rank - 1], w.shape[-rank - 2], *lengths)
         return (Aval(shape, np.result_type(*[aval.dtype for aval in avals])),), None
+
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Depend on the windows that taps reach; numbers for channels reach them all."""
+        return window_maps(position, operands, out.shape, Geometry(**params)) if position < 2 else None
 
     def batch(
         self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params

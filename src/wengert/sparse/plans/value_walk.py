@@ -82,7 +82,7 @@ class ValueWalk(GraphWalk):
         if not isinstance(primitive, Linear | Multilinear):
             raise NotByMaps
         form = form_of(primitive)
-        if isinstance(form, Routine) and form.links is None:
+        if isinstance(form, Routine) and (form.links is None or not isinstance(primitive, Linear)):
             raise NotByMaps
         if isinstance(form, Pointwise):
             return self.apply_to_coefficients(equation, position, out)
