@@ -12,6 +12,7 @@ from wengert.core.maps.coordinates import Coordinate
 from wengert.errors import GraphError
 from wengert.nn.functional import conv1d
 from wengert.scipy.signal import lfilter
+from wengert.scipy.special import log_softmax, softmax
 from wengert.sparse import hessian_pattern, jacobian_pattern
 from wengert.sparse.patterns.tangent_program import TangentProgram
 from wengert.sparse.patterns.truth_matrices import power_and_sum
@@ -83,6 +84,7 @@ EXACT = {
     "zeros of an einsum": lambda x: np.einsum("i,ij->j", x, TRIANGLE[:, :5]),
     "zeros of a factor": lambda x: x.reshape(2, 3) * np.array([[0.0, 1.0, 0.0], [0.0, 2.0, 0.0]]),
     "padded factors": lambda x: np.diff(x) * np.pad(np.sin(x[2:]), (0, 1)),
+    "truth as an index": lambda x: (x[True] * x[:, np.True_].T).reshape(-1),
     "gathered padding": lambda x: (np.pad(x[:4], (1, 1)) * x[::-1])[np.array([0, 2, 5, 4])] ** 2,
     "padded outer": lambda x: np.outer(np.pad(x[:2], (0, 1)), x[-3:]) * x[:3, None],
     "padded scan": lambda x: wg.scan(lambda c, u: (c + u, (c * u, u)), x[0], np.pad(x[:2], (0, 1)))[1][0] * x[:3],
@@ -118,8 +120,11 @@ EXACT = {
     "gradient of while in a scan": wg.grad(lambda x: np.sum(wg.scan(grown, x, None, length=3)[0])),
     "cross products": lambda x: np.cross(x.reshape(2, 3), x[:3] * x[3:]),
     "products so far": lambda x: np.cumprod(x.reshape(3, 2), axis=0),
-    "windows of images": lambda x: conv1d(x.reshape(1, 2, 3), KERNELS, stride=2, padding=2, dilation=2).reshape(-1) * x[:1],
+    "windows of images": lambda x: (
+        conv1d(x.reshape(1, 2, 3), KERNELS, stride=2, padding=2, dilation=2).reshape(-1) * x[:1]
+    ),
     "kernels": lambda x: conv1d(KERNELS[:1], x.reshape(1, 2, 3)[..., :2], padding=1).reshape(-1),
+    "softmax": lambda x: softmax(x.reshape(2, 3), axis=1) * log_softmax(x.reshape(2, 3), axis=1),
     "filtered": lambda x: lfilter([1.0, 0.5], [1.0, -0.3], x),
     "coefficients": lambda x: lfilter([1.0], np.concatenate([x[:1], x[1:3]]), np.ones(4)),
     "solved": lambda x: np.linalg.solve(np.stack([np.eye(2)] * 3) + 0.1, x.reshape(3, 2)[..., None]),
@@ -157,7 +162,7 @@ def test_contributions_to_elements_are_added_where_some_have_fewer():
 
 BY_PATTERN_ALONE = {"long scan", "long loop", "branch", "while", "gradient of a loop", "gradient of while", "solved"}
 BY_PATTERN_ALONE |= {"gradient of while in a scan", "cross products", "products so far"}
-BY_PATTERN_ALONE |= {"filtered", "coefficients"}
+BY_PATTERN_ALONE |= {"filtered", "coefficients", "softmax"}
 """Where coefficients are not carried: long loops, branches that are not known, and routines."""
 
 

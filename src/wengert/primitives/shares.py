@@ -16,9 +16,12 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.batching import lead
-from wengert.core.forms.form import Like, Pointwise
+from wengert.core.forms.element_maps import lane_maps
+from wengert.core.forms.form import Like, Params, Pointwise
+from wengert.core.maps.box_maps import BoxMap
 from wengert.core.primitives.declare import opaque
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
+from wengert.core.values.aval import Aval, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import visible_array
 from wengert.primitives.floating_point import LEAST
@@ -77,6 +80,20 @@ def without_idle_nan(found: Any, v: Any, axis: Axes) -> Any:
 # The products and their derivatives
 
 
+class ProductForm(Like):
+    """Results like shares, whose elements depend on all along the axes that the parameter `axis` counts."""
+
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Depend on all of the same rows."""
+        shape, axis = shape_of(operands[position]), params["axis"]
+        if shape != out.shape or axis is None:
+            return None
+        axes = sorted([i % len(shape) for i in axis])
+        return lane_maps((shape, axes), (shape, axes), None)
+
+
 def product_of_shares(
     name: str,
     evaluate: Callable[..., Any],
@@ -104,7 +121,7 @@ def product_of_shares(
         moved = 0.0 if by_v is None else apply(primitive, by_v, p, axis=axis)
         return moved if by_p is None else moved + without_idle_nan(along(by_p, v, p, axis), v, axis)
 
-    form = Like(lambda _v, p, **_params: p)
+    form = ProductForm(lambda _v, p, **_params: p)
     primitive: Primitive = opaque(name, evaluate, vjp=vjp, jvp=jvp, form=form, batch=batch_along, scalar=scalar)
     return primitive
 

@@ -52,7 +52,7 @@ def part_maps(shape: Shape, index: Entries, arrays: Sequence[Any], out: Shape | 
     entries, tables, _ = expand_index(len(shape), index, known, [False] * len(known))
     spread = np.broadcast_shapes(*[table.shape for table in tables])
     advanced = [n for n, entry in enumerate(entries) if entry is OPERAND or type(entry) is int]
-    together = advanced[-1] - advanced[0] + 1 == len(advanced)
+    together = advanced != [] and advanced[-1] - advanced[0] + 1 == len(advanced)  # a truth alone adds an axis
     first = sum([entry is None or isinstance(entry, slice) for entry in entries[: advanced[0]]]) if together else 0
     source, extents, more = indexed_axes(shape, entries, tables, spread, first)
     rank = len(extents)
