@@ -23,6 +23,7 @@ POOL = Struct(
 )
 
 allocate = external("malloc", POINTER, I64)
+allocate_aligned = external("aligned_alloc", POINTER, I64, I64)
 free = external("free", VOID, POINTER)
 move_bytes = external("memcpy", POINTER, POINTER, POINTER, I64)
 
@@ -32,8 +33,8 @@ def take_room(b: Builder, pool: Value, rows: Value, count: Value, step: Value, b
     size = (count * step + (MACHINE.apart - 1)) & -MACHINE.apart
     with b.when(pool.get("size") < pool.get("used") + size):
         twice = pool.get("size") * 2
-        more = b.select(twice < size, size, twice)
-        piece = b.call(allocate, more + MACHINE.apart)
+        more = (b.select(twice < size, size, twice) + (MACHINE.apart - 1)) & -MACHINE.apart
+        piece = b.call(allocate_aligned, MACHINE.apart, more + MACHINE.apart)
         with b.when(piece.equals(None)):
             b.give(True)
         piece.to(POINTER).store(pool.get("pieces"))
