@@ -187,6 +187,7 @@ MATRICES = {
         linalg.solve_triangular(np.linalg.cholesky(positive({Q}, 64)), np.resize({M}, (64, 3)), trans=1, lower=True)[33]
         np.linalg.solve(mended(thinned({V}, 33, LOW)), np.resize({V}, 33))[:3] ; linalg.inv(grown({V}, 34).T)[33, ::16]
         wg.fori_loop(0, 2, lambda i, {t}: np.linalg.solve(grown({t}, 33), np.resize({t}, 33))[:3], {V})
+        (lambda {u}: wg.fori_loop(0, 2, lambda i, {t}: np.linalg.solve({u}, np.resize({t}, 9))[:3], {V}))(grown({V}, 9))
         wg.scan(lambda {t}, {u}: (np.linalg.inv(grown({t}, 34))[:3, 33] + {u}, {u}), {V}, {P})[0]
         wg.cond(np.sum({V}) > 0.3, lambda {t}: np.linalg.solve(grown({t}, 34), np.resize({t}, 34))[-3:], np.cos, {V})
         solved_or_turned({V}, 40)
@@ -394,6 +395,10 @@ CONTROL = templates(
     wg.scan(lambda {t}, {u}: ({X:t} * 0.5 + {u}, None), {X}, {V}, reverse=True)[0]
     np.sum(wg.scan(lambda {t}, {u}: (np.cos({t}) * {u}, {t} * {u}), {X}, {V})[1], axis=0)
     {X} * energy(wg.scan(rewritten, {V}, {V})) ; {X} * energy(wg.scan(rewritten, {V}, WEIGHTS, reverse=True))
+    wg.scan(lambda {t}, {u}: ({X:t} * 0.5 + {u}, None), {X}, {V}, unroll=True)[0]
+    wg.while_loop(lambda {t}: abs(np.sum({t} * {t}) - 50.3) < 49.7, lambda {t}: {X:t} * 0.5, {X}, max_rounds=3)
+    left_behind(lambda {t}: ({t} * 0.5, {X:t}), {X}) ; nested_loops(lambda {t}: {X:t}, {X})
+    written_and_read(lambda {t}: {X:t}, {X})
     """
 )
 
@@ -494,7 +499,7 @@ class Expressions:
             return self.choice.choice(FROM_COMPLEX)
         if self.having("calls", 0.08):
             return self.choice.choice(CALLS)
-        if self.having("control", 0.03):
+        if self.having("control", 0.04):
             return self.choice.choice(CONTROL)
         if self.having("integers", 0.05) and kind in OF_INTEGERS:
             return self.choice.choice(OF_INTEGERS[kind])

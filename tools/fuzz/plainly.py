@@ -39,12 +39,20 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     return branches[min(max(int(index), 0), len(branches) - 1)](*copied(operands))
 
 
-def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
-    """Repeat while a condition holds."""
-    value = copied(init_val)
-    while cond_fun(value):
-        value = copied(body_fun(copied(value)))
-    return value
+def while_loop(
+    cond_fun: Function, body_fun: Function, init_val: Any, *, rows: bool = False, max_rounds: int | None = None
+) -> Any:
+    """Repeat while a condition holds, so often at most; with what is left behind, and zeros to the greatest number."""
+    value, left = copied(init_val), list[Any]()
+    while (max_rounds is None or len(left) < max_rounds) and cond_fun(value):
+        found = copied(body_fun(copied(value)))
+        value, item = found if rows else (found, None)
+        left.append(item)
+    if not rows or max_rounds is None:
+        return value
+    missing = max_rounds - len(left)
+    like = np.asarray(left[0] if left else body_fun(copied(value))[1])
+    return value, np.stack([*left, *[np.zeros_like(like)] * missing]), len(left)
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
@@ -55,7 +63,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     return value
 
 
-def scan(f: Function, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False) -> tuple[Any, Any]:
+def scan(
+    f: Function, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: bool = False
+) -> tuple[Any, Any]:
     """Repeat for each row of some arrays, and stack what is left."""
     arrays = xs if isinstance(xs, tuple) else () if xs is None else (xs,)
     count = len(arrays[0]) if length is None else length

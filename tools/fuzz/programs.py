@@ -307,6 +307,26 @@ def twice(function, t):
     return function(function(t))
 
 
+def left_behind(step, t):
+    t, rows, count = wg.while_loop(lambda t: abs(np.sum(t * t) - 50.3) < 49.7, step, t, rows=True, max_rounds=4)
+    return t + 0.5 * np.sum(rows, axis=0) + 0.1 * count
+
+
+def nested_loops(function, t):
+    def inner(j, t):
+        return wg.fori_loop(j, 2, lambda k, t: 0.5 * function(t) + 0.1 * k, t)
+
+    return wg.fori_loop(0, 2, lambda i, t: wg.fori_loop(0, i + 1, inner, t), t)
+
+
+def written_and_read(function, t):
+    rows = np.stack([t * 0.0] * 6)
+    for i in range(6):
+        t = 0.5 * function(t) + 0.1 * np.sum(rows, axis=0)
+        rows[i] = t
+    return t + rows[2]
+
+
 def grown(t, rows):
     whole = NOISE[:rows, :rows] * (0.3 / rows**0.5 + np.resize(np.sin(t), (rows, rows)) / rows)
     return np.roll(2.0 * np.eye(rows) + whole, rows // 3, axis=0)
