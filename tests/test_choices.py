@@ -122,7 +122,9 @@ CHECKS: dict[str, list[Check]] = {
     "distributions outside": [
         (lambda x: stats.uniform.logpdf(x), 2.0, 0.0),
         (lambda x: stats.gamma.pdf(x, 2.0), -1.0, 0.0),
+        (lambda x: stats.chi2.logsf(x, 3.0), 1e4, 0.0),
     ],
+    "`scipy.special.poch(x, m)`": [(lambda m: special.poch(-3.0, m), -3.0, nan)],
     "`scipy.special.i0e`, `i1e`": [
         (special.i0e, 0.0, 0.0),
         (slope(special.i0e), 0.0, 0.5),

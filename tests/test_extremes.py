@@ -545,6 +545,8 @@ def test_rules_in_half_precision_have_the_room_of_single_precision(f: Any) -> No
 FAR: list[tuple[Function, float, float, float]] = [
     (lambda x: special.wofz(x).imag, 1e180, 0.0, 0.0),
     (special.zeta, 1e20, 0.0, 0.0),
+    (special.i1, 5e-324, 0.5, 0.0),
+    (special.i0, 1e-310, 5e-311, 0.5),
     (lambda x: special.zeta(x, 1.5), 1e100, 0.0, 0.0),
     (lambda x: special.fdtr(4.0, 2.0, x), 1e60, 1e-120, -2e-180),
     (lambda x: special.inv_boxcox1p(x, 1e-6), -90.0, np.exp(-90 * (1 - 1e-6) - 90**2 / 2e6), np.nan),

@@ -52,6 +52,8 @@ made. Those are infinite, 0 or NaN before the function is, or have no digit, in 
 
 * `gammaln`, `loggamma`, `iv`, `kv`, `kn`, `jv`, `jn`, `modstruve` and scaled Bessel functions of subnormal numbers;
   `iv` and `jv` where they are below 1e-300; `kv`, `kn` and `spherical_kn` from 700 on, where `k0` and `k1` go on;
+* `spherical_jn` and `spherical_in` of numbers below 1e-150, whose values and derivatives are 0 there;
+* derivatives by degrees of freedom, orders and shapes above 1e12, but for `stdtr`;
 * `psi`, `digamma` and `polygamma` from 1e100 on, whose second and higher derivatives are 0 there, as SciPy's `zeta` is;
 * `sindg`, `cosdg`, `tandg` and `cotdg` from 1e14 on, `cotdg` below 1e-14;
 * Bessel's and Struve's functions from 1e15 on, and `struve` where it is infinite;

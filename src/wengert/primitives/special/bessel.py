@@ -140,12 +140,18 @@ def y1_slope(out: Any, x: Any) -> Any:
     return np.where(pole, -out, sp.y0(inner) - out / inner)
 
 
+def modified_second(x: Any) -> Any:
+    """Return I_2(x), for small x as its first term: SciPy's is NaN of subnormal numbers."""
+    small = np.abs(x) < 1e-100
+    return np.where(small, x * x / 8, sp.iv(2.0, np.where(small, 1.0, x)))
+
+
 special(sp.j0, lambda t, _out, x: -t * sp.j1(x), scalar=j0_at, cost=150)
 special(sp.j1, lambda t, _out, x: t * (sp.j0(x) - sp.jv(2.0, x)) / 2, scalar=j1_at, cost=150)
 special(sp.y0, lambda t, _out, x: -t * sp.y1(x), scalar=y0_at, cost=200)
 special(sp.y1, lambda t, out, x: t * y1_slope(out, x), scalar=y1_at, cost=200)
 special(sp.i0, lambda t, _out, x: t * sp.i1(x), scalar=bessel_i_at(0), cost=100)
-special(sp.i1, lambda t, _out, x: t * (sp.i0(x) + sp.iv(2.0, x)) / 2, scalar=bessel_i_at(1), cost=100)
+special(sp.i1, lambda t, _out, x: t * (sp.i0(x) + modified_second(x)) / 2, scalar=bessel_i_at(1), cost=100)
 special(sp.k0, lambda t, _out, x: -t * sp.k1(x), scalar=bessel_k_at(0), cost=150)
 special(sp.k1, lambda t, out, x: -t * (sp.k0(x) + out / x), scalar=bessel_k_at(1), cost=150)  # kv(2, x) is 0 too early
 
