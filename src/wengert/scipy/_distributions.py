@@ -100,6 +100,14 @@ def flat_where(gone: Any, x: Any) -> Any:
     return x if known_truth(gone) is False else np.where(gone, stop_gradient(x), x)
 
 
+def level_at_zero(logarithm: Tensor) -> Any:
+    """Return the logarithm of a probability, where that is 0 without a slope."""
+    still = logarithm._trace is None
+    if still or (is_concrete(logarithm) and not np.isneginf(raw(logarithm)).any()):  # as most are
+        return logarithm
+    return flat_where(logarithm == -np.inf, logarithm)
+
+
 def raised(logarithm: Any) -> Any:
     """Return the probability or density with a logarithm; where it vanishes to all orders it has no slope."""
     return np.exp(flat_where(logarithm <= FAINT, logarithm))
@@ -320,7 +328,8 @@ class Continuous(Distribution):
         """
         found = self.logpdf(x, *args, **kwds)
         unbounded = is_infinite(self.lower) and is_infinite(self.upper)
-        near = "pdf" in self.formulas and self.is_near_end(x, args, kwds)
+        moves = found._trace is not None  # else there are no slopes to keep the digits of
+        near = moves and "pdf" in self.formulas and self.is_near_end(x, args, kwds)
         if known_truth(near) is False and is_concrete(found):
             values = raw(found)
             if (np.isfinite(values) & (values > FAINT)).all():  # as most are
@@ -349,13 +358,11 @@ class Continuous(Distribution):
 
     def logcdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
         """Return the logarithm of the probability of no more than x; where that is 0, without a slope."""
-        found = self.at("logcdf", x, args, kwds, -np.inf, 0.0)
-        return flat_where(found == -np.inf, found)
+        return level_at_zero(self.at("logcdf", x, args, kwds, -np.inf, 0.0))
 
     def logsf(self, x: Any, *args: Any, **kwds: Any) -> Any:
         """Return the logarithm of the probability of more than x; where that is 0, without a slope."""
-        found = self.at("logsf", x, args, kwds, 0.0, -np.inf)
-        return flat_where(found == -np.inf, found)
+        return level_at_zero(self.at("logsf", x, args, kwds, 0.0, -np.inf))
 
     def quantile(self, method: str, q: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Any:
         """Return the quantile of a probability: at 0 and 1 the ends of the support."""
