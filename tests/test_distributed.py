@@ -19,6 +19,7 @@ from wengert import distributed, random
 from wengert.compile.programs import PROCESSOR
 from wengert.distributed import partitions, total, value_and_grad
 from wengert.distributed.blocks import ONE_CORE, BlockPlan
+from wengert.distributed.passes import RowBudget, RowCache
 from wengert.distributed.sums import SumTree
 from wengert.errors import DtypeError, GraphError, NumericalError, RangeError, ShapeError, UsageError
 
@@ -208,6 +209,17 @@ def test_a_budget_cuts_partitions_until_a_block_fits():
     one, other = wg.value_and_grad(deep)(W, X, Y)
     assert value == pytest.approx(one)
     np.testing.assert_allclose(gradient, other, rtol=1e-10)
+
+
+def test_what_a_process_keeps_of_rows_has_one_limit():
+    data, room = partitions((4, lambda i: X[i::4].copy())), RowBudget(25_000)
+    one, other = RowCache(data, room), RowCache(data, room)
+    for number in range(4):
+        np.testing.assert_array_equal(one(number)[0], other(number)[0])
+    assert [list(cache.known) for cache in (one, other)] == [[0], [0]]
+    del one
+    assert [len(other(number)[0]) for number in range(4)] == [250] * 4
+    assert (list(other.known), room.free) == ([0, 1], 5_000)
 
 
 # Derivatives

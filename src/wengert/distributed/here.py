@@ -8,7 +8,7 @@ from typing import Any
 
 from wengert.distributed.blocks import BlockRunner, Summand
 from wengert.distributed.partitions import Partitions
-from wengert.distributed.passes import RowCache, first_nan, plan_by, room_for_rows, sum_partitions
+from wengert.distributed.passes import RowBudget, RowCache, first_nan, plan_by, room_for_rows, sum_partitions
 from wengert.distributed.profiles import ProgressLine, Stint
 from wengert.distributed.sums import Leaves, SumTree
 from wengert.native.elementwise import SHARING
@@ -27,7 +27,7 @@ class HereRunner:
     """
 
     def __init__(self, summand: Summand, data: Partitions) -> None:
-        self.summand, self.data, self.rows = summand, data, RowCache(data, room_for_rows(summand.budget))
+        self.summand, self.data, self.rows = summand, data, RowCache(data, RowBudget(room_for_rows(summand.budget)))
         self.runner: BlockRunner | None = None
         self.calls = 0  # of the function itself, by the runner, when what it captures was noted
         self.captured = CapturedState(summand.outer_values)  # after the last pass

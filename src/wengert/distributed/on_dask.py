@@ -82,6 +82,7 @@ class DaskRunner:
         self.client, self.summand, self.data = client, summand, data
         # comes first in names of tasks, of which Dask's dashboard shows twelve characters
         self.label = function_name(summand.fun, "__name__").strip("<>")
+        self.run = os.urandom(8).hex()
         self.parcel: Parcel | None = None
         self.captured = CapturedState(summand.outer_values)  # by the function in the parcel
         self.errands: list[Errand] = []
@@ -194,7 +195,7 @@ class DaskRunner:
             part = source.part(errand.start, errand.stop)
             # its page of groups raises KeyError unless what tasks depend on comes last by name: "_" is behind "-"
             key = f"{self.label}_rows-{errand.start}-{errand.stop}-{os.urandom(4).hex()}"
-            errand.shard = self.client.submit(Shard, part, errand.start, own, key=key, pure=False)
+            errand.shard = self.client.submit(Shard, part, errand.start, self.run, own, key=key, pure=False)
 
     def compute_runs(self, runs: Sequence[Sequence[Sequence[Any]]]) -> list[Any]:
         """Return futures of what Dask computes for runs of partitions; all in one graph, which is sent once."""

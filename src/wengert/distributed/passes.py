@@ -6,7 +6,8 @@ import contextvars
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
@@ -27,40 +28,46 @@ COMPILING = 1 << 26
 """Bytes that tracing and compiling a function takes: 40 to 55 MB for gradients and Hessians of few operations."""
 
 
+class RowBudget:
+    """Count how many bytes the rows may still have that are kept in a process."""
+
+    def __init__(self, free: int) -> None:
+        self.free, self.lock = free, threading.Lock()
+
+    def take(self, size: int) -> bool:
+        """Tell whether so many bytes are there, which are no longer, then."""
+        with self.lock:
+            is_there = size <= self.free
+            self.free -= size * is_there
+        return is_there
+
+    def give(self, parts: Mapping[int, Rows]) -> None:
+        """Have the bytes of partitions that are not kept any more."""
+        with self.lock:
+            self.free += sum(map(byte_size, parts.values()))
+
+
 class RowCache:
-    """Read partitions, and keep the first ones that fit into a number of bytes.
+    """Read partitions, and keep the first ones for which there is room.
 
     A pass reads all partitions in the same order: what was used least recently is what comes next.
-
-    Args:
-        data: the partitions.
-        room: how many bytes.
     """
 
-    def __init__(self, data: Partitions, room: int) -> None:
+    def __init__(self, data: Partitions, room: RowBudget) -> None:
         self.data, self.is_resident, self.room = data, data.source.is_resident, room
         self.known: dict[int, Rows] = {}
-        self.lock = threading.Lock()
         self.pools: dict[tuple[str, int, int], ThreadPoolExecutor] = {}
+        if not self.is_resident:
+            weakref.finalize(self, room.give, self.known)
 
     def __call__(self, number: int) -> Rows:
         """Return the rows of a partition."""
         rows = self.known.get(number)
         if rows is None:
             rows = self.data.read(number)
-            if self.room:
-                self.keep(number, rows)
-        return rows
-
-    def keep(self, number: int, rows: Rows) -> None:
-        """Keep a partition if it fits; where one did not, no other one does."""
-        with self.lock:
-            size = 0 if self.is_resident else byte_size(rows)
-            if size <= self.room:
-                self.room -= size
+            if self.is_resident or (self.room.free and self.room.take(byte_size(rows))):
                 self.known[number] = rows
-            else:
-                self.room = 0
+        return rows
 
     def known_parts(self, numbers: Sequence[int]) -> list[tuple[int, Rows]] | None:
         """Return partitions with their numbers if all are in memory, else None."""

@@ -16,7 +16,7 @@ from wengert.core.containers.tree_leaves import map_leaves
 from wengert.distributed.blocks import BlockPlan, BlockRunner, Summand
 from wengert.distributed.dask_data import DaskSource
 from wengert.distributed.partitions import Partitions
-from wengert.distributed.passes import RowCache, first_nan, plan_by, room_for_rows, sum_partitions
+from wengert.distributed.passes import RowBudget, RowCache, first_nan, plan_by, room_for_rows, sum_partitions
 from wengert.distributed.profiles import Stint
 from wengert.distributed.sources import PartitionSource
 from wengert.distributed.sums import Leaves, SumTree
@@ -62,14 +62,17 @@ class Shard:
     Args:
         source: of these partitions alone.
         start: the number of the first one.
+        run: what tells those apart, and whoever sums them up, that share the room for rows.
         items: what Dask computed of them, if the source is a collection of Dask's.
     """
 
-    def __init__(self, source: PartitionSource, start: int, items: Sequence[Any] | None = None) -> None:
+    def __init__(self, source: PartitionSource, start: int, run: str, items: Sequence[Any] | None = None) -> None:
         if items is not None and isinstance(source, DaskSource):
             source.hold(start, items)
         self.data, self.start, self.bytes = Partitions(source), start, WEIGHT + sum(map(size_of, items or ()))
-        self.rows: RowCache | None = None
+        self.run, self.rows = run, None
+
+    rows: RowCache | None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "rows": None}
@@ -78,13 +81,12 @@ class Shard:
         return self.bytes
 
     def cache(self, budget: int | None) -> RowCache:
-        """Return what reads partitions and keeps their rows, on a worker, of which each thread has a shard."""
+        """Return what reads partitions and keeps their rows on a worker, which has a shard for each thread, or more."""
         from distributed import get_worker
 
         if self.rows is None:
-            worker = get_worker()
-            room = room_for_rows(budget, worker.memory_manager.memory_limit)
-            self.rows = RowCache(self.data, room // worker.state.nthreads)
+            room = RowBudget(room_for_rows(budget, get_worker().memory_manager.memory_limit))
+            self.rows = RowCache(self.data, ROOMS.setdefault(self.run, room))
         return self.rows
 
 
@@ -94,6 +96,7 @@ def size_of(item: Sequence[Any]) -> int:
 
 
 KNOWN: Recent[bytes, BlockRunner] = Recent(MOST_FUNCTIONS)
+ROOMS: Recent[str, RowBudget] = Recent(MOST_FUNCTIONS)
 
 
 def runner_of(parcel: Parcel) -> BlockRunner:
