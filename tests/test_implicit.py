@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import linalg, optimize
-from scipy.sparse.linalg import LinearOperator, cg, gmres
+from scipy import linalg, optimize, sparse
+from scipy.sparse.linalg import LinearOperator, cg, gmres, spsolve
 
 import wengert as wg
 from tests.cases import together
@@ -16,6 +16,7 @@ from wengert.control.loop import LoopPrimitive
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.implicit import custom_fixed_point, custom_root, linear_solve, stationary, systems
 from wengert.passes.pipeline import flatten_calls
+from wengert.scipy.sparse import linalg as iterative
 
 CALLS: list[str] = []
 Z = np.array([0.7, 1.3, 2.0, 3.0])
@@ -304,6 +305,10 @@ def test_where_factors_of_few_elements_take_less_time_systems_have_these() -> No
     assert not is_sparse(256, beside, singular="minimum_norm")
 
 
+def by_cg(matvec: Any, b: Any) -> Any:
+    return cg(LinearOperator((b.size, b.size), matvec, dtype=b.dtype), b, rtol=1e-12)[0]
+
+
 @together("method", ["cg", "minres", "gmres", "lsmr", "sparse"])
 def test_methods_without_a_matrix_and_sparse_factors_agree_with_dense_ones(method: str) -> None:
     stiffness = np.diag(np.arange(2.0, 8.0)) + (np.eye(6, k=5) if method == "sparse" else 0.3)
@@ -320,11 +325,27 @@ def test_methods_without_a_matrix_and_sparse_factors_agree_with_dense_ones(metho
         np.testing.assert_allclose(transform(of(method))(a), transform(of("dense"))(a), rtol=1e-7, atol=1e-9)
 
 
-def test_cotangents_of_any_size_are_solved_for() -> None:
-    solve = custom_root(lambda x, a: 3.0 * x - a, linear_solver="cg")(lambda a: np.asarray(a) / 3)
+CHAIN = sparse.diags_array([np.arange(3.0, 11.0), -np.ones(7), -np.ones(7)], offsets=[0, 1, -1], format="csr")
+FOUND: dict[str, Any] = {
+    "custom_root": custom_root(lambda x, a: CHAIN @ x - a, linear_solver="cg")(lambda a: spsolve(CHAIN, np.asarray(a))),
+    "linear_solve": lambda a: linear_solve(lambda x: CHAIN @ x, a, by_cg, symmetric=True),
+    "operator": lambda a: iterative.cg(iterative.LinearOperator((8, 8), lambda x: CHAIN @ x), a, rtol=1e-12)[0],
+    "bicgstab": lambda a: iterative.bicgstab(CHAIN, a, rtol=1e-12)[0],
+    "lsqr": lambda a: iterative.lsqr(CHAIN, a, atol=1e-13, btol=1e-13)[0],
+    "vectors": lambda a: iterative.eigsh(CHAIN * a[0], k=2, v0=np.ones(8))[1][:, 0] * a,
+}
+
+
+@together("name", FOUND)
+def test_cotangents_of_any_size_are_solved_for(name: str) -> None:
+    a, function = np.linspace(1.0, 2.0, 8), lambda a: FOUND[name](a) @ np.arange(8.0)
+    expected = wg.grad(function)(a)
     for size in (1e-200, 1e200):
-        gradient = wg.grad(lambda a, size: size * np.sum(solve(a)))(B, size)
-        np.testing.assert_allclose(gradient, np.full(3, size / 3), rtol=1e-9)
+        np.testing.assert_allclose(
+            wg.grad(lambda a, size: size * function(a))(a, size) / size, expected, rtol=1e-9, atol=1e-9
+        )
+        tangent = wg.jvp(function, (a,), (np.full(8, size),))[1] / size
+        np.testing.assert_allclose(tangent, np.sum(expected), rtol=1e-9)
 
 
 def test_optimal_values_need_no_system_at_first_order() -> None:

@@ -24,6 +24,7 @@ from wengert.errors import NumericalError
 from wengert.implicit.solver_call import in_plain_form, solve_without_derivatives
 from wengert.implicit.systems import require_solved
 from wengert.implicit.vectors import Vector
+from wengert.primitives.linear_algebra.matrices import length_of
 from wengert.support.caches import Recent
 from wengert.traces.jet import Jet
 from wengert.transforms.forward import push_forward
@@ -173,7 +174,9 @@ def solve_by_products(linear: Any, graphs: tuple[Graph, Graph], right: Any, held
     if isinstance(linear, OwnSolver):
 
         def solver(right: Any, *held: Any) -> Any:
-            return linear(products_with(graphs[0], right, held, name), right)
+            size = np.max(np.abs(right), initial=0.0)
+            size = np.where((size > 0) & (size < np.inf), size, 1.0).astype(right.dtype)
+            return linear(products_with(graphs[0], right, held, name), right / size) * size
 
         return solve_without_derivatives(solver, (right, *held), {}, lambda right, *_: right)
     return apply(iteration, right, *held, product=graphs[0], back=graphs[1], method=linear, name=name)
@@ -183,10 +186,9 @@ def evaluate_iteration(right: Any, *held: Any, product: Graph, back: Graph, meth
     """Solve one system by a method of SciPy's."""
     from scipy.sparse.linalg import LinearOperator
 
-    largest = float(np.max(np.abs(right), initial=0.0))
-    if largest == 0 or not np.isfinite(largest):
+    size = length_of(right)
+    if size == 0 or not np.isfinite(size):
         return np.array(right)
-    size = largest * float(np.linalg.norm(right / largest))  # squares of small numbers are none
     count = 0
 
     def counting_product(graph: Graph) -> Callable[[Any], Any]:

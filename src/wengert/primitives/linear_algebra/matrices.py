@@ -236,3 +236,9 @@ def depends_on_others(name: str, instead: str) -> np.linalg.LinAlgError:
 def plain_routine(routine: str) -> Callable[..., RoutineCall]:
     """Return how a routine without options is called; only SciPy asks whether operands must be finite."""
     return lambda *, check_finite=False: RoutineCall(routine, (), {"finite": int(check_finite)})
+
+
+def length_of(vector: Any) -> float:
+    """Return the length of a vector of numbers, also of tiny ones, whose squares are none, and of huge ones."""
+    largest = float(np.max(np.abs(vector), initial=0.0))
+    return largest * float(np.linalg.norm(vector / largest)) if 0 < largest < np.inf else largest

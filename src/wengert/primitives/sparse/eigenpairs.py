@@ -38,7 +38,7 @@ from wengert.primitives.linear_algebra.cluster_derivatives import (
     with_settled,
 )
 from wengert.primitives.linear_algebra.clusters import over_gaps, refusal, unequal_error
-from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of
+from wengert.primitives.linear_algebra.matrices import adjoint, diagonal_of, length_of
 from wengert.primitives.sparse.direct_solves import factor_dtype, factor_of, kept_factor
 from wengert.primitives.sparse.iterative_solves import batch_iterative
 from wengert.primitives.sparse.products import sampled_product, sparse_product
@@ -213,8 +213,8 @@ class System(NamedTuple):
         Raises:
             NumericalError: there is none.
         """
-        whole, right = float(np.linalg.norm(right)), self.beyond(self.beyond(right))
-        size = float(np.linalg.norm(right))
+        whole, right = length_of(right), self.beyond(self.beyond(right))
+        size = length_of(right)
         if size <= ROUNDINGS * np.finfo(right.dtype).eps * whole:
             return np.zeros_like(right)
         matrix, unit = self.pattern.matrix(self.data), right / size

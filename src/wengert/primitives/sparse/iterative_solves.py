@@ -21,6 +21,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.errors import NumericalError, UsageError
+from wengert.primitives.linear_algebra.matrices import length_of
 from wengert.primitives.sparse.products import sampled_product, sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern
 
@@ -99,7 +100,7 @@ def evaluate_iterative(
     if transposed:
         matrix, given["M"] = matrix.T, None if given.get("M") is None else given["M"].T
     dtype = np.result_type(data.dtype, b.dtype)
-    length = float(np.linalg.norm(b)) if unit else 1.0
+    length = length_of(b) if unit else 1.0
     if unit:
         given = {key: value for key, value in given.items() if key not in ("atol", "callback", "callback_type")}
         if length == 0:
@@ -168,7 +169,7 @@ def evaluate_normal(data: Any, b: Any, *, method: str, pattern: StoragePattern, 
     """Evaluate `normal_solve`: A^T w = b for the shortest w, then A z = w, so that N is never made."""
     from scipy.sparse import linalg
 
-    solve, matrix, length = getattr(linalg, method), damped_matrix(pattern, data, damp), float(np.linalg.norm(b))
+    solve, matrix, length = getattr(linalg, method), damped_matrix(pattern, data, damp), length_of(b)
     dtype = np.result_type(data.dtype, b.dtype)
     if length == 0:
         return np.zeros(pattern.shape[1], dtype)
