@@ -2,8 +2,8 @@
 
 G. P. Smith and others, GRI-Mech 3.0: 53 species, 325 reactions. The program runs as it was written; for JAX the method
 that puts numbers into an array is replaced. Values are compared with Cantera's. Every library has one thread, and
-processor time is measured; JAX needs half a minute to compile one cell, and one and a half for 10,000, Wengert three
-for the gradient of an ignition delay (`benchmarks/ignition.py`).
+processor time is measured; JAX needs half a minute to compile one cell, and one and a half for 10,000, Wengert one and
+a half for the gradient of an ignition delay (`benchmarks/ignition.py`).
 """
 
 from __future__ import annotations
