@@ -1,6 +1,7 @@
 """`solve_ivp`: SciPy's steps and results, and derivatives in every mode by all that they depend on."""
 
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -360,6 +361,21 @@ def test_derivatives_that_steps_do_not_resolve_are_warned_of(recwarn):
         wg.grad(end)(np.zeros(2))
     found = wg.grad(lambda y: end(y, max_step=0.1))(np.zeros(2))
     np.testing.assert_allclose(found, [np.cos(9.0), np.sin(9.0)], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("method", "width"), [("RK45", 0.0), ("BDF", 0.0), ("RK45", 0.01)])
+def test_jumps_of_the_slope_are_warned_of_where_derivatives_are_taken(recwarn, method, width):
+    def slope(t, y, k):
+        return -y + (np.tanh((t - k) / width) if width else np.where(t < k, -1.0, 1.0))
+
+    end = lambda k: solve_ivp(slope, (0.0, 1.0), [0.5], method, [1.0], args=(k,), rtol=1e-6).y[0, 0]
+    end(0.3)
+    assert not len(recwarn)
+    wg.grad(end)(0.3)
+    texts = [str(warning.message) for warning in recwarn if warning.filename == __file__]
+    wanted = r"solve_ivp: the right-hand side jumps at t = 0\.3, over which .* two calls with the function of each side"
+    assert len(texts) == (not width)
+    assert all(re.fullmatch(wanted, text) for text in texts)
 
 
 @pytest.mark.parametrize(

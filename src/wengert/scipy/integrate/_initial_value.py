@@ -27,6 +27,7 @@ from wengert.scipy.integrate._arguments import (
     tolerances,
 )
 from wengert.scipy.integrate._events import require_crossing, settings_of
+from wengert.scipy.integrate._jumps import warn_if_jumping
 from wengert.scipy.integrate._methods.adaptive_steps import Control, Walk
 from wengert.scipy.integrate._methods.matrix_choice import require_elements
 from wengert.scipy.integrate._methods.methods_by_name import METHODS
@@ -303,12 +304,21 @@ class Integration(NamedTuple):
         require_elements(walk)
         require_consistent(walk, self.algebraic, self.options.is_solved)
         require_crossing(walk)
+        warn_if_jumping(walk.rejections, self.moving_values, self.slope_at)
         if self.is_judged:
             warn_if_unseen(walk, self.moving_values, self.ends[1] - self.ends[0], self.attempts_beside)
 
     def moving_values(self) -> list[Any]:
         """Return the state at the beginning, and what functions are given and hold."""
         return [self.state, *OuterValues(self.values).leaves]
+
+    def slope_at(self, t: Any, y: Any) -> Any:
+        """Return the right-hand side at a time and a state that are known, as an array."""
+
+        def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
+            return program.slope_at(tuple(stop_gradient(leaves)), t, y)
+
+        return np.asarray(raw(run_program(self.values, self.options._replace(dense=False), run)))
 
     def attempts_beside(self) -> int | None:
         """Return how many steps a solution beside this one takes, with its arguments beside; None if it fails."""

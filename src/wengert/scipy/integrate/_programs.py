@@ -24,6 +24,7 @@ from wengert.scipy.integrate._algebraic import (
 )
 from wengert.scipy.integrate._continuous import Flow, Piece
 from wengert.scipy.integrate._events import EVENT, EventFunctions, EventSettings, Found, Path, Watched
+from wengert.scipy.integrate._jumps import no_rejections
 from wengert.scipy.integrate._methods.adaptive_steps import (
     INCONSISTENT,
     INCONSISTENT_RESET,
@@ -164,6 +165,7 @@ class Integrator(NamedTuple):
         chosen = self.options.has_first_step
         y0, converged = self.initial_state(t0, y0)
         walk = begin(self.slope, self.rate, self.method, t0, t1, y0, control, chosen)
+        walk = walk._replace(rejections=no_rejections(walk.t, walk.y))
         if isinstance(self.method, ImplicitMethod):
             direction = np.sign(stop_gradient(t1) - stop_gradient(t0))
             walk = self.method.start(self.slope, walk, direction, chosen, self.options.has_moving_start)
@@ -206,8 +208,10 @@ class Integrator(NamedTuple):
     def attempt(self, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
         """Take a step, which is accepted or not."""
         if isinstance(self.method, ImplicitMethod):
-            return self.method.try_step(self.slope, walk, t1, control)
-        return try_step(self.slope, self.method, walk, t1, control)
+            after, step = self.method.try_step(self.slope, walk, t1, control)
+        else:
+            after, step = try_step(self.slope, self.method, walk, t1, control)
+        return after._replace(rejections=walk.rejections.after(after.rejected, walk.t, step.h, walk.y)), step
 
     def flowing(self, before: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
         """Take a step that is held constant; the state at its end, and at the end of an interval the time, move."""
@@ -325,8 +329,11 @@ class IntegrationProgram:
 
             return equation(leaves, y0, run)
 
-        self.from_start, self.from_before, self.at_times = (
-            jit(run, memory_budget=options.budget) for run in (from_start, from_before, at_times)
+        def slope_at(leaves: Any, t: Any, y: Any) -> Any:
+            return equation(leaves, y, lambda own: own.slope(t, y))
+
+        self.from_start, self.from_before, self.at_times, self.slope_at = (
+            jit(run, memory_budget=options.budget) for run in (from_start, from_before, at_times, slope_at)
         )
 
 

@@ -98,6 +98,7 @@ class Walk(NamedTuple):
         failure: what ended the integration, 0 if nothing has.
         memory: what else a method knows from the steps before.
         largest_error: that of a good step so far, as a part of what it may be.
+        rejections: where attempts were rejected, of an integration that is watched for jumps.
     """
 
     t: Any
@@ -109,6 +110,7 @@ class Walk(NamedTuple):
     failure: Any
     memory: Any = ()
     largest_error: Any = 0.0
+    rejections: Any = ()
 
 
 class Counts(NamedTuple):
