@@ -71,7 +71,8 @@ def warn_if_jumping(
         return
     if not any(type(x) is Tensor and x._trace is not None for x in moving()):
         return
-    place = jump_in(*(np.asarray(raw(x)) for x in rejections[2:]), slope)
+    t, h, y = (np.asarray(raw(x)) for x in (rejections.t, rejections.h, rejections.y))
+    place = jump_in(t, h, y, slope)
     if place is None:
         return
     text = f"solve_ivp: the right-hand side jumps at t = {place:.6g}, over which steps were taken: derivatives by what "
