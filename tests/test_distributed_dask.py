@@ -175,9 +175,9 @@ def case_of_bad_input(client, _cluster):
         partitions(da.from_array(X, chunks=(300, 5))[da.from_array(Y, chunks=300) > 0])
     with pytest.raises(ShapeError, match="arrays of 1000 and 999 rows"):
         partitions((da.from_array(X), da.from_array(Y[1:])))
-    with pytest.raises(UsageError, match="a ndarray among Dask's arrays"):
+    with pytest.raises(UsageError, match="a value of type ndarray among Dask's arrays"):
         partitions((da.from_array(X), Y))
-    with pytest.raises(DtypeError, match=r"a float for client; a dask\.distributed\.Client is needed"):
+    with pytest.raises(DtypeError, match=r"3.0 for client; a dask\.distributed\.Client is needed"):
         value_and_grad(LOSS, data, client=3.0)
 
 

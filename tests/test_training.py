@@ -194,8 +194,10 @@ def test_steps_in_place_are_written_between_steps_alone(tmp_path: Path) -> None:
         return w
 
     with pytest.raises(ZeroDivisionError):
-        optim.train(change, np.zeros(2), [1.0] * 5, checkpoint=tmp_path / "x", every=1, jit=False)
-    np.testing.assert_array_equal(optim.load(tmp_path / "x")["state"], [2.0, 2.0])
+        optim.train(change, np.zeros(2), [1.0] * 5, checkpoint=tmp_path / "x", every=9, jit=False)
+    found = optim.load(tmp_path / "x")
+    np.testing.assert_array_equal(found["state"], [2.0, 2.0])
+    assert (found["epoch"], found["batch"]) == (0, 2)
 
 
 def test_errors(tmp_path: Path) -> None:

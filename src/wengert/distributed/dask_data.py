@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.diagnostics.argument_checks import shown
 from wengert.distributed.sources import NAME, NUMBERS, PartitionSource, Rows, as_rows, partition_name, run_of_rows
 from wengert.errors import DtypeError, ShapeError, UsageError
 
@@ -104,7 +105,7 @@ def source_of(data: Any, columns: Any) -> PartitionSource | None:
         return None
     for x in collections:
         if not is_collection(x):
-            given = f"a {type(x).__name__} among Dask's arrays and data frames"
+            given = f"{shown(x)} among Dask's arrays and data frames"
             action = "Pass partitions of delayed values or futures in a list; put arrays into dask.array.from_array"
             raise UsageError(NAME, given, "arrays and data frames of Dask alone are needed", action)
     if columns is None and len(collections) == 1 and is_frame(collections[0]):
@@ -196,7 +197,7 @@ def chunks_of(array: Any) -> Any:
 def require_client(name: str, client: Any) -> None:
     """Raise a DtypeError unless something is a Dask client."""
     if not callable(getattr(client, "submit", None)) or not callable(getattr(client, "scatter", None)):
-        given = f"a {type(client).__name__} for client"
+        given = f"{shown(client)} for client"
         raise DtypeError(name, given, "a dask.distributed.Client is needed", "Leave it out for threads of this process")
     if getattr(client, "asynchronous", False):
         given = "an asynchronous client"

@@ -10,8 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from wengert import tree
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, shown
 from wengert.core.diagnostics.source_positions import user_stacklevel
+from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError
 from wengert.optim.files import load_leaves, save
 from wengert.support.hints import hint_parameters
@@ -53,7 +57,7 @@ def train(
             or one array.
         epochs: how often to go through the batches.
         checkpoint: the path of a file, written by `save` from time to time, at the end, and where an error or Ctrl-C
-            ends a run under `jit`.
+            ends a run: of the last step that was done. Without `jit` the state is copied for that before each step.
         every: how long after a checkpoint to write the next one: a number of steps, or a time, as "30s", "10min" or
             "2h".
         keep: how many files to keep, as for `save`.
@@ -91,11 +95,14 @@ def train(
     position = 0, 0
     if clock is not None:
         state, position = clock.resume(state)
+    whole = state, position
     run = note_refusals(NAME, jitted(step, native=True)) if jit else step
     begin, start = position
     try:
         for epoch in range(begin, count):
             for number, batch in enumerate(batches_of(batches, epoch, start, count), start):
+                if clock is not None and not jit:  # steps of NumPy may change what they are given, and not be done
+                    whole = copy_state(state), position
                 state = run(state, *batch) if isinstance(batch, tuple) else run(state, batch)
                 position = epoch, number + 1
                 if clock is not None:
@@ -105,10 +112,14 @@ def train(
             start = 0
             position = epoch + 1, 0
     finally:
-        # steps of NumPy may have changed what they were given, and are not done
-        if clock is not None and (jit or position == (count, 0)):
-            clock.write(state, position)
+        if clock is not None:
+            clock.write(*(state, position) if jit or position == (count, 0) else whole)
     return state
+
+
+def copy_state(state: Any) -> Any:
+    """Return a state with arrays of its own."""
+    return tree.map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray | Tensor) else leaf, state)
 
 
 def batches_of(batches: Batches, epoch: int, start: int, epochs: int) -> Iterator[Any]:
