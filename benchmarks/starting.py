@@ -103,7 +103,7 @@ def phases(name: str) -> Times:
     clock.ends("modules")
     graph = wengert.compile.executable.GraphFunction(form.graph)
     vars(form)["native"] = graph
-    loads = graph.compiled
+    loads = graph.executable
     clock.ends("look-up and load")
     jitted(*arguments)
     clock.ends("first call")

@@ -247,7 +247,7 @@ def random_program(seed: int) -> Program:
 def inputs_for(program: Program, seed: int = 0) -> list[np.ndarray[Any, Any]]:
     """Return an array for each input."""
     random = np.random.default_rng(seed)
-    kinds = program.named
+    kinds = program.buffers_by_name
     return [(3 * random.normal(size=kinds[name].shape)).astype(kinds[name].dtype) for name in program.inputs]
 
 

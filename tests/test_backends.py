@@ -62,7 +62,7 @@ def test_samples_in_c() -> None:
     refused, failures = Counter[str](), Failures()
 
     def call(program: Program, arrays: Sequence[Any]) -> Sequence[Any]:
-        return C().compiled(program)(arrays)
+        return C().compile_program(program)(arrays)
 
     samples = some_of(chosen([s for s in SAMPLES if s.topic in ("elementwise", "selection")], few=True), "c")
     for sample in samples:

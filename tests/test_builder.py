@@ -207,8 +207,8 @@ def test_control_flow_nested_in_whatever_way(steps: list[Step]) -> None:
 def atomics(b: Builder, place: Value, x: Value) -> None:
     before = place.fetch_add(x, "monotonic")
     bits = place.fetch_or(64, "acq_rel")
-    swapped = place.compare_exchange(bits | 64, 5, "seq_cst").widened(I64)
-    refused = place.compare_exchange(4, 6, "acquire").widened(I64)
+    swapped = place.compare_exchange(bits | 64, 5, "seq_cst").widen(I64)
+    refused = place.compare_exchange(4, 6, "acquire").widen(I64)
     place.at(1).store(place.load("acquire"), "release")
     b.give(before * 10_000 + bits * 100 + swapped * 10 + refused)
 
@@ -291,7 +291,7 @@ def fill(b: Builder, structs: Value, index: Value) -> None:
     mixed.set("address", mixed.field("large"))
     mixed.field("bytes").at(129).store(-3)
     mixed.set("after", mixed.get("number"))
-    mixed.set("last", mixed.get("address").load() + mixed.get("after").widened(I64))
+    mixed.set("last", mixed.get("address").load() + mixed.get("after").widen(I64))
 
 
 def test_a_structure_is_the_same_for_ctypes_and_for_native_code() -> None:
@@ -355,7 +355,7 @@ REFUSED: dict[str, tuple[Callable[[Builder, Value, Value, Value], Any], str]] = 
     "too large": (lambda b, x, n, p: n + 2**31, "2147483648 is not i32"),
     "no address": (lambda b, x, n, p: x.store(None), "i64 is no address"),
     "nothing as a number": (lambda b, x, n, p: x + None, "None is not i64"),
-    "narrower": (lambda b, x, n, p: x.widened(I32), "i64 cannot be widened to i32"),
+    "narrower": (lambda b, x, n, p: x.widen(I32), "i64 cannot be widened to i32"),
     "load from a number": (lambda b, x, n, p: x.load(), "i64 is no address"),
     "load of a structure": (lambda b, x, n, p: p.load(), "Pair is no number and no address"),
     "load of anything": (lambda b, x, n, p: p.to(None).load(), "None is no number and no address"),
@@ -491,7 +491,7 @@ def dot_with_itself(b: Builder, numbers: Value, count: Value) -> None:
         there = b.compare("slt", steps, b.spread(count - loop.index, 4))
         x = numbers.at(loop.index).to(FOUR).load_where(there)
         loop.next(b.intrinsic("fma", FOUR, x, x, loop.values[0]))
-    low, high = (b.shuffled(loop.results[0], places) for places in ((0, 1), (2, 3)))
+    low, high = (b.shuffle(loop.results[0], places) for places in ((0, 1), (2, 3)))
     both = low + high
     b.give(b.extract(both, 0) + b.extract(both, 1))
 
@@ -502,7 +502,7 @@ def every_other(b: Builder, numbers: Value, found: Value) -> None:
     x = numbers.gather(b.numbers(I64, (0, 2, 4, 6)), b.constant(VectorType(BOOL, 4), 1))
     found.to(FOUR).store_where(-x, b.numbers(BOOL, (1, 1, 0, 0)))
     found.scatter(
-        b.beside(b.shuffled(x, (2, 3)), b.shuffled(x, (2, 3))),
+        b.beside(b.shuffle(x, (2, 3)), b.shuffle(x, (2, 3))),
         b.numbers(I64, (2, 3, 4, 5)),
         b.numbers(BOOL, (1, 1, 0, 0)),
     )
@@ -537,7 +537,7 @@ def test_vectors_masks_and_templates() -> None:
 
 VECTORS: dict[str, tuple[Callable[[Builder, Value, Value], Any], str]] = {
     "a number for a vector": (lambda b, x, y: x + b.extract(y, 0), "<4 x double> is needed, double was given"),
-    "another width": (lambda b, x, y: x + b.shuffled(y, (0, 1)), "<4 x double> is needed, <2 x double> was given"),
+    "another width": (lambda b, x, y: x + b.shuffle(y, (0, 1)), "<4 x double> is needed, <2 x double> was given"),
     "floats under an operation on bits": (lambda b, x, y: b.binary("xor", x, y), "<4 x double> has no xor"),
     "a choice by other lanes": (
         lambda b, x, y: b.select(b.constant(VectorType(BOOL, 2), 1), x, y),

@@ -47,8 +47,8 @@ def test_caches_have_bounds(cache: object) -> None:
 def test_labels_of_many_lengths_are_not_all_remembered() -> None:
     labels: Labels = labelled(((2, 3), (3, 4)), ("ij", "jk"), "ik")
     for size in range(1000):
-        labels.lifted(size, (True, False))
-    assert len(labels.derived) <= 256
+        labels.add_lane(size, (True, False))
+    assert len(labels.derived_labels) <= 256
 
 
 def test_marks_outlive_what_is_remembered_of_files() -> None:

@@ -17,7 +17,7 @@ from wengert.emission.correlation_plans import native_plan
 from wengert.emission.external_functions import address_of
 from wengert.emission.routine_calls import KernelCall, contents_of
 from wengert.kernel.kernel import Invoke
-from wengert.lowering.partition import segmented
+from wengert.lowering.partition import partition_graph
 from wengert.native.callee import Callee
 from wengert.native.engine import Target, host
 from wengert.native.team import team_of
@@ -223,7 +223,7 @@ def test_layers_are_programs_of_their_own(options: Any, shape: Any, transposed: 
 def test_what_is_only_transposed_is_not_copied() -> None:
     arrays = np.ones((64, 3, 8, 8)), np.ones((4, 3, 3, 3)), np.ones((64, 4, 6, 6))
     graph = trace(lambda x, w, ct: wg.vjp(lambda w: functional.conv2d(x, w), w)[1](ct)[0])(*arrays)
-    (part,) = segmented(flatten_calls(graph)).parts
+    (part,) = partition_graph(flatten_calls(graph)).parts
     assert part.program is not None
     (step,) = [step for step in part.program.steps if isinstance(step, Invoke)]
     assert step.name == "correlation.kernels.float64"

@@ -24,7 +24,7 @@ from wengert.emission import parallel_split, plans, prefetch, programs
 from wengert.emission.external_functions import function_named
 from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import evaluate
-from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
+from wengert.kernel.functions import FUNCTIONS, Features, evaluate_expression, expression_of
 from wengert.kernel.kernel import Affine, Bound, Buffer, Keep, Kernel, Operation, Program, Reduce, Stage, Store
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target, emit_object, host
@@ -61,7 +61,7 @@ def require_equal(made: Program, inputs: Sequence[Any], target: Target = HOST, t
     """Compare native code with the evaluation, and its bits with those that a team computes."""
     require_sound(made)
     place = ctypes.c_void_p()
-    run = Processor(target, place).compiled(made)
+    run = Processor(target, place).compile_program(made)
     found = run(inputs)
     if team is not None:
         place.value = team
@@ -163,7 +163,7 @@ def test_the_strong_zero_is_zero_wherever_the_cotangent_is(lane: int, code: str,
     buffers = tuple(Buffer(name, x.shape, x.dtype, kind) for name, kind in kinds)  # type: ignore[arg-type]  # as above
     made = Program(("x", "t"), ("y",), buffers, (Kernel(1, (dataclasses.replace(stage, lane=lane),)),))
     require_sound(made)
-    (found,) = Processor(target).compiled(made)([x, t])
+    (found,) = Processor(target).compile_program(made)([x, t])
     expected = np.where(t == 0, 0, x)  # which a multiple of t is there, unless it is NaN
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(np.signbit(found[~np.isnan(found)]), np.signbit(expected[~np.isnan(expected)]))
@@ -196,9 +196,9 @@ def test_how_often_something_holds_is_exact(rows: int, code: str, target: Target
 
 
 def test_sums_of_nothing_are_zero() -> None:
-    _, _, columns, sums, _ = Processor().compiled(squares(DOUBLE, 0, 3))([np.zeros((0, 3))])
+    _, _, columns, sums, _ = Processor().compile_program(squares(DOUBLE, 0, 3))([np.zeros((0, 3))])
     assert (columns.tolist(), sums.tolist()) == ([0, 0, 0], [])
-    _, _, columns, sums, _ = Processor().compiled(squares(DOUBLE, 2, 0))([np.zeros((2, 0))])
+    _, _, columns, sums, _ = Processor().compile_program(squares(DOUBLE, 2, 0))([np.zeros((2, 0))])
     assert (columns.tolist(), sums.tolist()) == ([], [0, 0])
 
 
@@ -207,7 +207,7 @@ def test_maxima_keep_what_is_no_number() -> None:
         for place in {0, n // 2, n - 1}:
             x = np.random.default_rng(n).normal(size=(1, n))
             x[0, place] = np.nan
-            y, most, *_, leasts = Processor().compiled(squares(DOUBLE, 1, n))([x])
+            y, most, *_, leasts = Processor().compile_program(squares(DOUBLE, 1, n))([x])
             assert np.isnan(most)
             assert np.isnan(leasts).all()
             assert np.isnan(y).sum() == 1
@@ -298,7 +298,7 @@ def test_what_is_written_quickly_has_the_same_bits(target: Target, monkeypatch: 
         made = random_program(seed)
         inputs = inputs_for(made, seed)
         with np.errstate(all="ignore"):
-            expected = Processor(target).compiled(made)(inputs)
+            expected = Processor(target).compile_program(made)(inputs)
             monkeypatch.setattr(programs, "LITTLE", 2)
             brief = Processor(target).render(made)
             monkeypatch.undo()
@@ -318,7 +318,7 @@ def test_what_runs_beside_long_kernels_is_written_quickly() -> None:
     together, alone = program([long, short], **buffers), program([short], value=("input", ()), root=("output", ()))
     assert Processor().render(together).text.count("optnone") == 1
     assert "optnone" not in Processor().render(alone).text
-    value, found = Processor().compiled(together)([np.ones(n)])
+    value, found = Processor().compile_program(together)([np.ones(n)])
     assert (value, found) == (n, 1e3)
 
 
@@ -339,7 +339,7 @@ def test_long_sums_are_accurate_and_shared() -> None:
     total = Reduce("add", 1, "total", (0, 1), "value", Affine(0, (0, 0)))
     made = program([Kernel(1, (Stage((1, n), square, (), (total,), 1),))], x=("input", (n,)), value=("output", ()))
     places = ctypes.c_void_p(), ctypes.c_void_p(team_of(2).address)
-    (found,), (shared,) = (Processor(team=place).compiled(made)([x]) for place in places)
+    (found,), (shared,) = (Processor(team=place).compile_program(made)([x]) for place in places)
     assert found.tobytes() == shared.tobytes()
     assert abs(float(found) / float(np.sum(x.astype(np.longdouble) ** 2)) - 1) < 1e-15
 
@@ -372,10 +372,10 @@ def test_functions_have_the_bits_of_their_expressions(target: Target, dtype: Any
     with np.errstate(over="ignore"):
         x = np.concatenate([SPECIAL, random.normal(size=63) * 5, random.normal(size=20) * 1e3]).astype(dtype)
     y = random.permutation(x)
-    found = Processor(target).compiled(functions_of(names, dtype, len(x), lane))([x, y])
+    found = Processor(target).compile_program(functions_of(names, dtype, len(x), lane))([x, y])
     features = Features(fma=target.fuses, scaling=target.scales, numbers=not lane)
     for name, got in zip(names, found, strict=True):
-        (expected,) = evaluated(expression_of(name, dtype, features), *(x, y)[: OPCODES[name].arity])
+        (expected,) = evaluate_expression(expression_of(name, dtype, features), *(x, y)[: OPCODES[name].arity])
         np.testing.assert_array_equal(got, expected, name)
 
 
@@ -385,7 +385,7 @@ def test_what_takes_long_at_a_point_has_one_body(size: int) -> None:
     made = functions_of(("power",), DOUBLE, size, 1)
     assert Processor().render(made).text.count("> @power.rare0.float64x8(<8 x double> %") == 1
     x, y = np.random.default_rng(0).random((2, size))
-    np.testing.assert_allclose(Processor().compiled(made)([x, y])[0], x**y, rtol=1e-14)
+    np.testing.assert_allclose(Processor().compile_program(made)([x, y])[0], x**y, rtol=1e-14)
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -424,7 +424,7 @@ def test_rows_to_come_and_results_are_brought_into_the_caches(target: Target, co
         "w": ("row", (columns,)),
     }
     made = program([Kernel(rows, (first, second, third))], **shapes)
-    (of_first, of_second, of_third) = prefetch.brought_ahead(made.kernels[0], made.named)
+    (of_first, of_second, of_third) = prefetch.brought_ahead(made.kernels[0], made.buffers_by_name)
     assert of_first == of_third == []
     long = 8 * columns >= MACHINE.prefetched
     assert of_second == [prefetch.Ahead("x", along, 1, False), prefetch.Ahead("y", along, 0, True)] * long
@@ -454,7 +454,7 @@ def test_long_pieces_of_what_is_joined_have_bodies_of_their_own(target: Target, 
     require_equal(made, [np.random.default_rng(0).normal(size=shape)], target, team_of(2).address)
     bodies = (
         len(re.findall(r"\n *store <\d+ x double>", Processor(target).render(made).text))
-        / plans.LoopPlan(stage, made.named, target, 1).units
+        / plans.LoopPlan(stage, made.buffers_by_name, target, 1).units
     )
     assert bodies == (3 if math.prod(shape) >= MACHINE.piece else 1)
 
@@ -466,7 +466,7 @@ def test_what_computes_little_brings_nothing_ahead() -> None:
     twice = load("x", columns, 1), real("number", buffer="n"), real("subtract", 0, 1)
     second = Stage((rows, columns), twice, (Store("y", Affine(0, (columns, 1)), 2),), lane=1)
     made = program([Kernel(rows, (first, second))], x=("input", (rows, columns)), y=("output", (rows, columns)))
-    assert prefetch.brought_ahead(made.kernels[0], made.named) == [[], []]
+    assert prefetch.brought_ahead(made.kernels[0], made.buffers_by_name) == [[], []]
 
 
 @together("lane", [0, 1])
@@ -481,7 +481,7 @@ def test_numbers_beyond_64_bits_become_what_numpy_makes_of_them(target: Target, 
     stage = Stage((1, len(x)), operations, (Store("y", Affine(0, (0, 1)), 1),), lane=lane)
     buffers = Buffer("x", x.shape, kind, "input"), Buffer("y", x.shape, unsigned, "output")
     made = Program(("x",), ("y",), buffers, (Kernel(1, (stage,)),))
-    np.testing.assert_array_equal(Processor(target).compiled(made)([x])[0], expected)
+    np.testing.assert_array_equal(Processor(target).compile_program(made)([x])[0], expected)
 
 
 def test_sine_and_cosine_of_one_argument_are_one_evaluation() -> None:
@@ -502,7 +502,7 @@ def test_parts_of_complex_numbers_are_read_and_written_together(target: Target, 
     require_sound(made)
     assert not re.search(r"masked\.(gather|scatter)", Processor(target).render(made).text)
     x = np.random.default_rng(0).random((size, 2))
-    np.testing.assert_array_equal(Processor(target).compiled(made)([x])[0], evaluate(made, [x])[0])
+    np.testing.assert_array_equal(Processor(target).compile_program(made)([x])[0], evaluate(made, [x])[0])
 
 
 @together("size", [19, 1003])
@@ -522,7 +522,7 @@ def test_numbers_that_lie_beside_each_other_for_each_lane_are_written_together(
     blocks = [len(block) for block in plans.store_blocks(stage, 4)]
     assert sorted(blocks) == {3: [3], 4: [4], 9: [1, 1, 1, 2, 4]}[step]
     x = (np.random.default_rng(0).normal(size=size).clip(min=0)).astype(dtype)
-    np.testing.assert_array_equal(Processor(target).compiled(made)([x])[0], evaluate(made, [x])[0])
+    np.testing.assert_array_equal(Processor(target).compile_program(made)([x])[0], evaluate(made, [x])[0])
 
 
 def test_calls_of_what_is_computed_rarely_leave_vectors_in_their_registers() -> None:
@@ -551,9 +551,9 @@ def test_only_the_builder_writes_llvm() -> None:
 
 def test_other_processors_compile() -> None:
     arm = Target("aarch64-unknown-linux-gnu", "generic", "+neon")
-    from wengert.emission.rendering import emitted
+    from wengert.emission.rendering import emit_program
 
-    text = emitted(rosenbrock(200), arm).text
+    text = emit_program(rosenbrock(200), arm).text
     assert "<2 x double>" in text
     try:
         assert emit_object(text, arm)[18] == 183  # AArch64

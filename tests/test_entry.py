@@ -23,13 +23,13 @@ import pytest
 import wengert as wg
 from tests.cases import together
 from wengert.compile.programs import Processor
-from wengert.kernel.schedule import schedule_of, scheduled
-from wengert.lowering.partition import segmented
+from wengert.kernel.schedule import apply_schedule, schedule_of
+from wengert.lowering.partition import partition_graph
 from wengert.native import entry as entries
 from wengert.native import native_entry
 from wengert.native.builder import Builder, program
 from wengert.native.callee import Callee, room
-from wengert.native.engine import emit_object, host, linked
+from wengert.native.engine import emit_object, host, link_object
 from wengert.native.entry import PythonEntry, PythonVariant
 from wengert.native.functions import NativeFunction, external, native
 from wengert.native.kinds import (
@@ -45,7 +45,7 @@ from wengert.native.kinds import (
     kind_of,
     leaves,
 )
-from wengert.native.loader import kept_code, loaded
+from wengert.native.loader import kept_code, load_code
 from wengert.native.native_entry import NativeEntry, NativeVariant
 from wengert.native.structs import F64, I8, I64, VOID, Pointer
 from wengert.native.tables import KERNEL, MANY_VARIANTS
@@ -548,9 +548,9 @@ def test_a_kernel_learns_where_the_team_is(way: tuple[Any, Any]) -> None:
 
 def compiled(way: tuple[Any, Any], fun: Callable[..., Any], *arrays: Any, team: Any = None) -> Any:
     """Return a function of arrays as an entry: its graph as one program of kernels."""
-    (part,) = segmented(flatten_calls(wg.graph.trace(fun)(*arrays))).parts
+    (part,) = partition_graph(flatten_calls(wg.graph.trace(fun)(*arrays))).parts
     assert part.program is not None
-    callee = Processor(team=team).compiled(scheduled(part.program, schedule_of(part.program))).callee
+    callee = Processor(team=team).compile_program(apply_schedule(part.program, schedule_of(part.program))).callee
     results = [ArrayKind(v.dtype, v.shape) if v.shape else NumberKind(v.dtype.type) for v in part.graph.outputs]
     kinds = [ArrayKind(x.dtype, x.shape) for x in arrays]
     return made(way, way[1].args[0](kinds, ContainerKind(tuple, tuple(results)), callee))
@@ -852,7 +852,7 @@ def test_what_was_found_in_a_container_stays_while_it_is_used(way: tuple[Any, An
 
 def test_a_variant_stays_while_it_runs(way: tuple[Any, Any]) -> None:
     body = NativeFunction("code", KERNEL, lambda b, data, arena, team: waiting(b, data, arena))
-    code = loaded(linked(emit_object(program(body), host())))
+    code = load_code(link_object(emit_object(program(body), host())))
     gone = weakref.ref(code)
     function = made(way, way[1]([FLAG, TEN], TEN, code.addresses["code"], owner=code, releases=True))
     del code

@@ -58,7 +58,7 @@ def _without_floating_point_warnings() -> Iterator[None]:
 
 def natively(program: Program, arrays: Sequence[Any], target: str, team: int | None = None) -> Sequence[Any]:
     """Carry out a program by native code."""
-    return Processor(TARGETS[target], ctypes.c_void_p(team)).compiled(with_schedule(program))(arrays)
+    return Processor(TARGETS[target], ctypes.c_void_p(team)).compile_program(with_schedule(program))(arrays)
 
 
 def by_two_threads(program: Program, arrays: Sequence[Any]) -> Sequence[Any]:

@@ -27,7 +27,7 @@ from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.numpy_overrides import FUNCTIONS
 from wengert.errors import DtypeError, GraphError, RegistrationError, TracedTruthError, UsageError
 from wengert.kernel.evaluation import evaluate
-from wengert.lowering.partition import segmented
+from wengert.lowering.partition import partition_graph
 from wengert.lowering.rules.lower import lower
 from wengert.testing import check_grads
 from wengert.transforms.tracing import trace
@@ -456,7 +456,7 @@ def test_a_scalar_gives_a_kernel() -> None:
     x = np.linspace(-3.0, 3.0, 7)[:3]
     graph = trace(lambda x: extend.apply(primitive, x))(x)
     assert not lower(graph).refused
-    segments = segmented(graph)
+    segments = partition_graph(graph)
     np.testing.assert_allclose(segments.run([x], evaluate)[0], growth(x), rtol=1e-14)
 
 

@@ -225,12 +225,12 @@ def test_a_parameter_that_a_form_names_is_asked_for(form: Form) -> None:
 def test_labels_are_closed_under_lanes_and_transposition() -> None:
     labels = labelled(((2, 3), (3, 4)), ("ij", "jk"), "ik")
     assert repr(labels) == "ab,bc->ac"
-    assert repr(labels.transposed(0)) == "ac,bc->ab"
-    assert repr(labels.transposed(1)) == "ac,ab->bc"
-    assert repr(labels.lifted(5, (True, False))) == "dab,bc->dac"
-    assert labels.lifted(5, (True, False)).shape == (5, 2, 4)
+    assert repr(labels.transpose(0)) == "ac,bc->ab"
+    assert repr(labels.transpose(1)) == "ac,ab->bc"
+    assert repr(labels.add_lane(5, (True, False))) == "dab,bc->dac"
+    assert labels.add_lane(5, (True, False)).shape == (5, 2, 4)
     assert labels == labelled(((2, 3), (3, 4)), ("xy", "yz"), "xz")
-    assert labels.transposed(0).transposed(0) == labels
+    assert labels.transpose(0).transpose(0) == labels
 
 
 @together("mode", ["full", "same", "valid"])
@@ -243,9 +243,9 @@ def test_convolutions_by_labels_are_numpys(name: str, n: int, m: int, mode: str)
     labels = form.record(((n,), (m,)), {"mode": mode})
     want = np.stack([getattr(np, name)(a, b, mode) for a, b in zip(x, y, strict=True)])
     np.testing.assert_allclose(labels.evaluate(x[0], y[0]), want[0], rtol=1e-13)
-    np.testing.assert_allclose(labels.lifted(2, (True, True)).evaluate(x, y), want, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(labels.add_lane(2, (True, True)).evaluate(x, y), want, rtol=1e-13, atol=1e-13)
     one = np.stack([getattr(np, name)(x[0], b, mode) for b in y])
-    np.testing.assert_allclose(labels.lifted(2, (False, True)).evaluate(x[0], y), one, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(labels.add_lane(2, (False, True)).evaluate(x[0], y), one, rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_records_are_compared_by_content_stay_as_they_are_and_say_which_fields_t
     assert Reduction(np.add) == Reduction(np.add, ()) != Reduction(np.multiply)
     assert hash(Reduction(np.add)) == hash(Reduction(np.add))
     assert repr(Scan("ufunc")) == "Scan(combine='ufunc')"
-    assert Reduction(np.add).replaced(operands=("where",)) == Reduction(np.add, ("where",))
+    assert Reduction(np.add).replace(operands=("where",)) == Reduction(np.add, ("where",))
     with pytest.raises(AttributeError, match="Scan is a record, which stays as it is"):
         Scan("ufunc").combine = None
     kind: Any = Scan

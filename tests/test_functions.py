@@ -11,9 +11,9 @@ from scipy import special
 from tests.cases import together
 from tools.accuracy import OF_DIGITS, PROCESSORS, REFERENCES, errors, measured
 from tools.coefficients import FITS, hexadecimal, solved
-from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of, expression_of_results
+from wengert.kernel.functions import FUNCTIONS, Features, evaluate_expression, expression_of, expression_of_results
 from wengert.kernel.functions import coefficients as committed
-from wengert.kernel.functions.expression import ExpressionBuilder, written
+from wengert.kernel.functions.expression import ExpressionBuilder, write_expression
 from wengert.kernel.opcodes import OPCODES
 
 DTYPES = [np.float64, np.float32]
@@ -25,7 +25,9 @@ SPECIAL |= {"lgamma": special.gammaln, "digamma": special.digamma}
 
 def value(name, *arguments, dtype=np.float64, features=Features()):  # noqa: B008 - it is immutable
     """What a function is for some arguments."""
-    return evaluated(expression_of(name, np.dtype(dtype), features), *(np.array(x, dtype) for x in arguments))[0]
+    return evaluate_expression(
+        expression_of(name, np.dtype(dtype), features), *(np.array(x, dtype) for x in arguments)
+    )[0]
 
 
 @pytest.mark.long
@@ -99,7 +101,7 @@ def test_tables_are_read_within_their_bounds_in_every_lane():
     expression = expression_of("sin", np.dtype(np.float64), Features())
     (rare,) = expression.rare
     x = np.array([0.0, -0.0, 1e-300, 1.0, 1e308, np.inf, np.nan, -1.0, 5e-324])
-    evaluated(rare.expression, x)  # NumPy would raise
+    evaluate_expression(rare.expression, x)  # NumPy would raise
     with np.errstate(all="ignore"):
         value("power", x, x[::-1], features=Features(numbers=True))
     sizes = {name: len(table) for name, table in committed.TABLES.items()}
@@ -144,7 +146,7 @@ def test_sine_and_cosine_are_one_expression():
     both = expression_of_results("sin", np.dtype(np.float64), Features())
     assert both is expression_of_results("cos", np.dtype(np.float64), Features())
     x = np.linspace(-9, 9, 50)
-    assert np.array_equal(evaluated(both, x)[1], value("cos", x))
+    assert np.array_equal(evaluate_expression(both, x)[1], value("cos", x))
 
 
 def test_what_is_rare_is_computed_for_those_lanes_only():
@@ -153,8 +155,8 @@ def test_what_is_rare_is_computed_for_those_lanes_only():
         b.rarely(x.equals(0), lambda b, y: y, y)
         return 1 / x
 
-    expression = written(reciprocal_or_zero, (np.dtype(np.float64),), Features())
-    assert list(evaluated(expression, np.array([2.0, 0.0, 4.0]))[0]) == [0.5, 0.0, 0.25]
+    expression = write_expression(reciprocal_or_zero, (np.dtype(np.float64),), Features())
+    assert list(evaluate_expression(expression, np.array([2.0, 0.0, 4.0]))[0]) == [0.5, 0.0, 0.25]
     (rare,) = expression.rare
     assert [operation.name for operation in rare.expression.operations] == ["argument"]
 

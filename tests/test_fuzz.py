@@ -39,7 +39,7 @@ def test_programs_agree_while_they_become_native():
 
 def test_programs_agree_where_all_products_are_steps(monkeypatch):
     pytest.importorskip("llvmlite")
-    monkeypatch.setattr(contractions, "MACHINE", MACHINE.replaced(product_step=0, stacked_step=0))
+    monkeypatch.setattr(contractions, "MACHINE", MACHINE.replace(product_step=0, stacked_step=0))
     chosen = MULTIPLYING if OPTIONS.every else MULTIPLYING[:FEW]
     reports = [examined(i, seed=10, features=FEATURES, modes=("switch",), shrink=True) for i in chosen]
     failures = [report.failure for report in reports if report.failure]

@@ -1,5 +1,8 @@
 """What `python -m tools.house` counts: lines, files, functions, circles of imports."""
 
+import re
+from collections import Counter
+
 from tools import house
 
 FILES = {
@@ -25,8 +28,18 @@ def test_functions_are_measured_without_their_docstrings():
 
 
 def test_participles_alone_are_found_among_names():
-    names = [house.Function(1, "a.py", name) for name in ("given", "_scaled", "seed_of", "find_given", "red_box")]
-    assert [function.name for function in house.participles(names)] == ["given", "_scaled"]
+    names = [house.Function(1, "a.py", name) for name in ("given", "_scaled", "unbound", "seed_of", "find_given")]
+    assert [function.name for function in house.participles(names)] == ["given", "_scaled", "unbound"]
+
+
+def test_functions_have_verbs_and_classes_have_names_of_their_own():
+    modules = {path: text for path, text in house.sources().items() if path.endswith(".py")}
+    names = [
+        (path, name) for path, text in modules.items() for name in re.findall(r"(?m)^ *(?:async )?def (\w+)", text)
+    ]
+    assert [(path, name) for path, name in names if house.is_participle(name.strip("_"))] == []
+    classes = Counter(name for text in modules.values() for name in re.findall(r"(?m)^class (\w+)", text))
+    assert [name for name, count in classes.items() if count > 1] == []
 
 
 def test_definitions_are_found_wherever_they_stand():
@@ -41,7 +54,8 @@ def test_late_imports_make_circles():
 
 
 def test_names_of_several_classes_and_files_with_a_word():
-    assert house.repeated_classes(FILES) == {"Trace": 2}
+    assert house.repeated_classes(FILES) == {}
+    assert house.repeated_classes(FILES | {"other.py": "class Trace: ..."}) == {"Trace": 2}
     assert house.naming(FILES, "Trace") == ["core/values/trace.py", "core/values/trace.pyi"]
 
 

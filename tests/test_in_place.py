@@ -72,7 +72,7 @@ def names_of(kernels: Any) -> list[list[str]]:
 
 def placed(program: Program) -> list[list[str]]:
     """Return the buffers of each stage, values being in the memory of others."""
-    return names_of(in_place(program.kernels, program.named))
+    return names_of(in_place(program.kernels, program.buffers_by_name))
 
 
 def as_steps(program: Program) -> list[list[str]]:
@@ -100,7 +100,7 @@ def test_values_are_those_of_memory_of_their_own(rows: int, tile: int, monkeypat
         require_sound(made)
         x = np.round(np.random.default_rng(n).normal(size=(rows, n)) * 4)  # whole numbers: sums are exact
         for place in (ctypes.c_void_p(), ctypes.c_void_p(team_of(2).address)):
-            (found,) = Processor(team=place).compiled(made)([x])
+            (found,) = Processor(team=place).compile_program(made)([x])
             assert found.tobytes() == evaluate(made, [x])[0].tobytes()
 
 
@@ -161,12 +161,12 @@ def test_random_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(300):
         made = random_program(seed)
         cut = Sharing(made, host())
-        kernels = [part for kernel in made.kernels for part in cut.separated(kernel)]
+        kernels = [part for kernel in made.kernels for part in cut.separate_kernel(kernel)]
         if in_place(kernels, cut.buffers) != kernels:
             tried += 1
             inputs = inputs_for(made, seed)
             with np.errstate(all="ignore"):
-                pairs = list(zip(Processor().compiled(made)(inputs), evaluate(made, inputs), strict=True))
+                pairs = list(zip(Processor().compile_program(made)(inputs), evaluate(made, inputs), strict=True))
             for found, expected in pairs:
                 np.testing.assert_allclose(found, expected, rtol=1e-5 if found.itemsize < 8 else 1e-9)
     assert tried > 10

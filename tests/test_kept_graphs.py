@@ -151,7 +151,7 @@ def test_functions_of_the_user_are_not_kept(folder: Path) -> None:
         rule.defvjp(lambda x, rule=rule: (rule(x), None), lambda _, ct: (ct * 3.0,))
         graph = trace(lambda x, rule=rule: np.exp(rule(x)))(X)
         np.testing.assert_allclose(run(graph)[0], np.exp(2.0 * X), rtol=1e-13)
-        assert (compilation_cache.Keeper(flatten_calls(graph)).found() is None) == looks
+        assert (compilation_cache.Keeper(flatten_calls(graph)).load_segments() is None) == looks
 
 
 def test_equal_kernels_are_compiled_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,16 +199,16 @@ def test_large_constants_are_compared(folder: Path, monkeypatch: pytest.MonkeyPa
     assert keys[0] == keys[1] != keys[2]
     expected = []
     for graph, values in ((one, table), (two, other)):
-        assert compilation_cache.Keeper(graph).found() is None
+        assert compilation_cache.Keeper(graph).load_segments() is None
         expected.append(run(graph))
         np.testing.assert_allclose(expected[-1][0], np.exp(X[0]) * values, rtol=1e-13)
-    assert compilation_cache.Keeper(one).found() is None  # of two that differ only there, the last one is kept
+    assert compilation_cache.Keeper(one).load_segments() is None  # of two that differ only there, the last one is kept
     assert keys[0] is not None
     path = Path(object_cache().path_of(keys[0]) or "")
     whole = path.read_bytes()
     for content in (whole[:-1], whole + b"1", whole[:100], whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:], b""):
         path.write_bytes(content)
-        assert compilation_cache.Keeper(two).found() is None
+        assert compilation_cache.Keeper(two).load_segments() is None
     path.write_bytes(whole)
     monkeypatch.setattr(codegen, "compile_segments", None)  # nothing is compiled any more
     assert [x.tobytes() for x in run(graph_of(other))] == [x.tobytes() for x in expected[1]]
@@ -276,11 +276,11 @@ def test_damaged_entries_are_compiled_anew(folder: Path) -> None:
     assert path is not None
     for _ in range(10_000 if OPTIONS.every else 300):
         Path(path).write_bytes(damaged(files[Path(path)], rng))
-        assert compilation_cache.Keeper(graph).found() is None
+        assert compilation_cache.Keeper(graph).load_segments() is None
     for one, content in files.items():
         one.write_bytes(damaged(content, rng))
     assert [x.tobytes() for x in run(graph)] == [x.tobytes() for x in expected]
-    assert compilation_cache.Keeper(graph).found() is not None
+    assert compilation_cache.Keeper(graph).load_segments() is not None
 
 
 def test_where_nothing_can_be_kept_all_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,7 +302,7 @@ def test_where_there_is_no_memory_for_code_numpy_computes(folder: Path, monkeypa
 
     graph = trace(lambda x: np.exp(x) * 2.0)(X)
     run(graph)
-    monkeypatch.setattr("wengert.native.code_memory.mapped", full)
+    monkeypatch.setattr("wengert.native.code_memory.map_code", full)
     np.testing.assert_array_equal(GraphFunction(graph)(X)[0], np.exp(X) * 2.0)
 
 

@@ -14,7 +14,7 @@ from wengert.compile.programs import Processor
 from wengert.errors import FileFormatError, GraphError
 from wengert.kernel.checking import RULES, findings, require_sound
 from wengert.kernel.evaluation import evaluate
-from wengert.kernel.grammar import parsed, text
+from wengert.kernel.grammar import parse_program, text
 from wengert.kernel.kernel import (
     UNKNOWN,
     Affine,
@@ -141,7 +141,7 @@ def test_the_program_is_evaluated() -> None:
 def test_random_programs_are_sound_and_their_text_reads_back(seed: int) -> None:
     program = random_program(seed)
     assert not findings(program), f"seed {seed}\n{text(program)}"
-    again = parsed(text(program))
+    again = parse_program(text(program))
     assert text(again) == text(program)
     assert again == program
 
@@ -163,7 +163,7 @@ def test_text_tells_apart_what_differs_in_the_sign_of_zero() -> None:
 def test_text_holds_constants_to_the_bit() -> None:
     for value in (0.1, -0.0, float("inf"), 5e-324):
         program = with_operation(Operation("constant", (), DOUBLE, value=value))
-        found = parsed(text(program)).kernels[0].stages[1].operations[2].value
+        found = parse_program(text(program)).kernels[0].stages[1].operations[2].value
         assert float(found).hex() == value.hex()
 
 
@@ -172,7 +172,7 @@ def test_text_that_is_none_is_refused(damage: str) -> None:
     lines = text(WHOLE).split("\n")
     lines[{"progam x -> y": 0, "kernel rows 4 tile 1": 3}.get(damage, 10)] = damage
     with pytest.raises(FileFormatError, match=r"kernel text: line \d+.*; a line as .* is needed"):
-        parsed("\n".join(lines))
+        parse_program("\n".join(lines))
 
 
 # The rules: a program that breaks each, and only it first
@@ -390,16 +390,16 @@ BROKEN["steps are kernels alone, or what runs programs that fit, and says so if 
 def test_what_is_changed_in_place_is_printed_read_back_and_evaluated(result: str) -> None:
     program = in_place(TWICE, result)
     require_sound(program)
-    assert parsed(text(program)) == program
+    assert parse_program(text(program)) == program
     x = np.array([1.0, -2.0])
-    for found in (evaluate(program, [x])[0], Processor().compiled(program)([x])[0]):
+    for found in (evaluate(program, [x])[0], Processor().compile_program(program)([x])[0]):
         np.testing.assert_array_equal(found, [16.0, -32.0])
     np.testing.assert_array_equal(x, [1.0, -2.0])
 
 
 def test_steps_are_printed_read_back_and_evaluated() -> None:
     require_sound(STEPS)
-    assert parsed(text(STEPS)) == STEPS
+    assert parse_program(text(STEPS)) == STEPS
     x = np.array([1.0, -2.0])
     y, z, r, failed = evaluate(STEPS, [x], routines={"small.own": lambda a, b, size: (a + b + size,)})
     np.testing.assert_array_equal(y, 3 * x + 2)
@@ -411,10 +411,10 @@ def test_steps_are_printed_read_back_and_evaluated() -> None:
 
 def test_a_choice_is_printed_read_back_and_evaluated() -> None:
     require_sound(CHOICE)
-    assert parsed(text(CHOICE)) == CHOICE
+    assert parse_program(text(CHOICE)) == CHOICE
     followed = changed(CHOICE, outputs=("y", "z"), buffers=(*CHOICE.buffers, Buffer("z", (2,), DOUBLE, "output")))
     followed = changed(followed, steps=(*CHOICE.steps, Run(DOUBLED, ("y", "z"))))
-    assert parsed(text(followed)) == followed  # a program that runs after it is none of it
+    assert parse_program(text(followed)) == followed  # a program that runs after it is none of it
     x = np.array([1.0, -2.0])
     for index, times in ((0, 2), (1, 1), (2, 2), (-1, 2)):
         np.testing.assert_array_equal(evaluate(CHOICE, [np.array(index), x])[0], times * x)
@@ -452,7 +452,7 @@ def counting(**fields: Any) -> Program:
 def test_updates_are_carried_out_one_after_the_other() -> None:
     places = np.array([2, 0, 2, 2, 0])
     require_sound(counting())
-    assert parsed(text(counting())) == counting()
+    assert parse_program(text(counting())) == counting()
     assert list(evaluate(counting(), [places])[0]) == [2, 0, 3]
     assert list(evaluate(counting(updates=(Update("y", 1, 0),)), [places])[0]) == [1, 0, 1]
     with pytest.raises(IndexError, match="y: 0 to 3 of 3 elements"):

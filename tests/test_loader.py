@@ -23,8 +23,8 @@ from wengert.native import elf, loader
 from wengert.native.cache import ObjectCache
 from wengert.native.code_memory import Code, address_of, load
 from wengert.native.elf import AARCH64, FORMATS, X86_64, ElfImage
-from wengert.native.engine import emit_object, host, linked, loaded_by_llvm
-from wengert.native.loader import loaded
+from wengert.native.engine import emit_object, host, link_object, loaded_by_llvm
+from wengert.native.loader import load_code
 from wengert.support import config
 from wengert.support.machine import PROCESSOR
 
@@ -100,7 +100,7 @@ def image() -> bytes:
 
 
 LOADERS: dict[str, Callable[[bytes], Code]] = {
-    "by hand": lambda image: loaded(linked(image), EXTERNAL),
+    "by hand": lambda image: load_code(link_object(image), EXTERNAL),
     "by LLVM": lambda image: loaded_by_llvm(image, EXTERNAL, address_of),
 }
 by_hand = pytest.mark.skipif(PROCESSOR not in FORMATS, reason="object code has another format here")
@@ -127,7 +127,7 @@ def test_code_is_executable_and_cannot_be_written_to(image: bytes) -> None:
     maps = Path("/proc/self/maps")
     if not maps.exists():
         pytest.skip("the system does not tell")
-    code = loaded(linked(image), EXTERNAL)
+    code = load_code(link_object(image), EXTERNAL)
     for address in code.addresses.values():
         ranges = [line.split() for line in maps.read_text().splitlines()]
         (rights,) = [r for span, r, *_ in ranges if within(address, span)]
@@ -141,7 +141,7 @@ def within(address: int, span: str) -> bool:
 
 @by_hand
 def test_code_goes_with_its_owner_unless_it_stays(image: bytes) -> None:
-    kept = linked(image)
+    kept = link_object(image)
 
     def memory() -> int:
         if sys.platform != "linux":
@@ -152,14 +152,14 @@ def test_code_goes_with_its_owner_unless_it_stays(image: bytes) -> None:
 
     gc.collect()
     before = memory()
-    codes = [loaded(kept, EXTERNAL) for _ in range(5)]
+    codes = [load_code(kept, EXTERNAL) for _ in range(5)]
     assert memory() > before or sys.platform != "linux"
     del codes
     assert memory() == before
     for _ in range(2000):
-        loaded(kept, EXTERNAL)
+        load_code(kept, EXTERNAL)
     assert memory() == before
-    code = loaded(kept, EXTERNAL)
+    code = load_code(kept, EXTERNAL)
     references = sys.getrefcount(code)
     code.stay()
     assert sys.getrefcount(code) == references + 1
@@ -167,22 +167,22 @@ def test_code_goes_with_its_owner_unless_it_stays(image: bytes) -> None:
 
 def test_a_function_that_the_system_lacks_is_named(image: bytes) -> None:
     with pytest.raises(AttributeError, match="given"):
-        loaded(linked(image))
+        load_code(link_object(image))
 
 
 def test_an_empty_object_has_no_functions() -> None:
-    assert "f" not in loaded(linked(emit_object("", host()))).addresses
+    assert "f" not in load_code(link_object(emit_object("", host()))).addresses
 
 
 def test_what_is_loaded_by_hand_needs_no_llvm(image: bytes, tmp_path: Path) -> None:
     if PROCESSOR not in FORMATS:
         pytest.skip("object code has another format here")
     path = tmp_path / "kept.o"
-    path.write_bytes(linked(image))
+    path.write_bytes(link_object(image))
     program = (
         "import ctypes, pathlib, sys\n"
-        "from wengert.native.loader import loaded\n"
-        "code = loaded(pathlib.Path(sys.argv[1]).read_bytes(), {'given': 1})\n"
+        "from wengert.native.loader import load_code\n"
+        "code = load_code(pathlib.Path(sys.argv[1]).read_bytes(), {'given': 1})\n"
         "print(ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.addresses['thrice'])(14))\n"
         "print([name for name in sys.modules if name.startswith('llvmlite') or name == 'wengert.native.elf'])\n"
     )
@@ -242,7 +242,7 @@ def test_damaged_images_are_refused_or_harmless(seed: int, image: bytes) -> None
             wrong[rng.choice(places)] = rng.randrange(256)
         for content in (damaged(image, rng), bytes(wrong)):
             try:
-                load(elf.linked(content, PROCESSOR).packed(), lambda name: 1)
+                load(elf.link_image(content, PROCESSOR).to_bytes(), lambda name: 1)
             except FileFormatError:
                 refused += 1
     assert refused > 500
@@ -260,7 +260,7 @@ REFUSED: dict[str, tuple[str, str]] = {
 def test_data_of_its_own_is_refused(case: str) -> None:
     text, found = REFUSED[case]
     with pytest.raises(FileFormatError, match=found):
-        linked(emit_object(text, host()))
+        link_object(emit_object(text, host()))
 
 
 RELOCATIONS = sorted(FORMATS[PROCESSOR].direct | FORMATS[PROCESSOR].through_slots) if PROCESSOR in FORMATS else []
@@ -293,7 +293,7 @@ def test_code_with_a_relocation_that_is_not_known_is_loaded_by_llvm(
     through_slots.pop(kind, None)
     form = elf.Format(known.machine, known.jump, known.absolute, direct, through_slots)
     monkeypatch.setitem(FORMATS, PROCESSOR, form)
-    found = loaded(linked(image), EXTERNAL)
+    found = load_code(link_object(image), EXTERNAL)
     assert ctypes.CFUNCTYPE(WORD, WORD)(found.addresses["outside"])(-5) == 12
     x = np.linspace(0.1, 1.0, 5)
     jitted = wg.jit(summed)
@@ -304,9 +304,9 @@ def test_code_with_a_relocation_that_is_not_known_is_loaded_by_llvm(
 @pytest.mark.usefixtures("_afresh")
 def test_code_that_cannot_be_linked_is_not_the_users_affair(monkeypatch: pytest.MonkeyPatch) -> None:
     def refusing(image: bytes, machine: str) -> Any:
-        raise elf.damaged("something new")
+        raise elf.damage_error("something new")
 
-    monkeypatch.setattr(elf, "linked", refusing)
+    monkeypatch.setattr(elf, "link_image", refusing)
     x = np.linspace(0.1, 1.0, 5)
     np.testing.assert_array_equal(wg.jit(summed)(x), summed(x))
 
@@ -315,7 +315,7 @@ def test_code_that_cannot_be_linked_is_not_the_users_affair(monkeypatch: pytest.
 def test_the_text_of_a_refusal() -> None:
     other = next(name for name, form in FORMATS.items() if name != PROCESSOR)
     with pytest.raises(FileFormatError) as caught:
-        elf.linked(emit_object(TEXT, host()), other)
+        elf.link_image(emit_object(TEXT, host()), other)
     assert str(caught.value) == (
         f"object code: code of another processor ({FORMATS[PROCESSOR].machine}); "
         "code of this processor as LLVM writes it is needed. Remove it from where it was kept."
@@ -325,7 +325,7 @@ def test_the_text_of_a_refusal() -> None:
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", b"\x7fELF" + bytes(60), b"\x7fELF\x02\x01" + b"\xff" * 100])
 def test_what_is_no_object_is_refused(content: bytes) -> None:
     with pytest.raises(FileFormatError, match="object code: "):
-        elf.linked(content, "x86_64")
+        elf.link_image(content, "x86_64")
 
 
 # -------------------------------------------------------------------------------------------------- relocations
@@ -394,6 +394,6 @@ def test_code_of_another_processor_can_be_relocated() -> None:
             continue
         machine = target.create_target_machine(reloc="pic", codemodel="small")
         text = f'target triple = "{triple}"\n{TEXT}'
-        code = ElfImage(machine.emit_object(llvm.parse_assembly(text)), form).linked()
+        code = ElfImage(machine.emit_object(llvm.parse_assembly(text)), form).link()
         assert sorted(name for _, name in code.outside) == ["given", "llabs"]
         assert code.content.count(form.jump) >= len(code.outside)

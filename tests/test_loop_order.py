@@ -19,7 +19,7 @@ from tests.test_executables import EXECUTABLES, call_of_executable
 from tests.test_lowering import Call, checked, programs_of, require_same
 from wengert.kernel.opcodes import OPCODES
 from wengert.kernel.schedule import with_schedule
-from wengert.lowering.partition import segmented
+from wengert.lowering.partition import partition_graph
 from wengert.passes.pipeline import flatten_calls
 from wengert.transforms.tracing import trace
 
@@ -145,7 +145,7 @@ A, U, V = (np.random.default_rng(k).normal(size=size) for k, size in enumerate([
 
 def stages_of(function: Function, *arrays: Any) -> list[Any]:
     """Return the stages of all kernels of a function, as they are scheduled."""
-    programs = programs_of(segmented(flatten_calls(trace(function)(*arrays))))
+    programs = programs_of(partition_graph(flatten_calls(trace(function)(*arrays))))
     return [stage for program in programs for kernel in with_schedule(program).kernels for stage in kernel.stages]
 
 
@@ -223,5 +223,5 @@ def test_rows_stay_together_where_that_is_cheaper() -> None:
         return moved - np.log(np.sum(np.exp(moved), 1, keepdims=True))
 
     for function in (softmax, wg.grad(lambda a: np.sum(softmax(a)[:, 3]))):
-        (program,) = programs_of(segmented(flatten_calls(trace(function)(np.tile(A, (1, 40))))))
+        (program,) = programs_of(partition_graph(flatten_calls(trace(function)(np.tile(A, (1, 40))))))
         assert len(program.kernels) == 1

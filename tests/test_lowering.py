@@ -34,7 +34,7 @@ from wengert.kernel.kernel import Invoke, Program, Stage, Switch
 from wengert.kernel.schedule import illegal, schedule_of, with_schedule
 from wengert.lowering import kernel_stages
 from wengert.lowering.matrix_steps import matrix_routine
-from wengert.lowering.partition import segmented
+from wengert.lowering.partition import partition_graph
 from wengert.lowering.rules.lower import is_native, lower
 from wengert.lowering.segments import Segments
 from wengert.native.callee import Callee
@@ -85,7 +85,9 @@ def checked(program: Program, arrays: Sequence[Any]) -> Sequence[Any]:
     found = with_schedule(program)
     assert not findings(found), text(found)
     names = {step.name for _, step in steps_of(program)}
-    return Evaluator(routines={name: partial(call_routine, program, name) for name in names}).compiled(found)(arrays)
+    return Evaluator(routines={name: partial(call_routine, program, name) for name in names}).compile_program(found)(
+        arrays
+    )
 
 
 def steps_of(program: Program) -> Iterator[tuple[Program, Invoke]]:
@@ -120,7 +122,7 @@ def require_same(graph: Graph, args: Sequence[Any], call: Call = checked, least:
         call: how.
         least: the size of what results are differences of; that of the largest result, if it is larger.
     """
-    segments = segmented(flatten_calls(graph))
+    segments = partition_graph(flatten_calls(graph))
     want = graph(*args)
     found = segments.run(args, call)
     scale = max([least, *(np.abs(b[np.isfinite(b)]).max(initial=0.0) for b in map(np.asarray, want))])
@@ -198,7 +200,7 @@ def test_all_other_primitives_are_lowered() -> None:
     for sample in SAMPLES:
         if sample.primitive in lowered or (graph := value_graph(sample)) is None:
             continue
-        for part in segmented(flatten_calls(graph)).parts:
+        for part in partition_graph(flatten_calls(graph)).parts:
             found = {e.primitive.name for e in part.graph.equations}
             names |= found
             lowered |= found if part.program is not None else set()
@@ -289,7 +291,7 @@ def test_constants_that_are_equal_are_one() -> None:
             x = x + 0.1 * (x[np.arange(7, 37) % 30] + x[np.arange(30) ** 2 % 30])
         return np.sum(x * x)
 
-    (program,) = programs_of(segmented(flatten_calls(trace(mixed)(POINTS))))
+    (program,) = programs_of(partition_graph(flatten_calls(trace(mixed)(POINTS))))
     assert len([buffer for buffer in program.buffers if buffer.kind == "constant"]) == 2
 
 
@@ -434,7 +436,7 @@ def test_steps_read_and_compute_no_more_of_those_before_than_a_few(
     few, many = [trace(derivative(partial(program, step=STEPS[name], steps=steps)))(x) for steps in (5, 10)]
     counts = [
         sum([math.prod(stage.extents) * len(stage.operations) for stage in stages_of(segments)])
-        for segments in (require_same(few, [x], least=1e-3), segmented(flatten_calls(many)))
+        for segments in (require_same(few, [x], least=1e-3), partition_graph(flatten_calls(many)))
     ]
     assert counts[1] < 2.4 * counts[0]
 
@@ -756,7 +758,9 @@ def test_numbers_take_the_dtype_of_arrays() -> None:
 def test_results_lie_in_memory_as_the_graph_says() -> None:
     x = np.ones((3, 4))
     graph = trace(lambda x: [np.exp(x), x.T * 2.0, np.exp(x).sum(), np.copy(x[0, 0])])(x)
-    found = segmented(flatten_calls(graph)).run([x], lambda program, arrays: Evaluator().compiled(program)(arrays))
+    found = partition_graph(flatten_calls(graph)).run(
+        [x], lambda program, arrays: Evaluator().compile_program(program)(arrays)
+    )
     assert [np.asarray(a).flags.fnc for a in found] == [False, True, False, False]
     assert list(map(type, found)) == list(map(type, graph(x)))
 
@@ -900,7 +904,7 @@ def test_computed_places(case: str) -> None:
 def test_places_out_of_bounds_raise_numpys_error(place: int) -> None:
     x = np.arange(4.0)
     for function in (lambda x, i: x[i] * 2, lambda x, i: written(x, i, 1.0), lambda x, i: added_at(x * 2, i)):
-        segments = segmented(flatten_calls(trace(function)(x, PLACES)))
+        segments = partition_graph(flatten_calls(trace(function)(x, PLACES)))
         assert [part.program is None for part in segments.parts] == [False]
         with pytest.raises(IndexError, match=f"index {place} is out of bounds for axis 0 with size 4"):
             segments.run([x, np.array([0, 1, place, 2])], checked)
@@ -912,7 +916,7 @@ def test_numbers_that_come_out_while_lowering_do_not_cut_programs() -> None:
     )
     assert require_same(graph, (1.5, np.ones(3))).whole is not None
     warned = trace(lambda t, x: x + t**0.0 / 0.0)(1.5, np.ones(3))
-    assert segmented(flatten_calls(warned)).whole is None
+    assert partition_graph(flatten_calls(warned)).whole is None
 
 
 # Branches
@@ -1040,7 +1044,7 @@ def test_whole_numbers_of_pythons_are_those_of_python_or_told_as_too_large(n: in
         *(RAISED_BY if 0 <= n < 100 else ()),  # longer ones take gigabytes
     ):
         graph = trace(function)(3)
-        segments = segmented(flatten_calls(graph))
+        segments = partition_graph(flatten_calls(graph))
         assert segments.whole is not None, [part.reasons for part in segments.parts]
         want = outcome(lambda graph=graph: graph(n))
         assert repr(outcome(lambda segments=segments: segments.run([n], checked))) == repr(want)
@@ -1055,7 +1059,7 @@ def test_diagonals_of_large_matrices_are_placed_by_kernels() -> None:
 
     for shape, params in (((300, 280), {"offset": -2}), ((2, 280, 300), {"offset": 3, "axis1": 1, "axis2": 2})):
         x = np.random.default_rng(0).normal(size=shape)
-        segments = segmented(flatten_calls(trace(partial(gradient, **params))(x)))
+        segments = partition_graph(flatten_calls(trace(partial(gradient, **params))(x)))
         assert segments.whole is not None
         (found,) = segments.run([x], checked)
         np.testing.assert_array_equal(found, gradient(x, **params))
@@ -1066,7 +1070,7 @@ def test_whole_numbers_of_pythons_are_compared_with_floats_exactly(n: int) -> No
     def function(n: Any, x: Any) -> Any:
         return [n > x, n >= x, x < n, n == x, x != n, n > 2.5, n < 2.0**53, n >= 2**53 + 1, x == 2**53 + 1]
 
-    segments = segmented(flatten_calls(trace(function)(3, 0.5)))
+    segments = partition_graph(flatten_calls(trace(function)(3, 0.5)))
     assert segments.whole is not None, [part.reasons for part in segments.parts]
     for x in (3.0, float(n), math.nextafter(n, math.inf), math.inf, math.nan):
         assert list(map(bool, segments.run([n, x], checked))) == function(n, x)
@@ -1164,7 +1168,7 @@ def test_parameters_that_a_routine_of_small_matrices_does_not_know_are_numpys() 
 def test_kernels_are_checked_after_each_step(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = flatten_calls(wg.graph.trace(lambda x: np.sum(np.sin(x) * x, 0))(np.ones((2, 3))))
     monkeypatch.setattr(config, "DEBUG", True)
-    assert segmented(graph).parts
+    assert partition_graph(graph).parts
 
     def mistaken(program: Program) -> Program:
         return dataclasses.replace(program, buffers=program.buffers[1:])
@@ -1172,9 +1176,9 @@ def test_kernels_are_checked_after_each_step(step: str, monkeypatch: pytest.Monk
     mistaken.__name__ = step
     monkeypatch.setattr(kernel_stages, step, mistaken)
     with pytest.raises(GraphError) as caught:
-        segmented(graph)
+        partition_graph(graph)
     text = str(caught.value)
     assert text.startswith(f"step {step}: a program with a mistake (kernel: ")
     assert text.endswith("; a program that keeps all rules is needed. Mend the step.")
     monkeypatch.setattr(config, "DEBUG", False)
-    assert segmented(graph).parts
+    assert partition_graph(graph).parts

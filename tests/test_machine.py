@@ -32,12 +32,12 @@ def test_what_was_measured_is_read(values: dict[str, Any], tmp_path: Path) -> No
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = read_record(str(path))
-    assert found == Machine().replaced(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+    assert found == Machine().replace(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
 
 
 def test_names_of_no_fields_are_not_replaced() -> None:
     with pytest.raises(UsageError, match="clocks to be replaced"):
-        Machine().replaced(clock=1.0, clocks=2.0)
+        Machine().replace(clock=1.0, clocks=2.0)
 
 
 DAMAGED = {

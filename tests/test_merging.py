@@ -12,9 +12,9 @@ from tests.cases import together
 from tests.kernels import as_if, inputs_for, random_program
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
-from wengert.kernel.merging import merged
+from wengert.kernel.merging import merge_loops
 from wengert.kernel.spelling import spelled_out, with_long_lanes
-from wengert.lowering.partition import segmented
+from wengert.lowering.partition import partition_graph
 from wengert.passes.pipeline import flatten_calls
 from wengert.transforms.tracing import trace
 
@@ -42,7 +42,7 @@ EXTENTS: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
 def test_extents(case: str) -> None:
     function, extents = EXTENTS[case]
     graph = trace(function)(X)
-    segments = segmented(flatten_calls(graph))
+    segments = partition_graph(flatten_calls(graph))
     stages = [stage for part in segments.parts for kernel in part.program.kernels for stage in kernel.stages]
     assert [stage.extents for stage in stages] == extents
     for found, want in zip(segments.run([X], evaluate), graph(X), strict=True):
@@ -52,7 +52,7 @@ def test_extents(case: str) -> None:
 def test_lanes_run_over_many_rows_of_few_points() -> None:
     x = np.random.default_rng(0).normal(size=(100, 3))
     graph = trace(lambda x: np.sin(x)[:, ::-1] * x[:, :1])(x)
-    (part,) = segmented(flatten_calls(graph)).parts
+    (part,) = partition_graph(flatten_calls(graph)).parts
     ((stage,),) = [kernel.stages for kernel in part.program.kernels]
     assert (stage.extents, len(stage.stores)) == ((1, 100), 3)
     assert not findings(part.program)
@@ -62,7 +62,7 @@ def test_random_programs_whose_rows_are_spelled_out(monkeypatch: pytest.MonkeyPa
     as_if(monkeypatch, spelled_rows=2)
     for seed in range(60):
         made = random_program(seed)
-        found = with_long_lanes(merged(made))
+        found = with_long_lanes(merge_loops(made))
         assert not findings(found), seed
         with np.errstate(all="ignore"):
             inputs = inputs_for(made, seed)
@@ -73,7 +73,7 @@ def test_random_programs_whose_rows_are_spelled_out(monkeypatch: pytest.MonkeyPa
 @together("seed", range(100))
 def test_random_programs(seed: int) -> None:
     made = random_program(seed)
-    found = merged(spelled_out(made))
+    found = merge_loops(spelled_out(made))
     assert not findings(found)
     with np.errstate(all="ignore"):
         inputs = inputs_for(made, seed)

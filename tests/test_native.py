@@ -154,7 +154,7 @@ def test_a_graph_is_compiled_when_its_calls_took_as_long_as_that(monkeypatch):
     found = []
     for _ in range(4):
         found.append(function(X)[0])
-        assert ("compiled" in function.__dict__) == (len(found) > 2)
+        assert ("executable" in function.__dict__) == (len(found) > 2)
     assert found[0] == found[1] == rosenbrock(X)
     assert found[2] == found[3]
     np.testing.assert_allclose(found, rosenbrock(X), rtol=1e-14)
@@ -197,12 +197,12 @@ def test_loops_that_turn_out_long_are_compiled_after_as_many_rounds(monkeypatch)
     assert many(0.3, 700)[0] == 0.5**700  # several times as many as usual
     assert 0 < many.waiting < waiting - 3
     assert many(0.3, 10_000)[0] == 0.0
-    assert "compiled" in many.__dict__  # within the call
+    assert "executable" in many.__dict__  # within the call
 
 
 def is_compiled(function):
     """Tell whether a graph as a function has been compiled."""
-    return function is not None and "compiled" in function.__dict__
+    return function is not None and "executable" in function.__dict__
 
 
 @pytest.mark.parametrize("given", [(X,), (SimpleNamespace(shape=(10,), dtype="f8"),)])

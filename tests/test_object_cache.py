@@ -70,22 +70,22 @@ def test_the_surroundings_name_sources_llvm_and_processor(tmp_path: Path) -> Non
 def test_what_an_installer_wrote_stands_for_the_sources(tmp_path: Path) -> None:
     folder = tmp_path / "site-packages" / "wengert"
     folder.mkdir(parents=True)
-    assert cache.installed(str(folder)) is None
+    assert cache.installation_record(str(folder)) is None
     record = folder.parent / "wengert-1.0.dist-info" / "RECORD"
     record.parent.mkdir()
-    assert cache.installed(str(folder)) is None
+    assert cache.installation_record(str(folder)) is None
     record.write_text("one")
-    before = cache.installed(str(folder))
+    before = cache.installation_record(str(folder))
     assert before is not None
     record.write_text("another")
-    assert cache.installed(str(folder)) not in (None, before)
-    assert cache.installed(str(tmp_path / "src" / "wengert")) is None  # which one may edit
+    assert cache.installation_record(str(folder)) not in (None, before)
+    assert cache.installation_record(str(tmp_path / "src" / "wengert")) is None  # which one may edit
 
 
 def test_damaged_entries_are_not_used() -> None:
     rng = random.Random(0)
-    whole = cache.sealed("name", rng.randbytes(200))
-    assert cache.unsealed("name", whole) == whole[-200:]
+    whole = cache.seal("name", rng.randbytes(200))
+    assert cache.unseal("name", whole) == whole[-200:]
     for count in range(10_000):
         content = bytearray(whole)
         if count % 3 == 0:
@@ -94,7 +94,7 @@ def test_damaged_entries_are_not_used() -> None:
             content = content[: rng.randrange(len(content))]
         else:
             content[rng.randrange(len(content)) :] = rng.randbytes(rng.randrange(200))
-        assert cache.unsealed("name", bytes(content)) is None
+        assert cache.unseal("name", bytes(content)) is None
 
 
 def test_a_damaged_file_is_replaced(kept: ObjectCache) -> None:

@@ -15,9 +15,9 @@ from tests.cases import some_of
 from tests.kernels import as_if, inputs_for, random_program
 from tests.test_emission import DOUBLE, SPECIAL, functions_of, halves, rosenbrock, without_functions
 from wengert.emission.external_functions import function_named
-from wengert.emission.rendering import emitted
+from wengert.emission.rendering import emit_program
 from wengert.kernel.evaluation import evaluate
-from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
+from wengert.kernel.functions import FUNCTIONS, Features, evaluate_expression, expression_of
 from wengert.kernel.kernel import Program
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.builder import program
@@ -81,7 +81,7 @@ def object_of(text: str) -> bytes:
 
 def emulated(made: Program, arrays: Sequence[Any], folder: Path) -> list[Any]:
     """Return the outputs of a program as an emulated processor computes them, without a team."""
-    code = emitted(made, ARM)
+    code = emit_program(made, ARM)
     objects = {"run": object_of(code.text)}
     for name in code.outside:
         objects[name] = object_of(program(function_named(name, ARM)))
@@ -91,7 +91,7 @@ def emulated(made: Program, arrays: Sequence[Any], folder: Path) -> list[Any]:
     files = [f"{name}.o" for name in objects]
     build = [str(COMPILER), "-static", "-O1", "-o", "whole", "main.c", *files, "-lm"]
     subprocess.run(build, cwd=folder, check=True, capture_output=True)
-    buffers = made.named
+    buffers = made.buffers_by_name
     outputs = [buffers[name] for name in made.outputs]
     sizes = [array.nbytes for array in arrays] + [b.size * b.dtype.itemsize for b in outputs]
     given = np.array([len(arrays), len(outputs), len(code.constants), code.size, *sizes], FLAT).tobytes()
@@ -109,7 +109,7 @@ def emulated(made: Program, arrays: Sequence[Any], folder: Path) -> list[Any]:
 
 
 def test_vectors_are_of_neon() -> None:
-    text = emit_assembly(emitted(rosenbrock(200), ARM).text, ARM)
+    text = emit_assembly(emit_program(rosenbrock(200), ARM).text, ARM)
     assert ".2d" in text  # two numbers in a register
 
 
@@ -140,5 +140,5 @@ def test_functions_have_the_bits_of_their_expressions(dtype: Any, tmp_path: Path
     found = emulated(functions_of(names, dtype, len(x), 1), [x, y], tmp_path)
     features = Features(fma=ARM.fuses, scaling=ARM.scales)
     for name, got in zip(names, found, strict=True):
-        (expected,) = evaluated(expression_of(name, dtype, features), *(x, y)[: OPCODES[name].arity])
+        (expected,) = evaluate_expression(expression_of(name, dtype, features), *(x, y)[: OPCODES[name].arity])
         np.testing.assert_array_equal(got, expected, name)

@@ -17,7 +17,7 @@ from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.emission.external_functions import text_of
 from wengert.kernel.functions import FUNCTIONS
 from wengert.kernel.opcodes import OPCODES
-from wengert.native.elementwise import LARGE, SHARING, shared
+from wengert.native.elementwise import LARGE, SHARING, share_ufunc
 
 pytest.importorskip("llvmlite")
 OWN = sorted(name for name, p in PRIMITIVES.items() if isinstance(p, Elementwise) and p.own)
@@ -38,7 +38,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def fresh(name: str) -> Callable[..., Any]:
     """Return a shared function that has no loop yet."""
-    return shared(getattr(np, name), name in OWN)
+    return share_ufunc(getattr(np, name), name in OWN)
 
 
 @pytest.mark.parametrize("name", OWN)

@@ -20,11 +20,11 @@ from wengert.core.graph.graph import Graph, evaluate
 from wengert.emission import product_plans
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import Evaluator
-from wengert.kernel.grammar import parsed, text
+from wengert.kernel.grammar import parse_program, text
 from wengert.kernel.kernel import Affine, Buffer, Copy, Product, Program
 from wengert.kernel.schedule import with_schedule
 from wengert.lowering.layouts import as_array, as_value
-from wengert.lowering.partition import segmented
+from wengert.lowering.partition import partition_graph
 from wengert.lowering.rules import contractions
 from wengert.lowering.segments import Segments
 from wengert.native.team import team_of
@@ -38,7 +38,7 @@ SIZES = 1, 2, 3, 7, 8, 9, 17, 31, 33, 65
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make all products steps that can be."""
-    monkeypatch.setattr(contractions, "MACHINE", MACHINE.replaced(product_step=0, stacked_step=0))
+    monkeypatch.setattr(contractions, "MACHINE", MACHINE.replace(product_step=0, stacked_step=0))
 
 
 # By index maps
@@ -97,7 +97,7 @@ def added_in_place(step: Product, buffers: Sequence[Buffer], start: int, apart: 
 
 def arrays_for(program: Program, seed: int) -> list[Any]:
     random = np.random.default_rng(seed)
-    buffers = program.named
+    buffers = program.buffers_by_name
     return [random.standard_normal(buffers[name].shape).astype(buffers[name].dtype) for name in program.inputs]
 
 
@@ -140,7 +140,7 @@ def test_products_of_a_matrix_with_its_transpose_are_those_of_two_matrices(
             step = Product("into", maps[0], "one", maps[1], name, maps[2], (count, size, size, terms))
             program = Program(("one", "other"), ("into",), tuple(buffers), (step,))
             one = arrays_for(program, seed)[0]
-            found += Processor(TARGETS[target]).compiled(program)([one, one.copy()])
+            found += Processor(TARGETS[target]).compile_program(program)([one, one.copy()])
             plan = product_plans.ProductPlan(step, dtype.itemsize, TARGETS[target])
             assert plan.fields["mirrors"] == (name == "one")
         np.testing.assert_array_equal(found[0], found[1])
@@ -151,7 +151,7 @@ def test_sums_across_lanes_give_the_same_on_each_processor(target: str, monkeypa
     sizes = [(rows, columns, terms) for rows in range(1, 6) for columns in range(1, 6) for terms in (3, 16, 37)]
     for seed, (rows, columns, terms) in enumerate(some_of(sizes, target)):
         own = {"dots": (0, 0, 9), "dots_block": (20, 1024)[seed % 2]}
-        monkeypatch.setattr(product_plans, "MACHINE", MACHINE.replaced(**own))
+        monkeypatch.setattr(product_plans, "MACHINE", MACHINE.replace(**own))
         dtype, into = np.dtype(("float64", "float32")[seed % 2]), Affine(0, (columns, 1, 0))
         factors = "left", Affine(0, (terms, 0, 1)), "right", Affine(0, (0, terms, 1))
         step = Product("into", into, *factors, (rows, columns, terms), "addend", Affine(0, (0, 1, 0)))
@@ -163,10 +163,10 @@ def test_sums_across_lanes_give_the_same_on_each_processor(target: str, monkeypa
 def require_evaluated(program: Program, target: str, seed: int) -> None:
     """Require a program of a product to give on a processor what it gives by its records."""
     assert not findings(program), text(program)
-    assert parsed(text(program)) == program
+    assert parse_program(text(program)) == program
     arrays = arrays_for(program, seed)
-    (want,) = Evaluator().compiled(program)(arrays)
-    (found,) = Processor(TARGETS[target]).compiled(program)(arrays)
+    (want,) = Evaluator().compile_program(program)(arrays)
+    (found,) = Processor(TARGETS[target]).compile_program(program)(arrays)
     bound = (1e-13 if want.dtype == np.float64 else 1e-5) * max(np.abs(want).max(), 10)
     np.testing.assert_allclose(found, want, rtol=0, atol=bound, err_msg=f"seed {seed}\n{text(program)}")
 
@@ -174,7 +174,7 @@ def require_evaluated(program: Program, target: str, seed: int) -> None:
 def packing(seed: int, **fields: Any) -> Machine:
     """Return the machine as if its caches were so small that small factors are packed, in one way or the other."""
     small = {"second_cache": 1 << seed % 14, "packed_sides": (2, 9), "packed_once": (1000 * (seed % 2), 8)}
-    return MACHINE.replaced(**small, **{"block": (256, 16, 20), "dots": (0, 0, 9 * (seed % 4)), **fields})
+    return MACHINE.replace(**small, **{"block": (256, 16, 20), "dots": (0, 0, 9 * (seed % 4)), **fields})
 
 
 def test_threads_that_share_a_product_give_its_bits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,11 +182,11 @@ def test_threads_that_share_a_product_give_its_bits(monkeypatch: pytest.MonkeyPa
     for seed in some_of(range(120), "threads"):
         program = random_product(seed, np.dtype((np.float64, np.float32)[seed % 2]))
         arrays = arrays_for(program, seed)
-        (want,) = PROCESSOR.compiled(program)(arrays)
+        (want,) = PROCESSOR.compile_program(program)(arrays)
         with monkeypatch.context() as patched:
             patched.setattr(product_plans, "MACHINE", packing(seed, clock=0.1, dots=MACHINE.dots))
             for place in (ctypes.c_void_p(), team):
-                (found,) = Processor(HOST, place).compiled(program)(arrays)
+                (found,) = Processor(HOST, place).compile_program(program)(arrays)
                 np.testing.assert_array_equal(found, want, err_msg=f"seed {seed}\n{text(program)}")
 
 
@@ -241,7 +241,7 @@ def products_of(program: Program) -> Iterator[Product]:
 
 def require_products(graph: Graph, args: Sequence[Any], count: int | None, bound: float = 1e-12) -> None:
     """Require the programs of a graph to have so many products, which each back end computes as NumPy does."""
-    segments = segmented(flatten_calls(graph))
+    segments = partition_graph(flatten_calls(graph))
     programs = [with_schedule(part.program) for part in segments.parts if part.program is not None]
     assert not [finding for program in programs for finding in findings(program)]
     steps = [step for program in programs for step in products_of(program)]
@@ -249,7 +249,9 @@ def require_products(graph: Graph, args: Sequence[Any], count: int | None, bound
     with np.errstate(all="ignore"):
         want = graph(*args)
     for backend in (Evaluator(), PROCESSOR):
-        found = segments.run(args, lambda one, arrays, backend=backend: backend.compiled(with_schedule(one))(arrays))
+        found = segments.run(
+            args, lambda one, arrays, backend=backend: backend.compile_program(with_schedule(one))(arrays)
+        )
         for a, b in zip(found, want, strict=True):
             assert (a.shape, a.dtype) == (b.shape, b.dtype)
             finite = np.isfinite(b)
@@ -317,7 +319,7 @@ def test_columns_of_several_axes_lie_side_by_side(labels: str) -> None:
     own = [random.standard_normal([lengths[name] for name in names]) for names in labels.split("->")[0].split(",")]
     graph = wg.graph.trace(lambda x, y: np.einsum(labels, x, y) * 2)(*own)
     require_products(graph, own, 1)
-    segments = segmented(flatten_calls(graph))
+    segments = partition_graph(flatten_calls(graph))
     (product,) = [step for part in segments.parts for step in products_of(part.program)]
     assert product_plans.dimensions_of(product).columns.length == 24
 
@@ -346,7 +348,7 @@ def test_products_of_several_factors_are_those_of_two(labels: str, small_steps: 
         is_real = np.result_type(*args).kind == "f"
         gradient = wg.grad(lambda *xs: np.sum(np.einsum(labels, *xs) ** 2)) if is_real else None
         if gradient is not None:
-            segments = segmented(flatten_calls(wg.graph.trace(gradient)(*args)))
+            segments = partition_graph(flatten_calls(wg.graph.trace(gradient)(*args)))
             assert not [reason for part in segments.parts for reason in part.reasons]
             np.testing.assert_allclose(wg.jit(gradient)(*args), gradient(*args), rtol=bound, atol=bound)
 
@@ -393,7 +395,7 @@ def test_sums_with_a_product_are_one_step(name: str, small_steps: None) -> None:
     args = random.standard_normal((12, 20)), random.standard_normal((20, 7))
     graph = wg.graph.trace(SUMS[name])(*args)
     require_products(graph, args, 2 if name == "of products" else 1)
-    programs = [part.program for part in segmented(flatten_calls(graph)).parts if part.program is not None]
+    programs = [part.program for part in partition_graph(flatten_calls(graph)).parts if part.program is not None]
     assert [step for program in programs for step in products_of(program) if step.addend]
 
 
@@ -465,7 +467,9 @@ def test_products_are_added_to_parts_in_place(name: str, small_steps: None) -> N
     tangent = random.standard_normal((3, 8, 8))
     graph = wg.graph.trace(gradient)(*args)
     require_products(graph, args, None)
-    steps = [s for part in segmented(flatten_calls(graph)).parts if part.program for s in products_of(part.program)]
+    steps = [
+        s for part in partition_graph(flatten_calls(graph)).parts if part.program for s in products_of(part.program)
+    ]
     assert len([step for step in steps if step.changes]) == count
     in_columns, single = (np.asfortranarray(args[0]), args[1]), [x.astype(np.float32) for x in args]
     variants: list[tuple[Callable[..., Any], Sequence[Any], float]] = [
@@ -531,7 +535,7 @@ def test_no_part_of_an_argument_is_copied(small_steps: None) -> None:
         return wg.scan(lambda h, row: (np.tanh(h @ w[1] + row @ w[2, ::-1].T), None), x, np.ones((4, 5, 8)))[0]
 
     for function, copies in ((once, 0), (rounds, 1)):
-        (part,) = segmented(flatten_calls(wg.graph.trace(function)(weights, x))).parts
+        (part,) = partition_graph(flatten_calls(wg.graph.trace(function)(weights, x))).parts
         assert part.program is not None
         step = part.program if function is once else part.program.programs[-1]
         assert len(list(products_of(step))) == 2

@@ -14,7 +14,7 @@ from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.grammar import text
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduce, Stage, Store
-from wengert.kernel.schedule import Pack, Schedule, Unpack, illegal, scanned, schedule_of, scheduled
+from wengert.kernel.schedule import Pack, Schedule, Unpack, apply_schedule, illegal, scanned_dimensions, schedule_of
 
 DOUBLE = np.dtype(float)
 ROWS, TERMS, COLUMNS = 32, 3, 5
@@ -41,7 +41,10 @@ PLAIN = Schedule(((0,),), (1,))
 
 def random_schedule(program: Program, seed: int) -> Schedule:
     random = np.random.default_rng(seed)
-    free = [[[d for d in range(len(s.extents)) if d not in scanned(s)] for s in k.stages] for k in program.kernels]
+    free = [
+        [[d for d in range(len(s.extents)) if d not in scanned_dimensions(s)] for s in k.stages]
+        for k in program.kernels
+    ]
     lanes = tuple(tuple(int(random.choice(own)) for own in kernel) for kernel in free)
     tiles = tuple(int(random.choice([n for n in range(1, k.rows + 1) if k.rows % n == 0])) for k in program.kernels)
     packs: list[Pack] = []
@@ -64,7 +67,7 @@ def test_random_schedules_change_no_value(seed: int) -> None:
     want = evaluate(program, inputs)
     for schedule in (schedule_of(program), random_schedule(program, seed)):
         assert not illegal(program, schedule)
-        found = scheduled(program, schedule)
+        found = apply_schedule(program, schedule)
         assert not findings(found), f"{schedule}\n{text(found)}"
         for a, b in zip(evaluate(found, inputs), want, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-4 if a.dtype == np.float32 else 1e-12, atol=1e-3)
@@ -75,12 +78,12 @@ def test_a_product_is_carried_out_along_what_is_kept(monkeypatch: pytest.MonkeyP
     as_if(monkeypatch, quick=0)
     schedule = schedule_of(PRODUCT)
     assert schedule == Schedule(((1,),), (4,), (Pack(0, 0, 1),))
-    copy, kernel = scheduled(PRODUCT, schedule).kernels
+    copy, kernel = apply_schedule(PRODUCT, schedule).kernels
     assert copy.stages[0].extents == (1, TERMS, COLUMNS)
     loads = [op.at.coefficients for op in kernel.stages[0].operations if op.at is not None]
     assert [coefficients[1] for coefficients in loads] == [0, 1]
     x, y = np.random.default_rng(0).normal(size=(2, ROWS, TERMS))
-    np.testing.assert_allclose(evaluate(scheduled(PRODUCT, schedule), [x, y[:COLUMNS]])[0], x @ y[:COLUMNS].T)
+    np.testing.assert_allclose(evaluate(apply_schedule(PRODUCT, schedule), [x, y[:COLUMNS]])[0], x @ y[:COLUMNS].T)
 
 
 def test_columns_of_few_numbers_are_added_up_side_by_side() -> None:
@@ -91,12 +94,12 @@ def test_columns_of_few_numbers_are_added_up_side_by_side() -> None:
     program = Program(("x",), ("y",), buffers, (Kernel(ROWS, (stage,)),))
     found = Schedule(((1,),), (1,), (), (Unpack(0, 0, 0),))
     assert not illegal(program, found)
-    kernel, copy = scheduled(program, found).kernels
+    kernel, copy = apply_schedule(program, found).kernels
     assert kernel.stages[0].reductions[0].at == Affine(0, (0, 1, 40))
     assert copy.stages[0].stores[0] == Store("y", Affine(0, (0, 1, TERMS)), 0)
     x = np.random.default_rng(0).normal(size=(ROWS * 40, 3))
     for schedule in (found, schedule_of(program)):
-        (y,) = evaluate(scheduled(program, schedule), [x])
+        (y,) = evaluate(apply_schedule(program, schedule), [x])
         np.testing.assert_allclose(y, evaluate(program, [x])[0], rtol=1e-12)
     twice = dataclasses.replace(program, steps=(program.kernels[0], program.kernels[0]))
     assert "something else writes there" in illegal(twice, Schedule(((1,), (1,)), (1, 1), (), (Unpack(0, 0, 0),)))

@@ -29,7 +29,7 @@ from wengert.implicit.banded import band_factors, band_solution
 from wengert.kernel.backend import Backend
 from wengert.lowering import matrix_steps
 from wengert.lowering.matrix_steps import FEW, LARGEST, MOST
-from wengert.lowering.partition import segmented
+from wengert.lowering.partition import partition_graph
 from wengert.native import callee
 from wengert.native.lapack import ONE_THREAD
 from wengert.passes.equations import may_be_step
@@ -240,7 +240,7 @@ def test_derivatives_of_spectra_are_native_where_values_are_apart(name: str) -> 
     function, turned = USUAL[name], random((5, 5))
     for way in (wg.grad(function), lambda a: wg.jvp(function, (a,), (turned + turned.T,))[1]):
         graph = flatten_calls(trace(way)(turned))
-        assert segmented(graph).whole is not None
+        assert partition_graph(graph).whole is not None
         run = wg.jit(way)
         for a in (turned + turned.T, np.diag([3.0, 3.0, 1.0, 2.0, 2.0]), 40 * turned):
             for _ in range(2):
@@ -625,9 +625,9 @@ def test_each_processor_computes_rows_alike(target: str) -> None:
         function, make, has_right = ROUTINES[name]
         for size, dtype in ((37, np.float64), (21, np.float32)):
             args = [make(size, size, dtype=dtype), *[random((size, 9), dtype)] * has_right]
-            program = segmented(trace(function)(*args)).whole
+            program = partition_graph(trace(function)(*args)).whole
             assert program is not None
-            *found, failed = backend.compiled(program)(args)
+            *found, failed = backend.compile_program(program)(args)
             assert not failed
             want, tolerance = function(*args), 1e-4 if dtype == np.float32 else 1e-10
             for a, b in zip(found, want if isinstance(want, tuple) else (want,), strict=True):
@@ -651,7 +651,7 @@ def test_what_lies_beside_matrices_and_room_is_not_touched(name: str, monkeypatc
         want = function(*args)
         wants = [np.asarray(x) for x in (want if isinstance(want, tuple) else (want,))]
         (program,) = wg.jit(function).lower(*args).programs
-        run, tolerance = Processor().compiled(program), 1e-4 if dtype == np.float32 else 1e-9
+        run, tolerance = Processor().compile_program(program), 1e-4 if dtype == np.float32 else 1e-9
         for at_end in (False, True):
             monkeypatch.setattr(callee, "room", lambda size, at_end=at_end: guarded(size, at_end))
             memory = [guarded(x.nbytes, at_end) for x in (*args, *wants, np.ones(1, bool))]

@@ -147,14 +147,14 @@ CHAINED = sp.random_array((20, 20), density=0.2, rng=np.random.default_rng(0)).t
 @together("step", ["sines", "sums", "gathers", "loop", "lanes"])
 @pytest.mark.parametrize("second", [False, True])
 def test_maps_are_given_up_before_their_tables_outgrow_other_plans(step, second, monkeypatch):
-    points, composed = [0], ValueWalk.composed
+    points, composed = [0], ValueWalk.compose_maps
 
     def measured(*args):
         found = composed(*args)
         points.append(sum([one.size for one in found if one is not None]))
         return found
 
-    monkeypatch.setattr(ValueWalk, "composed", measured)
+    monkeypatch.setattr(ValueWalk, "compose_maps", measured)
     monkeypatch.setattr(plan_choice, "FEW_POINTS", 2000)
     monkeypatch.setattr(element_plan, "FEW_POINTS", 800)
     for name in ("color_general", "color_symmetric"):

@@ -309,7 +309,7 @@ def test_compositions_are_those_of_matrices(seed):
                     if r.random() < 0.7:
                         coordinate = coordinate.plus(Coordinate.along(d, int(r.integers(0, 3)) or 1))
                 if r.random() < 0.4:
-                    coordinate = coordinate.plus(Coordinate.listed(0, r.integers(0, 3, extents[0])))
+                    coordinate = coordinate.plus(Coordinate.from_table(0, r.integers(0, 3, extents[0])))
                 low, high = coordinate.span(extents)
                 side.append(coordinate.plus_offset(-low) if high - low < n else Coordinate.at(int(r.integers(n))))
             found.append(side)

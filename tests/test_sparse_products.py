@@ -18,7 +18,7 @@ from tests.test_emission import TARGETS
 from wengert.compile.programs import Processor
 from wengert.lowering import sparse_steps
 from wengert.lowering.layouts import as_array, as_value
-from wengert.lowering.partition import segmented
+from wengert.lowering.partition import partition_graph
 from wengert.native import callee
 from wengert.native.entry import PythonEntry
 from wengert.native.team import team_of
@@ -70,9 +70,9 @@ def transposed(a: Any, x: Any) -> Any:
 def carried_out(function: Any, a: Any, x: Any, backend: Processor) -> Any:
     """Return what a program that is all of a function gives."""
     graph = flatten_calls(trace(function)(a, x))
-    program = segmented(graph).whole
+    program = partition_graph(graph).whole
     assert program is not None
-    found = backend.compiled(program)(list(map(as_array, graph.inputs, (a.data, x))))
+    found = backend.compile_program(program)(list(map(as_array, graph.inputs, (a.data, x))))
     assert not any(found[1:])
     return as_value(graph.outputs[0], found[0])
 
@@ -146,7 +146,7 @@ def test_what_lies_beside_arrays_is_not_touched(monkeypatch: pytest.MonkeyPatch)
     a = random_matrix("csr", np.float32)
     for function, rows, columns in ((product, 17, 19), (transposed, 23, 5), (product, 17, 1)):
         x = numbers((rows, columns), np.float32)
-        program = segmented(flatten_calls(trace(function)(a, x))).whole
+        program = partition_graph(flatten_calls(trace(function)(a, x))).whole
         assert program is not None
         want = function(a, x)
         for at_end in (False, True):
@@ -154,7 +154,7 @@ def test_what_lies_beside_arrays_is_not_touched(monkeypatch: pytest.MonkeyPatch)
             memory = [guarded(y.nbytes, at_end) for y in (a.data, x, want, np.ones(1, bool))]
             for place, y in zip(memory, (a.data, x), strict=False):
                 place[...] = y.ravel().view(np.uint8)
-            Processor().compiled(program).callee.call([place.ctypes.data for place in memory])
+            Processor().compile_program(program).callee.call([place.ctypes.data for place in memory])
             assert not memory[3][0]
             np.testing.assert_array_equal(memory[2].view(np.float32).reshape(want.shape), want)
 

@@ -18,7 +18,7 @@ from wengert.compile.executable import Compiled
 from wengert.core.forms.form import Pointwise, form_of
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.dispatch import apply
-from wengert.lowering.partition import segmented
+from wengert.lowering.partition import partition_graph
 from wengert.lowering.rules.lower import NAMED
 from wengert.lowering.rules.pointwise import expression_of
 from wengert.passes.pipeline import flatten_calls
@@ -40,7 +40,7 @@ def _without_floating_point_warnings() -> Iterator[None]:
 def kernel_of(function: Callable[..., Any], xs: Sequence[Any]) -> Compiled | None:
     """Return the native code of a function; None if a part of it is NumPy's."""
     graph = trace(function)(*xs)
-    alone = all(part.program is not None for part in segmented(flatten_calls(graph)).parts)
+    alone = all(part.program is not None for part in partition_graph(flatten_calls(graph)).parts)
     return Compiled(graph) if alone else None
 
 

@@ -18,7 +18,7 @@ import pytest
 import wengert as wg
 import wengert.nn.functional as F
 from wengert.control import store_analysis
-from wengert.control.store_analysis import MayWriteError, Search, operands_before_out, runs_alone
+from wengert.control.store_analysis import MayWriteError, StoreSearch, operands_before_out, runs_alone
 from wengert.core.memory import buffers
 
 Function = Callable[..., Any]
@@ -311,7 +311,7 @@ with_helper.helper = lambda w: BOUND(2.0)  # type: ignore[attr-defined]  # as fu
 def reads(function: Function) -> bool:
     """Tell whether nothing that a function can reach writes."""
     try:
-        return Search(function, (VECTOR, wg.tensor(VECTOR))).finds_no_store()
+        return StoreSearch(function, (VECTOR, wg.tensor(VECTOR))).finds_no_store()
     except MayWriteError:
         return False
 
@@ -344,7 +344,7 @@ def test_arguments_of_unknown_classes_may_write() -> None:
 
     for value in (Scalar(1.0), SMALL.view(np.matrix), np.array([SMALL], object), memoryview(bytearray(8)), types):
         with pytest.raises(MayWriteError):
-            Search(sigmoid, [value]).finds_no_store()
+            StoreSearch(sigmoid, [value]).finds_no_store()
 
 
 def test_outputs_stand_where_numpy_has_them() -> None:

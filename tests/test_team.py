@@ -31,7 +31,7 @@ from wengert.core.values import evaluation
 from wengert.errors import UsageError
 from wengert.native import elementwise, inner_loops, job_tables, jobs, loader, team
 from wengert.native.builder import Builder, program
-from wengert.native.elementwise import LARGE, LoopSharing, shared
+from wengert.native.elementwise import LARGE, LoopSharing, share_ufunc
 from wengert.native.functions import native
 from wengert.native.structs import I64, VOID, Pointer, Struct
 from wengert.native.team import Team
@@ -96,7 +96,7 @@ def values(count: int, dtype: Any = np.float64, seed: int = 0) -> np.ndarray[Any
 @pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda ufunc: ufunc.__name__)
 def test_values_are_numpys_to_the_last_bit(ufunc: np.ufunc, dtype: Any, crew: Counting) -> None:
     operands = [values(70_001, dtype, seed) for seed in range(ufunc.nin)]
-    assert same_bits(shared(ufunc)(*operands), ufunc(*operands))
+    assert same_bits(share_ufunc(ufunc)(*operands), ufunc(*operands))
     if f"{np.dtype(dtype).char * ufunc.nin}->{np.dtype(dtype).char}" in ufunc.types:
         assert crew.computed == 1
 
@@ -141,9 +141,9 @@ def windows(draw: st.DrawFn) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]
 def test_parts_of_arrays_are_computed_row_by_row(drawn: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]) -> None:
     x, y = drawn
     for found, expected in (
-        (shared(np.multiply)(x, y), x * y),
-        (shared(np.subtract)(2.0, y), 2.0 - y),
-        (shared(np.negative)(x), -x),
+        (share_ufunc(np.multiply)(x, y), x * y),
+        (share_ufunc(np.subtract)(2.0, y), 2.0 - y),
+        (share_ufunc(np.negative)(x), -x),
     ):
         assert same_bits(found, expected)
         assert found.strides == expected.strides
@@ -151,7 +151,7 @@ def test_parts_of_arrays_are_computed_row_by_row(drawn: tuple[np.ndarray[Any, An
     part = whole[tuple(slice(1, -1) for _ in x.shape)]
     part[...] = y
     expected = part + x
-    assert shared(np.add)(part, x, part) is part
+    assert share_ufunc(np.add)(part, x, part) is part
     assert same_bits(part, expected)
     whole[tuple(slice(1, -1) for _ in x.shape)] = 0.0
     assert not whole.any()
@@ -159,10 +159,10 @@ def test_parts_of_arrays_are_computed_row_by_row(drawn: tuple[np.ndarray[Any, An
 
 def test_rows_are_shared(crew: Counting) -> None:
     grid = values(300 * 300).reshape(300, 300)
-    shared(np.add)(grid[1:-1, 1:-1], grid[:-2, 1:-1])
+    share_ufunc(np.add)(grid[1:-1, 1:-1], grid[:-2, 1:-1])
     assert crew.computed == 1
-    shared(np.add)(grid[::2, ::2], grid[::2, ::2])
-    shared(np.add)(grid.T[1:, :], grid.T[1:, :])
+    share_ufunc(np.add)(grid[::2, ::2], grid[::2, ::2])
+    share_ufunc(np.add)(grid.T[1:, :], grid.T[1:, :])
     assert crew.computed == 1
 
 
@@ -200,8 +200,8 @@ NUMBERS = (2.0, 3, -0.0, np.float64(1.5), np.float32(1.5), np.float64(1e300), 2*
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_numbers_combine_as_in_numpy(number: Any, dtype: Any) -> None:
     x = values(LARGE, dtype)
-    assert same_bits(shared(np.multiply)(x, number), x * number)
-    assert same_bits(shared(np.subtract)(number, x), number - x)
+    assert same_bits(share_ufunc(np.multiply)(x, number), x * number)
+    assert same_bits(share_ufunc(np.subtract)(number, x), number - x)
 
 
 def unusual(x: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
@@ -229,23 +229,27 @@ def test_other_layouts_and_dtypes(kind: str) -> None:
     x = unusual(values(2 * LARGE))[kind]
     y = values(2 * LARGE, seed=1).reshape(x.shape)
     for left, right in ((x, y), (y, x), (x, x), (x, y[..., :1]), (x, y.reshape(-1)[0])):
-        assert same_bits(shared(np.multiply)(left, right), left * right)
-    assert same_bits(shared(np.negative)(x), -x)
+        assert same_bits(share_ufunc(np.multiply)(left, right), left * right)
+    assert same_bits(share_ufunc(np.negative)(x), -x)
 
 
 def test_only_suitable_arrays_reach_the_team(crew: Counting) -> None:
     x = values(2 * LARGE)
     for kind, array in unusual(x).items():
         before = crew.computed
-        shared(np.multiply)(array, array)
+        share_ufunc(np.multiply)(array, array)
         assert (crew.computed > before) == (kind == "read-only"), kind
 
 
 CONDITIONS: dict[str, Callable[[], Any]] = {
-    "divide by zero encountered in divide": lambda: at_users_line(shared(np.divide), np.ones(LARGE), np.zeros(LARGE)),
-    "overflow encountered in multiply": lambda: at_users_line(shared(np.multiply), np.full(LARGE, 1e300), 1e300),
-    "invalid value encountered in log": lambda: at_users_line(shared(np.log), -np.ones(LARGE)),
-    "underflow encountered in multiply": lambda: at_users_line(shared(np.multiply), np.full(LARGE, 1e-300), 1e-300),
+    "divide by zero encountered in divide": lambda: at_users_line(
+        share_ufunc(np.divide), np.ones(LARGE), np.zeros(LARGE)
+    ),
+    "overflow encountered in multiply": lambda: at_users_line(share_ufunc(np.multiply), np.full(LARGE, 1e300), 1e300),
+    "invalid value encountered in log": lambda: at_users_line(share_ufunc(np.log), -np.ones(LARGE)),
+    "underflow encountered in multiply": lambda: at_users_line(
+        share_ufunc(np.multiply), np.full(LARGE, 1e-300), 1e-300
+    ),
 }
 
 
@@ -263,7 +267,7 @@ def test_conditions_are_reported_as_numpy_does(message: str) -> None:
 def test_a_number_that_is_too_large_is_reported_once() -> None:
     with np.errstate(all="warn"), warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        at_users_line(shared(np.multiply), np.ones(LARGE, np.float32), 1e300)
+        at_users_line(share_ufunc(np.multiply), np.ones(LARGE, np.float32), 1e300)
     assert len(found) == 1
 
 
@@ -272,13 +276,13 @@ def test_a_condition_met_before_is_not_reported() -> None:
     x = np.ones(100 * LARGE)
     with np.errstate(all="raise"):
         for _ in range(100):
-            shared(np.multiply)(x, 2.0)
+            share_ufunc(np.multiply)(x, 2.0)
 
 
 def test_the_left_operand_may_be_overwritten() -> None:
     x, y = values(LARGE), values(LARGE, seed=1)
     expected = x * y
-    assert shared(np.multiply)(x, y, x) is x
+    assert share_ufunc(np.multiply)(x, y, x) is x
     assert same_bits(x, expected)
 
 
@@ -374,7 +378,7 @@ def test_threads_that_dispatch_at_the_same_time() -> None:
     wrong: list[int] = []
 
     def run() -> None:
-        product = shared(np.multiply)
+        product = share_ufunc(np.multiply)
         wrong.extend(1 for _ in range(300) if not same_bits(product(x, y), expected))
 
     threads = [threading.Thread(target=run) for _ in range(4)]
@@ -403,10 +407,10 @@ def places(crew: Counting) -> list[Any]:
 def test_workers_fall_asleep_and_those_needed_are_woken(crew: Counting) -> None:
     first, second = places(crew)
     x = values(LARGE)
-    shared(np.multiply)(x, x)  # the first job makes the workers; this may be the first test that runs
+    share_ufunc(np.multiply)(x, x)  # the first job makes the workers; this may be the first test that runs
     for _ in range(3):
         assert comes_true(lambda: first.asleep == second.asleep == 1, lambda: time.sleep(0.001))
-        assert comes_true(lambda: first.asleep == 0, lambda: shared(np.multiply)(x, x))
+        assert comes_true(lambda: first.asleep == 0, lambda: share_ufunc(np.multiply)(x, x))
         assert second.asleep == 1
 
 
@@ -417,7 +421,7 @@ def test_workers_take_part(crew: Counting) -> None:
     def watch() -> None:
         running.update(place.number for place in places(crew) if place.state == jobs.RUNNING)
 
-    dispatching = threading.Thread(target=lambda: comes_true(lambda: len(running) == 2, lambda: shared(np.sin)(x)))
+    dispatching = threading.Thread(target=lambda: comes_true(lambda: len(running) == 2, lambda: share_ufunc(np.sin)(x)))
     dispatching.start()
     assert comes_true(lambda: len(running) == 2, watch)
     dispatching.join()
@@ -432,7 +436,7 @@ def test_numpy_does_all_the_work_where_a_team_cannot_be_made(monkeypatch: pytest
     monkeypatch.setattr(elementwise, "SHARING", lonely)
     x = values(LARGE)
     for _ in range(2 * elementwise.TRIAL):
-        assert same_bits(shared(np.add)(x, x), x + x)
+        assert same_bits(share_ufunc(np.add)(x, x), x + x)
     assert lonely.computed == 0
 
 
@@ -444,7 +448,7 @@ def test_numpy_does_all_the_work_where_no_thread_can_be_started(monkeypatch: pyt
     monkeypatch.setattr(elementwise, "SHARING", Counting(2))
     x = values(LARGE)
     for _ in range(2 * elementwise.TRIAL):
-        assert same_bits(shared(np.add)(x, x), x + x)
+        assert same_bits(share_ufunc(np.add)(x, x), x + x)
 
 
 def test_an_unknown_processor_gets_no_team(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -458,7 +462,7 @@ def test_one_thread_makes_no_team(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elementwise, "SHARING", alone)
     x = values(LARGE)
     for _ in range(2 * elementwise.TRIAL):
-        shared(np.add)(x, x)
+        share_ufunc(np.add)(x, x)
     assert alone.native is None
 
 
@@ -511,7 +515,7 @@ def test_the_number_of_threads_can_be_changed(monkeypatch: pytest.MonkeyPatch) -
 
     def computed(ufunc: np.ufunc = np.sin) -> int:
         before = changed.computed
-        assert same_bits(shared(ufunc)(x), ufunc(x))
+        assert same_bits(share_ufunc(ufunc)(x), ufunc(x))
         return changed.computed - before
 
     wg.set_num_threads(4)  # before there is a team

@@ -13,7 +13,7 @@ import pytest
 
 import wengert as wg
 from wengert.compile.profiling import TimedKernels
-from wengert.kernel.grammar import parsed
+from wengert.kernel.grammar import parse_program
 from wengert.passes.pipeline import flatten_calls
 from wengert.support import config
 from wengert.support.logs import say
@@ -35,7 +35,7 @@ def test_all_forms_of_a_function() -> None:
     assert (len(calls), function.trace_count) == (1, 1)
     assert lowered.graph == flatten_calls(trace(f)(X))
     assert "reduce" in lowered.kernels
-    assert parsed(str(lowered.kernels)).kernels
+    assert parse_program(str(lowered.kernels)).kernels
     assert "define void @run" in lowered.llvm
     assert "run:" in lowered.asm
     assert "@" not in lowered.asm.split("run:")[1].split("\n")[1]

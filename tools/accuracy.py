@@ -19,7 +19,7 @@ import numpy as np
 from wengert.compile.programs import PROCESSOR
 from wengert.kernel import fused
 from wengert.kernel.backend import Loaded
-from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
+from wengert.kernel.functions import FUNCTIONS, Features, evaluate_expression, expression_of
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Stage, Store
 from wengert.kernel.opcodes import OPCODES
 
@@ -85,7 +85,7 @@ OF_DIGITS: dict[str, Callable[..., Any]] = {
     "fmod": np.fmod,
     "frexp_mantissa": fused.mantissa,
     "frexp_exponent": fused.power,
-    "ldexp": fused.scaled,
+    "ldexp": fused.scale_by_power,
     "nextafter": np.nextafter,
     "spacing": np.spacing,
 }
@@ -224,7 +224,7 @@ def measured(name: str, dtype: Any, count: int, seed: int = 0) -> Iterator[tuple
     arguments = points_of(name, dtype, count, seed)
     bounds = FUNCTIONS[name].double if dtype == np.float64 else FUNCTIONS[name].single
     for processor, features in PROCESSORS.items():
-        (found,) = evaluated(expression_of(name, np.dtype(dtype), features), *arguments)
+        (found,) = evaluate_expression(expression_of(name, np.dtype(dtype), features), *arguments)
         off = errors(name, arguments, found)
         worst = int(np.argmax(off))
         yield processor, bounds[not features.fma], float(off[worst]), [float(x[worst]) for x in arguments]
@@ -236,7 +236,7 @@ def native(name: str, dtype: Any) -> Loaded:
     operations = Operation("load", (), kind, buffer="x", at=at), Operation(name, (0,), kind)
     stage = Stage((1, BLOCK), operations, (Store("y", at, 1),), lane=1)
     buffers = Buffer("x", (BLOCK,), kind, "input"), Buffer("y", (BLOCK,), kind, "output")
-    return PROCESSOR.compiled(Program(("x",), ("y",), buffers, (Kernel(1, (stage,)),)))
+    return PROCESSOR.compile_program(Program(("x",), ("y",), buffers, (Kernel(1, (stage,)),)))
 
 
 def compared(name: str, step: int) -> tuple[float, float]:

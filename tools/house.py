@@ -40,11 +40,14 @@ PAGE = "docs/adr/*-the-house.md"
 """The decision record that has the table."""
 HEAD = "| folder | lines before | files before | lines | files |\n|---|--:|--:|--:|--:|\n"
 IRREGULAR = re.compile(
-    "begun|bound|built|done|drawn|found|given|gone|held|kept|known|laid|left|made|met|seen|told|written"
+    "(mis|over|re|un)?(begun|bound|broken|built|chosen|done|drawn|found|frozen|given|gone|held|hidden|kept|known|laid|left"
+    "|made|met|seen|shapen|swept|taken|told|written)"
 )
 """Participles that do not end in -ed, and are no verbs either."""
-VERBS = re.compile("embed|feed|need|seed|speed|succeed|reversed|searchsorted")
-"""Words that end in -ed and are none, or are the names of Python's protocols and NumPy's functions."""
+VERBS = re.compile(
+    "embed|feed|need|seed|speed|succeed|reversed|searchsorted|aligned|clipped|factorized|labelled|placed|skipped"
+)
+"""Words that end in -ed and are none, or are the names of Python's protocols, NumPy's functions and public names."""
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 """The fields of statements that hold statements, or what these stand in."""
 Sources = Mapping[str, str]
@@ -184,8 +187,8 @@ def reach(graph: Mapping[str, set[str]], module: str) -> set[str]:
 
 
 def repeated_classes(files: Sources) -> dict[str, int]:
-    """Return the names that more than one class has, and how many have them."""
-    named = (node for text in files.values() for node in statements(text))
+    """Return the names that more than one class has, and how many have them; stubs say again what there is."""
+    named = (node for path, text in files.items() if path.endswith(".py") for node in statements(text))
     names = Counter(node.name for node in named if isinstance(node, ast.ClassDef))
     return {name: count for name, count in names.most_common() if count > 1}
 

@@ -81,7 +81,7 @@ def timings(samples: Sequence[Sample], lanes: int, gradient: bool, rounds: int =
             graph, args = with_packed_results(found[0]), found[1]  # as jitted functions have them
             function = GraphFunction(graph)
             function.waiting = 0
-            if function.compiled is None:
+            if function.executable is None:
                 continue
             function(*args)  # calls are native from the next one on
             calls = [lambda: function(*args), lambda: evaluate(graph, args)]  # noqa: B023 - called here

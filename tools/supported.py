@@ -29,7 +29,7 @@ from wengert.core.forms.batching import each_lane
 from wengert.core.values import numpy_overrides
 from wengert.core.values.numpy_overrides import FUNCTIONS
 from wengert.errors import WengertError
-from wengert.lowering.partition import segmented
+from wengert.lowering.partition import partition_graph
 from wengert.numpy._namespace import plain_names
 from wengert.passes.pipeline import flatten_calls
 from wengert.scipy.sparse import diags_array
@@ -450,7 +450,7 @@ def native(call: Call, leaves: list[Any]) -> str:
         graph = wg.graph.trace(lambda *xs: leaves_of(call(*xs)))(*leaves)
     except WengertError:
         return "no"
-    parts = [x.program is not None for x in segmented(flatten_calls(graph)).parts if x.graph.equations]
+    parts = [x.program is not None for x in partition_graph(flatten_calls(graph)).parts if x.graph.equations]
     return "yes" if all(parts) else "part" if any(parts) else "no"
 
 

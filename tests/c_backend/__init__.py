@@ -116,7 +116,7 @@ class C(Backend[Code, "tuple[Any, ...]"]):
 
     def render(self, program: Program) -> Code:
         """Return a program in C."""
-        buffers = program.named
+        buffers = program.buffers_by_name
         if any(buffers[name].grows for name in (*program.inputs, *program.outputs)):
             raise NotImplementedError("rows that grow have no words in C where programs hand them on")
         inputs, outputs = (
@@ -186,7 +186,7 @@ def function(program: Program, numbers: Iterator[int]) -> list[str]:
             lines.append(f"static {kind} {b.name}[{1 if b.grows else max(b.size, 1)}];")
     if program.failing and program.is_nested:
         lines.append(f"*{program.failing} = 1;")
-    buffers = program.named
+    buffers = program.buffers_by_name
     for step in program.steps:
         lines += list(kernel(step, buffers)) if isinstance(step, Kernel) else other(step, buffers, numbers, before)
     if program.failing and program.is_nested:
@@ -227,7 +227,7 @@ def called(program: Program, numbers: Iterator[int], before: list[str]) -> str:
 
 def loop(step: Loop, body: str, growing: set[str]) -> Iterator[str]:
     """Yield the lines of a loop: what is carried has memory of its own, into which each result is copied."""
-    program, own = step.body, step.body.named
+    program, own = step.body, step.body.buffers_by_name
     names = (*program.inputs, *program.outputs)
     constants, rows = ({x.row: x.buffer for x in some} for some in (step.constants, step.rows))
     yield "{"

@@ -106,7 +106,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def make_products_steps() -> None:
     """Make all products of matrices steps of programs that can be, however small, and read nothing that was kept."""
-    vars(contractions)["MACHINE"] = MACHINE.replaced(product_step=0, stacked_step=0)
+    vars(contractions)["MACHINE"] = MACHINE.replace(product_step=0, stacked_step=0)
     os.environ["WENGERT_CACHE"] = "0"
 
 

@@ -27,8 +27,8 @@ from wengert.graph import trace
 from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import Evaluator
 from wengert.kernel.kernel import Program as Kernels
-from wengert.kernel.schedule import schedule_of, scheduled
-from wengert.lowering.partition import segmented
+from wengert.kernel.schedule import apply_schedule, schedule_of
+from wengert.lowering.partition import partition_graph
 from wengert.passes.pipeline import flatten_calls
 from wengert.sparse import jacobian as sparse_jacobian
 from wengert.sparse.patterns.find_pattern import pattern_with_causes
@@ -338,16 +338,16 @@ def jit_grad(this: Subject) -> None:
 def kernels(this: Subject) -> None:
     """Compare gradients at every point that the kernels of the traced ones give, and NumPy between them."""
     graph = trace(gradient_of(this.module.loss))(*copies(this.points[0]))
-    segments = segmented(flatten_calls(graph))
+    segments = partition_graph(flatten_calls(graph))
     for k, point in enumerate(this.points):
         compare_gradient(this, segments.run(copies(point), checked), k)
 
 
 def checked(program: Kernels, arrays: Sequence[Any]) -> Sequence[Any]:
     """Evaluate kernels as they are scheduled."""
-    found = scheduled(program, schedule_of(program))
+    found = apply_schedule(program, schedule_of(program))
     require_sound(found)
-    return Evaluator().compiled(found)(arrays)
+    return Evaluator().compile_program(found)(arrays)
 
 
 def compare_lanes(this: Subject, gradients: Any) -> None:

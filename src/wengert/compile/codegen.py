@@ -12,7 +12,7 @@ from wengert.kernel.grammar import text
 from wengert.kernel.kernel import Program
 from wengert.kernel.schedule import with_schedule
 from wengert.lowering.costs import is_worthwhile
-from wengert.lowering.partition import segmented
+from wengert.lowering.partition import partition_graph
 from wengert.lowering.segments import Segments, with_programs
 from wengert.support import config
 
@@ -31,7 +31,7 @@ def compile_segments(graph: Graph, is_apart: bool = False) -> Segments[Any]:
         ImportError, RuntimeError: LLVM is absent or cannot compile it.
         NotImplementedError: an opcode has no instructions.
     """
-    return with_programs(segmented(graph, is_worthwhile, is_apart=is_apart), build_program)
+    return with_programs(partition_graph(graph, is_worthwhile, is_apart=is_apart), build_program)
 
 
 def build_program(program: Program) -> Any:

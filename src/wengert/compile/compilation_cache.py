@@ -62,8 +62,8 @@ class Keeper:
         self.key = key_of(graph, f"{self.backend.name} {'apart' if is_apart else 'graph'}")
         self.beside = list(map(elements, large_constants(graph)))
 
-    def found(self) -> Segments[Any] | None:
-        """Return what was kept; None if there is nothing."""
+    def load_segments(self) -> Segments[Any] | None:
+        """Return the segments that were kept; None if there are none."""
         kept = None if self.key is None else object_cache().get(self.key, self.beside)
         if kept is None:
             return None
@@ -119,7 +119,7 @@ def outline(constant: Any) -> tuple[Any, ...]:
 
 def images(keeper: Keeper) -> Segments[Any]:
     """Return a graph in segments that the back end has built, those of an earlier process if they were kept."""
-    kept = keeper.found()
+    kept = keeper.load_segments()
     if kept is None:
         with UNSTOPPED:
             from wengert.compile.codegen import (
@@ -179,17 +179,17 @@ def plain_data(segments: Segments[Any], backend: Backend[Any, Any], beside: Mapp
     numbers = {v: n for n, v in enumerate(variables_of(graph))}
     places = {id(equation): n for n, equation in enumerate(graph.equations)}
 
-    def numbered(values: Iterable[Any]) -> list[int]:
+    def numbers_of(values: Iterable[Any]) -> list[int]:
         return [numbers[x] if type(x) is Variable else -1 - index_of(x, graph.outputs) for x in values]
 
     return [
         (
             [places[id(equation)] for equation in part.graph.equations],
-            numbered(part.graph.inputs),
-            numbered(part.graph.outputs),
+            numbers_of(part.graph.inputs),
+            numbers_of(part.graph.outputs),
             None if part.program is None else backend.pack(part.program, beside),
             part.reasons,
-            numbered(part.dropped),
+            numbers_of(part.dropped),
             part.is_whole,
         )
         for part in segments.parts
@@ -207,16 +207,16 @@ def restore(
     """Return the segments of a graph that plain data describe, and what lies beside them."""
     variables = variables_of(graph)
 
-    def named(numbers: Iterable[int]) -> tuple[Any, ...]:
+    def look_up(numbers: Iterable[int]) -> tuple[Any, ...]:
         return tuple([variables[n] if n >= 0 else graph.outputs[-1 - n] for n in numbers])
 
     return tuple(
         [
             Segment(
-                Graph(named(inputs), [graph.equations[n] for n in equations], named(outputs)),
+                Graph(look_up(inputs), [graph.equations[n] for n in equations], look_up(outputs)),
                 None if image is None else backend.unpack(image, beside),
                 reasons,
-                named(dropped),
+                look_up(dropped),
                 is_whole,
             )
             for equations, inputs, outputs, image, reasons, dropped, is_whole in described

@@ -99,11 +99,11 @@ class NativeGraph:
 def with_native_loops(segments: Segments[Loaded]) -> Segments[Loaded]:
     """Return segments where the loops inside of those that NumPy evaluates are native if they can be."""
 
-    def replaced(part: Segment[Loaded]) -> Segment[Loaded]:
+    def lower_loops(part: Segment[Loaded]) -> Segment[Loaded]:
         graph = part.graph if part.program is not None else inside(part.graph, natively)
         return Segment(graph, part.program, part.reasons, part.dropped, part.is_whole)
 
-    return Segments(segments.graph, tuple(map(replaced, segments.parts)))
+    return Segments(segments.graph, tuple(map(lower_loops, segments.parts)))
 
 
 def natively(graph: Graph) -> Graph:
@@ -192,10 +192,10 @@ class GraphFunction(Entry):
     def compile(self) -> bool:
         """Compile the graph, however often it has been called; tell whether some of it is native."""
         self.waiting = 0
-        return self.compiled is not None
+        return self.executable is not None
 
     @cached
-    def compiled(self) -> Compiled | None:
+    def executable(self) -> Compiled | None:
         """The graph compiled; None where LLVM cannot, and where NumPy computes all of it."""
         try:
             with CollectorPause():
@@ -206,18 +206,18 @@ class GraphFunction(Entry):
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         """Return the outputs."""
-        evaluated = self.evaluated(values) if self.waiting else None
+        evaluated = self.evaluate_in_time(values) if self.waiting else None
         if evaluated is not None:
             return evaluated
-        if self.compiled is None:
+        if self.executable is None:
             return tuple(evaluate(self.graph, values))
-        results = self.compiled(values)  # first: what raises an error here is not offered again
+        results = self.executable(values)  # first: what raises an error here is not offered again
         if self.called and self.callee is not None:
             self.offer(self, list(map(kind_of, values)))
         self.called = True
         return results
 
-    def evaluated(self, values: Sequence[Any]) -> tuple[Any, ...] | None:
+    def evaluate_in_time(self, values: Sequence[Any]) -> tuple[Any, ...] | None:
         """Return the outputs by NumPy; None, and wait no longer, if loops have more rounds than there is time for."""
         if self.rounds is None:
             self.waiting -= 1
@@ -249,7 +249,7 @@ class GraphFunction(Entry):
     @property
     def callee(self) -> Callee | None:
         """What computes all of the graph at once, if there is such a thing by now."""
-        return None if self.waiting or self.compiled is None else self.compiled.callee
+        return None if self.waiting or self.executable is None else self.executable.callee
 
     def offer(
         self,
@@ -270,9 +270,9 @@ class GraphFunction(Entry):
             beside: what else is read and written; the last outputs are those that donated arguments get.
         """
         callee = self.callee
-        if callee is None or self.compiled is None:
+        if callee is None or self.executable is None:
             return
-        graph = self.compiled.segments.graph
+        graph = self.executable.segments.graph
         known = known_kinds([*arguments, *[kind for _, kind in beside.captured]])
         results = known_kinds(list(map(result_kind, graph.outputs)))
         if known is None or results is None:
@@ -292,7 +292,7 @@ class GraphFunction(Entry):
             else:
                 copied.append((place, k))
         captured = tuple(zip([x for x, _ in beside.captured], given[len(arguments) :], strict=True))
-        around = beside.replaced(captured=captured, donated=tuple(copied))
+        around = beside.replace(captured=captured, donated=tuple(copied))
         with contextlib.suppress(*ABSENT):
             entry.add(Variant(given[: len(arguments)], result, callee, names, around, more))
 

@@ -17,7 +17,7 @@ from wengert.emission.costs import KernelCost, cost_of_kernel, cost_of_product
 from wengert.emission.parallel_split import steps
 from wengert.emission.programs import AddressWriter, Emission
 from wengert.kernel.kernel import Buffer, Invoke, Product, Program, ProgramStep, Run
-from wengert.kernel.schedule import schedule_of, scheduled, with_schedule
+from wengert.kernel.schedule import apply_schedule, schedule_of, with_schedule
 from wengert.lowering.segments import Segment, Segments, with_programs
 from wengert.native.builder import Builder
 from wengert.native.engine import host
@@ -116,14 +116,14 @@ def timed_run(segments: Segments[Timed], values: Sequence[Any]) -> list[float]:
         taken.extend(times)
         return outputs
 
-    def evaluated(graph: Graph, given: Sequence[Any]) -> Sequence[Any]:
+    def evaluate_timed(graph: Graph, given: Sequence[Any]) -> Sequence[Any]:
         start = time.perf_counter()
         found = evaluate(graph, given)
         taken.append(time.perf_counter() - start)
         return found
 
     start = time.perf_counter()
-    segments.run(values, run, evaluated)
+    segments.run(values, run, evaluate_timed)
     return [*taken, time.perf_counter() - start - sum(taken)]
 
 
@@ -176,7 +176,7 @@ class TimedWhole(Timed):
     """
 
     def __init__(self, program: Program, name: str, cost: KernelCost | None = None) -> None:
-        self.run = PROCESSOR.compiled(with_schedule(program))
+        self.run = PROCESSOR.compile_program(with_schedule(program))
         self.parts = [(name, cost)]
 
     def __call__(self, arrays: Sequence[Any]) -> tuple[list[Any], list[float]]:
@@ -220,7 +220,7 @@ def timed_step(step: ProgramStep, program: Program) -> Timed:
         return timed_program(step.program)
     failing = program.failing if step.may_fail else ""
     outputs = (*step.writes, *[failing] * bool(failing))
-    buffers, reads = program.named, read_by(step)
+    buffers, reads = program.buffers_by_name, read_by(step)
     given = [replace(buffers[name], kind="input", contents=b"") for name in reads]
     made = [replace(buffers[name], kind="output") for name in outputs]
     cost = cost_of_product(step, program) if isinstance(step, Product) else None
@@ -237,12 +237,12 @@ class TimedKernels(Timed):
 
     def __init__(self, program: Program) -> None:
         target = host()
-        program = scheduled(program, schedule_of(program))
+        program = apply_schedule(program, schedule_of(program))
         self.parts = [("", cost_of_kernel(kernel, program, target)) for kernel in program.kernels]
         self.kernels = [step.number for step in steps(program, target)[0]]
         clock = Buffer(CLOCK, (len(self.kernels) + 1, 2), np.dtype(np.int64), "output")
         program = replace(program, outputs=(*program.outputs, CLOCK), buffers=(*program.buffers, clock))
-        self.run = PROCESSOR.load(PROCESSOR.build(TimedEmission(program, target).emitted()))
+        self.run = PROCESSOR.load(PROCESSOR.build(TimedEmission(program, target).emit()))
 
     def __call__(self, arrays: Sequence[Any]) -> tuple[list[Any], list[float]]:
         """Return the outputs, and the seconds of each kernel."""

@@ -40,7 +40,7 @@ class Processor:
     >>> load = Operation("load", (), real, buffer="x", at=at)
     >>> twice = Stage((1, 3), (load, Operation("add", (0, 0), real)), (Store("y", at, 1),), lane=1)
     >>> buffers = Buffer("x", (3,), real, "input"), Buffer("y", (3,), real, "output")
-    >>> run = Processor().compiled(Program(("x",), ("y",), buffers, (Kernel(1, (twice,)),)))
+    >>> run = Processor().compile_program(Program(("x",), ("y",), buffers, (Kernel(1, (twice,)),)))
     >>> run([np.array([1.0, 2.0, 3.0])])
     [array([2., 4., 6.])]
     """
@@ -61,39 +61,39 @@ class Processor:
     def render(self, program: Program) -> Emitted:
         """Return a program in LLVM's language, and the memory that it needs."""
         with UNSTOPPED:
-            from wengert.emission.rendering import emitted
+            from wengert.emission.rendering import emit_program
 
-        return emitted(program, self.target)
+        return emit_program(program, self.target)
 
     def build(self, code: Emitted) -> Image:
         """Return object code; of a text that some graph had before, what was kept then."""
         if not code.text:
             return code.image
         if self.given is None:
-            return code.image.replaced(code=kept_object(code.text, lambda: code.text))
+            return code.image.replace(code=kept_object(code.text, lambda: code.text))
         with UNSTOPPED:
-            from wengert.native.engine import emit_object, linked
+            from wengert.native.engine import emit_object, link_object
 
-        return code.image.replaced(code=linked(emit_object(code.text, self.target)))
+        return code.image.replace(code=link_object(emit_object(code.text, self.target)))
 
     def pack(self, image: Image, beside: Mapping[bytes, int]) -> Any:
         """Return object code, and what is needed to call it, as plain data; of what is kept beside, the number."""
         constants = [(place, bytes(content), is_far) for place, content, is_far in image.constants]
         left = tuple([(place, beside.get(content, content), is_far) for place, content, is_far in constants])
-        return image.replaced(constants=left).values()
+        return image.replace(constants=left).values()
 
     def unpack(self, data: Any, beside: Sequence[Any] = ()) -> Image:
         """Return what plain data describe, and the bytes that lie beside."""
         image = Image(*data)
         kept: tuple[tuple[int, Any, bool], ...] = image.constants
         constants = tuple([(place, beside[x] if type(x) is int else x, is_far) for place, x, is_far in kept])
-        return image.replaced(constants=constants)
+        return image.replace(constants=constants)
 
     def load(self, image: Image) -> Executable:
         """Bring object code into memory."""
         return Executable(image, kept_address if self.given is None else self.address_of, self.team)
 
-    def compiled(self, program: Program) -> Executable:
+    def compile_program(self, program: Program) -> Executable:
         """Return a program, which is scheduled, as a function."""
         return self.load(self.build(self.render(program)))
 

@@ -17,7 +17,7 @@ from wengert.kernel.grammar import text
 from wengert.kernel.kernel import Invoke, Kernel, Loop, Product, Program, ProgramStep, Run
 from wengert.kernel.schedule import with_schedule
 from wengert.lowering.costs import is_worthwhile
-from wengert.lowering.partition import segmented
+from wengert.lowering.partition import partition_graph
 from wengert.lowering.segments import Segment, Segments
 from wengert.native.engine import emit_assembly, host
 from wengert.passes.equations import distinct_variables, may_be_step
@@ -112,7 +112,7 @@ class Translation:
     @cached
     def segments(self) -> Segments[Program]:
         """The graph in programs of kernels, and what NumPy computes."""
-        return segmented(self.graph, is_worthwhile)
+        return partition_graph(self.graph, is_worthwhile)
 
     @cached
     def programs(self) -> list[Program]:
@@ -121,7 +121,7 @@ class Translation:
         return list(map(with_schedule, found))
 
     @cached
-    def emitted(self) -> list[Emitted]:
+    def rendered_programs(self) -> list[Emitted]:
         """The programs as text and memory."""
         return list(map(PROCESSOR.render, self.programs))
 
@@ -137,12 +137,12 @@ class Translation:
     @cached
     def llvm(self) -> Listing:
         """The kernels in LLVM's language."""
-        return Listing("\n".join([code.text for code in self.emitted]))
+        return Listing("\n".join([code.text for code in self.rendered_programs]))
 
     @cached
     def asm(self) -> Listing:
         """The instructions for this processor."""
-        return Listing("\n".join([emit_assembly(code.text, host()) for code in self.emitted]))
+        return Listing("\n".join([emit_assembly(code.text, host()) for code in self.rendered_programs]))
 
     @cached
     def cost(self) -> Cost:
@@ -157,7 +157,7 @@ class Translation:
     @cached
     def working_memory(self) -> int:
         """How many bytes a call needs at most at once besides its arguments and results, natively."""
-        codes = iter(self.emitted)
+        codes = iter(self.rendered_programs)
         uses = [
             BufferUse(
                 part.graph.inputs,
@@ -241,7 +241,7 @@ def equation_text(equation: Equation, reason: str) -> str:
 def inner_text(equation: Equation, reason: str) -> str:
     """Return an equation inside of one that NumPy computes as text: as a program, if it is one."""
     graph = Graph(distinct_variables(equation.inputs), (equation,), equation.outputs)
-    program = segmented(graph, is_apart=True).whole if may_be_step(equation) else None
+    program = partition_graph(graph, is_apart=True).whole if may_be_step(equation) else None
     if program is None:
         return equation_text(equation, reason)
     return f"natively: {equation.primitive.name}\n{indent(text(with_schedule(program), DIGITS), INDENTATION)}"

@@ -102,7 +102,7 @@ class LoopPrimitive(Structured):
         left = [RowCollector(aval_of(x), spec.length, spec.reverse) for x in params["body"].outputs[spec.carried :]]
         run = self.iterate if params["cond"] is None else self.iterate_while
         carried = run(given, params, left)
-        return (*apart(carried, operands), *[rows.collected() for rows in left])
+        return (*apart(carried, operands), *[rows.stack_rows() for rows in left])
 
     def iterate_while(self, given: Parts, params: Params, left: list[RowCollector]) -> list[Any]:
         """Repeat while the condition holds in some lane; return what is carried at the end."""

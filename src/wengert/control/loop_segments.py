@@ -151,13 +151,13 @@ class SegmentedLoop(NamedTuple):
     read: tuple[int, ...]
 
     @property
-    def left(self) -> int:
+    def stacked_count(self) -> int:
         """How many arrays a step leaves behind."""
         return len(self.body.outputs) - self.spec.carried
 
     def run(self, body: Graph, given: Parts, length: int | None) -> tuple[list[Any], list[Any]]:
         """Return what a number of steps carry, and what they leave behind."""
-        spec = self.spec.replaced(length=length)
+        spec = self.spec.replace(length=length)
         results = apply(self.scan, *given.limit, *given.inner, body=body, cond=None, spec=spec)
         return list(results[: spec.carried]), list(results[spec.carried :])
 
@@ -197,7 +197,7 @@ class SegmentedLoop(NamedTuple):
         """
         if self.cond is not None:
             return self.keep_while(given, length, sizes)
-        count, sizes = self.left, () if length is None else below(sizes, length)
+        count, sizes = self.stacked_count, () if length is None else below(sizes, length)
         if length is None or not sizes:
             carried, left = self.run(self.forward, given, length)
             return carried, left[:count], [*given.limit, *left[count:]]
@@ -237,7 +237,7 @@ class SegmentedLoop(NamedTuple):
 
     def by_role(self, values: Sequence[Any]) -> Parts:
         """Return the values of a body by their roles."""
-        return parts(values, {"cond": None, "spec": self.spec.replaced(length=0)})
+        return parts(values, {"cond": None, "spec": self.spec.replace(length=0)})
 
     def sweep(
         self,

@@ -129,7 +129,7 @@ class SnapshotReversal(NamedTuple):
         spec = loop.spec.holding(own, len(start) + states)
         operands = [*given.constants, *start, *given.carried, *given.sequences]
         results = iter(apply(loop.scan, *operands, body=body, cond=None, spec=spec))
-        _, held, carried, left = (list(islice(results, size)) for size in (2, states, states, loop.left))
+        _, held, carried, left = (list(islice(results, size)) for size in (2, states, states, loop.stacked_count))
         return carried, left, held
 
     def sweep(self, given: Parts, kept: Sequence[Any], cts: Sequence[Any], rows: Sequence[Any]) -> Results:
@@ -253,7 +253,7 @@ def reversal_of(
     With segments, if they fit and take no more passes than snapshots would.
     """
     (budget, is_share), length = byte_budget(), loop.spec.length
-    ends = loop.cond is not None and len(loop.body.inputs) == len(loop.cond.inputs) and not loop.left
+    ends = loop.cond is not None and len(loop.body.inputs) == len(loop.cond.inputs) and not loop.stacked_count
     if budget == math.inf or not (length or ends):
         return SegmentReversal(loop, ())
     states = loop.by_role(loop.body.inputs).carried

@@ -285,7 +285,7 @@ class ReachableState:
 
     def changed_arrays(self) -> list[int]:
         """Return the identities of the arrays that have been written to."""
-        return [identity for identity, array in self.arrays.items() if array.changed]
+        return [identity for identity, array in self.arrays.items() if array.is_changed]
 
     def require_iterators_unused(self, note: tuple[str, str, Any]) -> None:
         """Raise if an iterator from outside has been advanced, which cannot be taken back, or may have been."""
@@ -326,7 +326,7 @@ class ReachableState:
                 self.kept[id(holder.target)] = holder.contents()
         return tensors
 
-    def shared(self, values: Sequence[Any], replaced: Mapping[int, int]) -> list[int]:
+    def find_shared(self, values: Sequence[Any], replaced: Mapping[int, int]) -> list[int]:
         """Return which ndarrays others hold too that some values may be, or share memory with.
 
         Args:
@@ -411,7 +411,7 @@ class ReachableState:
             holder, key = self.holders.get(id(value)), name_of_attribute
         return None if holder is None else (holder, key)
 
-    def named(self, site: StatementSite) -> list[VariablePlace]:
+    def variables_of(self, site: StatementSite) -> list[VariablePlace]:
         """Return the variables that a statement binds or changes."""
         found = [self.entry(name) for name, *_ in site.names]
         return [self.place(*entry) for entry in found if entry is not None and entry[0].variable]
@@ -438,7 +438,7 @@ class ReachableArray:
         self.places: list[Any] = []
 
     @property
-    def changed(self) -> bool:
+    def is_changed(self) -> bool:
         """Whether it has been written to."""
         if self.copy is None:
             return self.sum is not None and checksum(self.array) != self.sum
@@ -446,7 +446,7 @@ class ReachableArray:
 
     def restore(self) -> None:
         """Put back the elements."""
-        if self.copy is not None and self.changed:
+        if self.copy is not None and self.is_changed:
             self.array[...] = self.copy
 
 
@@ -472,7 +472,7 @@ def plain_trace(found: Sequence[ReachableArray], note: tuple[str, str, Any]) -> 
     return Plain(
         text(f"a write to what is the ndarray {name}, or not, as a traced value decides"),
         text(f"a write to the ndarray {name} after a traced value has decided what else it is") + f"\n  {note[2]}",
-        lambda: any(x.changed for x in found),
+        lambda: any(x.is_changed for x in found),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from wengert.control.reachable_state import ReachableState
 from wengert.core.diagnostics.source_positions import ASSIGNING, Position, caller, expression_at, is_own, position_of
 from wengert.core.memory.views import current
-from wengert.core.memory.write_watches import Watch, lost_text, rebound, snapshot
+from wengert.core.memory.write_watches import Watch, lost_text, rebind_handle, snapshot
 from wengert.core.values.aval import is_differentiable
 from wengert.core.values.frozen import is_frozen
 from wengert.core.values.tensor import Tensor, is_staged
@@ -49,7 +49,7 @@ class Reach:
         """Return the Tensors that are being differentiated by what goes on outside, or were and are frozen."""
         return [x for x, _ in self.tensors if x._node is not None and not is_staged(x)]
 
-    def staged(self) -> list[Tensor]:
+    def staged_tensors(self) -> list[Tensor]:
         """Return the Tensors that have no elements yet: what is computed of them need not be the function's."""
         return [x for x, _ in self.tensors if is_staged(x)]
 
@@ -70,9 +70,9 @@ class Reach:
         if found:
             heap.restore()
             raise effect_error(self.name, f"changes {found[0]}, which is not its own", "Compute its value")
-        self.refuse(self.written())
+        self.refuse(self.restore_written())
 
-    def written(self) -> list[tuple[str, Position | None]]:
+    def restore_written(self) -> list[tuple[str, Position | None]]:
         """Put back the arrays and Tensors that were written to; return what they are, and where if that is known."""
         found: list[tuple[str, Position | None]] = []
         codes = [x.__code__ for x in self.heap.seen.values() if type(x) is FunctionType]
@@ -84,7 +84,7 @@ class Reach:
             if has_been_written(tensor, before):
                 place = trace.made_at(tensor) if isinstance(trace, Staging) else None
                 found.append((f"a Tensor of shape {tensor.shape}", None if place is None else position_of(*place)))
-                rebound(tensor, before)
+                rebind_handle(tensor, before)
         self.heap.restore_arrays()
         return found
 
@@ -94,7 +94,7 @@ class Reach:
 
     def __exit__(self, kind: Any, *_: Any) -> None:
         """Put back what was, and raise unless an error is on its way."""
-        written = self.written()
+        written = self.restore_written()
         if kind is None:
             self.refuse(written)
 

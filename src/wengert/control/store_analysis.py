@@ -155,7 +155,7 @@ class Uses(NamedTuple):
 def never_writes(function: Any, values: Sequence[Any]) -> bool:
     """Tell whether nothing can write to an ndarray until a function that is called with some values has returned."""
     try:
-        return runs_alone() and Search(function, values).finds_no_store()
+        return runs_alone() and StoreSearch(function, values).finds_no_store()
     except MayWriteError:
         return False
 
@@ -312,7 +312,7 @@ def is_harmless(instruction: dis.Instruction, code: CodeType) -> bool:
 # What is reached
 
 
-class Search:
+class StoreSearch:
     """Look at all that a function can reach; whatever is not known to be harmless raises a MayWriteError."""
 
     def __init__(self, function: Any, values: Sequence[Any]) -> None:

@@ -59,7 +59,7 @@ def trace_subgraph(
             never run, and fail if it did.
     """
     reach = Reach(name, function)
-    return trace_within(reach, function, examples, name, outside=reach.staged() if whole else ())
+    return trace_within(reach, function, examples, name, outside=reach.staged_tensors() if whole else ())
 
 
 def trace_within(
@@ -430,7 +430,9 @@ def trace_halves(
         cotangents = []
         for run in (sweep(seeds, retain=True, steep=steep), sweep(seeds, masked=True, steep=steep)):
             found = [run.result(leaf._node) for leaf in leaves.values()]
-            reached.update(i for i, leaf in leaves.items() if run.received(leaf._node) is not starts.get(leaf._node))
+            reached.update(
+                i for i, leaf in leaves.items() if run.cotangent_of(leaf._node) is not starts.get(leaf._node)
+            )
             passed.append((run.masks, run.steep))
             cotangents += [
                 zeros(aval_of(primals[i]).firm, args[0]) if ct is None else ct

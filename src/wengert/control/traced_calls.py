@@ -24,7 +24,7 @@ def graph_of_values(call: UserCall, operands: Sequence[Any], results: Sequence[V
         results: what it gives there.
     """
     made = call.anew(operands)
-    reach = Reach(call.name, made.compute, made.called())
+    reach = Reach(call.name, made.compute, made.user_functions())
     if reach.parameters():  # they are read anew at each evaluation
         return None
     before = refusal_count()

@@ -97,12 +97,12 @@ def while_loop(
         return leave_rows(cond_fun, body_fun, init_val, most)
     if most is None:
         return repeat_while("while_loop", cond_fun, body_fun, init_val)
-    count = bounded(cond_fun, most)
+    count = bound_rounds(cond_fun, most)
     step = FlatFunction("while_loop", body_fun, flatten(init_val)[1])
     return repeat_while("while_loop", count, lambda s: (counted_step(step, s[0]), s[1] + 1), (init_val, 0))[0]
 
 
-def bounded(cond_fun: Function, most: int) -> Function:
+def bound_rounds(cond_fun: Function, most: int) -> Function:
     """Return a condition of states that begin with a value and end with a count."""
 
     def cond(state: Any) -> Any:
@@ -138,7 +138,7 @@ def leave_rows(cond_fun: Function, body_fun: Function, init_val: Any, most: int 
     carried, left = found
     length = len(left) if most is None else most
     if left:
-        rows = [padded(np.stack(column), length) for column in zip(*left, strict=True)]
+        rows = [pad_rows(np.stack(column), length) for column in zip(*left, strict=True)]
     else:
         rows = empty_rows(graph_of_step(step, leaves, structure)[1], len(leaves), length)
     tensors = any(type(x) is Tensor for x in leaves)
@@ -154,7 +154,7 @@ def leave_rows_of_graph(
     first = unflatten(structure, [conform(x, example.aval) for x, example in zip(leaves, examples, strict=True)])
     body = RowWriter(lambda *xs: evaluate(graph, [*constants, *xs]), structure, len(leaves))
     start = first, empty_rows(graph, len(leaves), most), 0
-    last, rows, count = repeat_while("while_loop", bounded(cond_fun, most), body, start)
+    last, rows, count = repeat_while("while_loop", bound_rounds(cond_fun, most), body, start)
     return last, unflatten(step.left, rows), count
 
 
@@ -205,7 +205,7 @@ def empty_rows(graph: Graph, carried: int, length: int) -> list[Any]:
     return [np.zeros((length, *x.shape), x.dtype) for x in map(aval_of, graph.outputs[carried:])]
 
 
-def padded(rows: Any, length: int) -> Any:
+def pad_rows(rows: Any, length: int) -> Any:
     """Return rows with zeros after them."""
     if len(rows) == length:
         return rows

@@ -49,7 +49,7 @@ class RowCollector:
             self.array = None  # some are others: all are stacked in the end
         self.items.append(item)
 
-    def collected(self) -> Any:
+    def stack_rows(self) -> Any:
         """Return all with the aval that `sequence_aval` gives."""
         if self.array is not None:
             return self.array

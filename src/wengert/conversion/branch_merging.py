@@ -197,13 +197,15 @@ class Merge:
         found: list[Any] = []
         olds, twins = [x for x in pair if id(x) in self.heap.holders or is_unchangeable(x, self.inner)], self.twins
 
-        def taken(results: list[Any]) -> Any:  # holds neither the merge nor arrays, which would outlive the statement
+        def take_once(
+            results: list[Any],
+        ) -> Any:  # holds neither the merge nor arrays, which would outlive the statement
             if not found:
                 found.append(take(results))
                 twins.extend((old, found[0]) for old in olds)
             return found[0]
 
-        return taken
+        return take_once
 
     def keep_apart(self, test: Any) -> None:
         """Let what was there before and what stands for it stay as they are, if the former has another name."""
@@ -281,7 +283,7 @@ class Merge:
 
     def shared_arrays(self) -> list[int]:
         """Return the ndarrays that results may be and that others hold too."""
-        return self.heap.shared([x for _, pair in self.arrays for x in pair], self.replaced)
+        return self.heap.find_shared([x for _, pair in self.arrays for x in pair], self.replaced)
 
     def relations(self, test: Any, shared: Container[int]) -> Callable[[list[Any]], None]:
         """Return how to enter which results may be memory that is also held by others, or by another result.

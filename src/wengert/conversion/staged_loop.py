@@ -87,7 +87,7 @@ class StagedLoop:
         self.kind = kind
         self.note = (kind, "iterations", position_of(*caller()))
         self.heap = ReachableState(functions, site)
-        self.slots = {place.identity: CarriedPlace(place, self.note) for place in self.heap.named(site)}
+        self.slots = {place.identity: CarriedPlace(place, self.note) for place in self.heap.variables_of(site)}
         self.body = body
         self.test = test
         self.code = functions[0].__code__
@@ -269,7 +269,7 @@ class StagedLoop:
             Whether there are any.
         """
         replaced = Counter(id(slot.value) for slot in self.slots.values() if slot.avals)
-        self.shared = self.heap.shared([x for leaf in self.leaves() for x in (leaf.old, leaf.end)], replaced)
+        self.shared = self.heap.find_shared([x for leaf in self.leaves() for x in (leaf.old, leaf.end)], replaced)
         promoted = list(filter(self.heap.can_promote, self.shared))
         self.promote(promoted)
         return bool(promoted)

@@ -84,7 +84,7 @@ def constant_entry(buffer: Buffer, place: int) -> tuple[int, bytes, bool]:
     return place, buffer.contents, lies_outside(buffer)
 
 
-def padded(size: int) -> int:
+def padded_size(size: int) -> int:
     """Return the bytes that a buffer has with room for whole steps."""
     return -(-size // (ROOM * MACHINE.line)) * ROOM * MACHINE.line
 

@@ -150,7 +150,7 @@ def solve(p: BandProblem) -> None:
 
 def other_row(p: BandProblem, row: Value) -> Value:
     """Return with which row one was exchanged, which lies in the bands below."""
-    other: Value = p.pivots.first.at(row).load().widened(I64)
+    other: Value = p.pivots.first.at(row).load().widen(I64)
     p.fail_if((other < row) | (other > row + p.below) | (other >= p.count))
     return other
 

@@ -52,10 +52,10 @@ def in_place(kernels: Iterable[Kernel], buffers: dict[str, Buffer]) -> list[Kern
                         taken.remove(names[old])
                     names[old] = new
                     taken.add(new)
-    return [renamed(kernel, names) for kernel in found] if names else found
+    return [rename_buffers(kernel, names) for kernel in found] if names else found
 
 
-def overwritten(program: Program, kernels: Sequence[Kernel]) -> tuple[tuple[int, int], ...]:
+def find_overwritten(program: Program, kernels: Sequence[Kernel]) -> tuple[tuple[int, int], ...]:
     """Return the places of inputs, each with that of an output that may have its memory while some kernels run.
 
     These are what the program has become: parts of its kernels, whose buffers may lie in the memory of others. What may
@@ -63,7 +63,7 @@ def overwritten(program: Program, kernels: Sequence[Kernel]) -> tuple[tuple[int,
     """
     if program.failing:
         return ()
-    known, lives = program.named, lives_of(kernels)
+    known, lives = program.buffers_by_name, lives_of(kernels)
     unread = [(i, old) for i, old in enumerate(program.inputs) if old not in lives.last]
     written = [(k, new) for k, new in enumerate(program.outputs) if new in lives.last]
     found = [(i, k) for i, old in unread for k, new in written if alike(known[old]) == alike(known[new])]
@@ -137,7 +137,7 @@ def fits(old: Buffer, new: Buffer, kernel: Kernel) -> bool:
     return old.kind == "temporary" and new.kind in ("temporary", "output") and kernel.rows == 1
 
 
-def renamed(kernel: Kernel, names: dict[str, str]) -> Kernel:
+def rename_buffers(kernel: Kernel, names: dict[str, str]) -> Kernel:
     """Return a kernel whose buffers have other names; those that others take the place of in turn have the last one."""
 
     def name(old: str) -> str:

@@ -33,7 +33,7 @@ class KernelCost(NamedTuple):
 
 def cost_of_kernel(kernel: Kernel, program: Program, target: Target) -> KernelCost:
     """Return what a kernel of a program costs on a processor."""
-    buffers = program.named
+    buffers = program.buffers_by_name
     features = Features(fma=target.fuses, scaling=target.scales)
     operations = flops = 0
     for stage in kernel.stages:
@@ -45,16 +45,20 @@ def cost_of_kernel(kernel: Kernel, program: Program, target: Target) -> KernelCo
     changed = ((x.buffer, Affine(0, (1,) * len(s.extents)), s) for s in kernel.stages for x in s.updates)
     sums = ((r.into, r.at, s) for s in kernel.stages for r in s.reductions)
     kept = sum([kernel.rows * buffers[keep.buffer].dtype.itemsize for keep in kernel.kept])
-    return KernelCost(operations, flops, moved(read, buffers), moved((*stores, *changed, *sums), buffers) + kept)
+    return KernelCost(
+        operations, flops, count_bytes(read, buffers), count_bytes((*stores, *changed, *sums), buffers) + kept
+    )
 
 
 def cost_of_product(product: Product, program: Program) -> KernelCost:
     """Return what a product of a program costs."""
-    buffers, points = program.named, 2 * math.prod(product.extents)
+    buffers, points = program.buffers_by_name, 2 * math.prod(product.extents)
     extents = product.extents, product.extents, product.sizes
     read = zip(product.reads, product.maps, extents, strict=False)
-    bytes_read = moved([(name, at, Stage(own)) for name, at, own in read], buffers)
-    return KernelCost(points, points, bytes_read, moved([(product.into, product.at, Stage(product.sizes))], buffers))
+    bytes_read = count_bytes([(name, at, Stage(own)) for name, at, own in read], buffers)
+    return KernelCost(
+        points, points, bytes_read, count_bytes([(product.into, product.at, Stage(product.sizes))], buffers)
+    )
 
 
 def operations_of(stage: Stage, buffers: dict[str, Buffer]) -> Iterator[tuple[str, np.dtype[np.generic], int]]:
@@ -78,7 +82,7 @@ def flops_of(name: str, dtype: np.dtype[np.generic], features: Features) -> int:
     return sum([flops_of(o.name, o.dtype, features) for o in inner])
 
 
-def moved(accesses: Iterable[tuple[str, Affine | None, Stage]], buffers: dict[str, Buffer]) -> int:
+def count_bytes(accesses: Iterable[tuple[str, Affine | None, Stage]], buffers: dict[str, Buffer]) -> int:
     """Return how many bytes of memory are accessed, none twice; what belongs to a row stays in the cache."""
     counts: dict[str, int] = {}
     for name, at, stage in accesses:

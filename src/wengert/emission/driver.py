@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from wengert.emission.arena import ADDRESS, Block, Room, constant_entry, laid_out, lies_outside, whole_lines
-from wengert.emission.external_functions import declared
+from wengert.emission.external_functions import declaration_of
 from wengert.emission.parallel_split import lanes_of
 from wengert.emission.programs import RUN, Emission
 from wengert.emission.routine_calls import KernelCall, given_bytes, routine_of, start_of_work
@@ -81,7 +81,7 @@ class Assembly:
         return self.blocks[-1]
 
     @cached
-    def shared(self) -> int:
+    def block_place(self) -> int:
         """The place in the arena of all blocks, once all programs are known."""
         return self.room(max([block.end for block in self.blocks], default=0))
 
@@ -91,7 +91,7 @@ class Assembly:
 
     def place_of(self, room: Room) -> int:
         """Return a place as bytes from the beginning of the arena, once all programs are known."""
-        return room.offset if room.block is None else self.shared + room.block.start + room.offset
+        return room.offset if room.block is None else self.block_place + room.block.start + room.offset
 
     @cached
     def pool(self) -> int:
@@ -182,10 +182,10 @@ class Assembly:
             failed = table.at((*program.inputs, *program.outputs).index(program.failing)).load().to(I8)
             frame.fail_if(failed.load().differs(0))
 
-    def declared(self, name: str) -> NativeFunction:
+    def declare(self, name: str) -> NativeFunction:
         """Return a function that the module does not have."""
         self.outside.add(name)
-        return declared(name, self.target)
+        return declaration_of(name, self.target)
 
 
 class Kernels:
@@ -216,7 +216,7 @@ class Driver:
 
     def __init__(self, module: Assembly, program: Program, prefix: str) -> None:
         self.module, self.program, self.prefix = module, program, prefix
-        self.buffers = program.named
+        self.buffers = program.buffers_by_name
         self.given = {name: n for n, name in enumerate((*program.inputs, *program.outputs))}
         self.block = module.block()
         self.places = self.shared_places()
@@ -315,7 +315,7 @@ class Driver:
     def calling(self, routine: KernelCall) -> Callable[[DriverFrame], None]:
         """Return what writes that a routine is called."""
         module = self.module
-        function, failed = module.declared(routine.name), module.room(1) if routine.may_fail else 0
+        function, failed = module.declare(routine.name), module.room(1) if routine.may_fail else 0
         place = module.room(start_of_work(routine))
         module.routines.append((place, routine, module.block(self.block).room(routine.work)))
         if routine.is_shared:
@@ -384,7 +384,7 @@ class DriverFrame:
 
     def look_up(self) -> None:
         """Let other threads run, and Python answer signals; fail if an error is to go on."""
-        self.fail_if(self.b.call(self.driver.module.declared(LOOK_UP), self.look))
+        self.fail_if(self.b.call(self.driver.module.declare(LOOK_UP), self.look))
 
 
 def copy_bytes(b: Builder, target: Value, source: Value, size: int) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from wengert.emission.band_routines import BANDED, band_kernel
 from wengert.emission.correlations import CORRELATION, CORRELATIONS, correlation_kernel
 from wengert.emission.front_routines import FRONTS, front_kernel
-from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, registered
+from wengert.emission.instructions import Case, from_memory, in_memory, in_register, instructions_of
 from wengert.emission.lapack_routines import LAPACK, lapack_kernel
 from wengert.emission.mathematics import Specialisation, function_of_body, is_rare, rare_of, template_of
 from wengert.emission.matrix_lanes import LANES, lanes_kernel
@@ -24,15 +24,15 @@ from wengert.emission.matrix_routines import MATRICES, SMALL, small
 from wengert.emission.product_plans import PRODUCT
 from wengert.emission.products import PRODUCTS, product
 from wengert.emission.sparse_routines import SPARSE, sparse_kernel
-from wengert.emission.stages import added_exactly, corrected
+from wengert.emission.stages import added_exactly, correct_total
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.builder import Builder, program
-from wengert.native.engine import Target, emit_object, host, linked
+from wengert.native.engine import Target, emit_object, host, link_object
 from wengert.native.functions import NativeFunction
 from wengert.native.interrupts import LOOK_UP, look_up_now
 from wengert.native.job_tables import INNER_LOOP
 from wengert.native.jobs import ALL, SHARE, clear_conditions, met_conditions, raise_conditions, share
-from wengert.native.loader import kept_function, loaded
+from wengert.native.loader import kept_function, load_code
 from wengert.native.row_pool import TAKE_ROOM, room_for_rows
 from wengert.native.structs import (
     BOOL,
@@ -53,7 +53,7 @@ from wengert.support.machine import CONDITIONS
 
 
 @functools.cache
-def declared(name: str, target: Target) -> NativeFunction:
+def declaration_of(name: str, target: Target) -> NativeFunction:
     """Return a function as programs call it, which do not have its body."""
     return replace(function_named(name, target), body=None)
 
@@ -71,7 +71,7 @@ def text_of(name: str) -> str:
 @functools.cache
 def address_for(name: str, target: Target) -> int:
     """Return the address of a function as if this were another processor, which can do less."""
-    code = loaded(linked(emit_object(program(function_named(name, target)), target)))
+    code = load_code(link_object(emit_object(program(function_named(name, target)), target)))
     code.stay()
     return code.addresses[name]
 
@@ -81,7 +81,7 @@ def function_named(name: str, target: Target) -> NativeFunction:
     if name in OWN:
         return OWN[name]
     if is_rare(name):
-        return rare_of(Specialisation.named(name, target))
+        return rare_of(Specialisation.from_name(name, target))
     what = name.partition(".")[0]
     if what in ROUTINES:
         return ROUTINES[what].write(name, target)
@@ -157,11 +157,11 @@ def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target:
     kind = vector_of(scalar, target.vector_bytes // dtype.itemsize)
     case = Case(dtype, dtype, target)
 
-    def merged(b: Builder, first: Value, apart: Value, stop: Value) -> Value:
-        start = registered(first.to(kind).load(), dtype)
+    def merge_parts(b: Builder, first: Value, apart: Value, stop: Value) -> Value:
+        start = from_memory(first.to(kind).load(), dtype)
         with b.loop(stop, apart, [start, *lost_at_first(b, start)]) as others:
             others.step = apart
-            more = registered(first.at(others.index).to(kind).load(), dtype)
+            more = from_memory(first.at(others.index).to(kind).load(), dtype)
             total, *lost = others.values
             if lost:
                 new, error = added_exactly(total, more)
@@ -169,7 +169,7 @@ def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target:
             else:
                 others.next(instructions_of(combine)(b, case, more, total))
         total, *lost = others.results
-        return corrected(total, *lost) if lost else total
+        return correct_total(total, *lost) if lost else total
 
     def lost_at_first(b: Builder, start: Value) -> list[Value]:
         return [b.constant(start.type, 0)] if combine == "add" and dtype.kind == "f" else []
@@ -177,7 +177,7 @@ def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target:
     def body(b: Builder, result: Value, parts: Value, size: Value, apart: Value, stop: Value) -> None:
         with b.loop(size, step=kind.count) as cells:
             first = parts.at(cells.index)
-            found = merged(b, first, apart, stop)
+            found = merge_parts(b, first, apart, stop)
             first.to(kind).store(b.convert("zext", found, I8) if dtype.kind == "b" else found)
         with b.loop(size) as cells:
             result.at(cells.index).store(parts.at(cells.index).load())

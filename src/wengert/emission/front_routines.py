@@ -79,11 +79,11 @@ class FrontProblem(Problem):
 
     def number_at(self, place: Value) -> Value:
         """Return a whole number of the table, by its address."""
-        found: Value = place.load().widened(I64)
+        found: Value = place.load().widen(I64)
         return found
 
-    def described(self, n: Value) -> Described:
-        """Return what the table says of a front."""
+    def describe_front(self, n: Value) -> Described:
+        """Return the description of a front by the table."""
         first = self.table.at(self.number_at(self.table.at(n)))
         size, width, place, kept, start, elements, children = [self.number_at(first.at(i)) for i in range(7)]
         rest = size - width
@@ -121,7 +121,7 @@ def factorise(p: FrontProblem) -> None:
     bad = b.stack(I8)
     bad.store(0)
     with b.loop(count) as fronts, b.when(bad.load().equals(0)):
-        front = p.described(fronts.index)
+        front = p.describe_front(fronts.index)
         full = Matrix(p.room.at(front.place), p.longer(front.size), p.one)
         assemble(p, front, full)
         width, columns = front.width, full.row
@@ -209,7 +209,7 @@ def local_rows(p: FrontProblem, n: Value, x: Matrix) -> Iterator[tuple[Described
     Yields:
         the front, and where its rows are.
     """
-    b, front, rows = p.b, p.described(n), p.room
+    b, front, rows = p.b, p.describe_front(n), p.room
     zero = b.constant(p.functions.vector, 0.0)
     with b.loop(front.size) as lines:
         rows.at(lines.index).store(x.at(p.number_at(front.rows.at(lines.index)), p.zero).load())

@@ -53,8 +53,8 @@ def in_memory(dtype: Dtype) -> Scalar:
     return I8 if dtype.kind == "b" else in_register(dtype)
 
 
-def registered(x: Value, dtype: Dtype) -> Value:
-    """Return what was in memory as what it is computed with."""
+def from_memory(x: Value, dtype: Dtype) -> Value:
+    """Return a value from memory in the type that it is computed in: truths are bits there."""
     return x.b.compare("ne", x, x.b.constant(x.type, 0)) if dtype.kind == "b" else x
 
 
@@ -66,7 +66,7 @@ def literal(dtype: Dtype, value: float) -> float:
     return number - (1 << 8 * dtype.itemsize) if dtype.kind == "u" and number >> 8 * dtype.itemsize - 1 else number
 
 
-def signed(dtype: Dtype) -> bool:
+def is_signed(dtype: Dtype) -> bool:
     """Whether numbers of a dtype can be negative."""
     return dtype.kind not in "bu"
 
@@ -80,7 +80,7 @@ def comparison(how: str) -> Write:
     """Write a comparison."""
 
     def write(b: Builder, case: Case, x: Value, y: Value) -> Value:
-        plain = how in ("eq", "ne") or signed(case.given)
+        plain = how in ("eq", "ne") or is_signed(case.given)
         return b.compare(how if plain else f"u{how[1:]}", x, y)
 
     return write
@@ -95,7 +95,7 @@ def absolute(b: Builder, case: Case, x: Value) -> Value:
     """Write |x|."""
     if case.given.kind == "f":
         return b.intrinsic("fabs", x.type, x)
-    return b.select(x < 0, -x, x) if signed(case.given) else x
+    return b.select(x < 0, -x, x) if is_signed(case.given) else x
 
 
 def sqrt(b: Builder, case: Case, x: Value) -> Value:
@@ -109,13 +109,15 @@ def greatest(how: str) -> Write:
     def write(b: Builder, case: Case, x: Value, y: Value) -> Value:
         if case.given.kind == "b":
             return x | y if how == "sgt" else x & y
-        found = b.select(b.compare(how if signed(case.given) else f"u{how[1:]}", x, y), x, y)  # y, if it is no number
+        found = b.select(
+            b.compare(how if is_signed(case.given) else f"u{how[1:]}", x, y), x, y
+        )  # y, if it is no number
         return b.select(b.compare("uno", x, x), x, found) if case.given.kind == "f" else found
 
     return write
 
 
-def rounded(name: str) -> Write:
+def rounding(name: str) -> Write:
     """Write a rounding to whole numbers."""
 
     def write(b: Builder, case: Case, x: Value) -> Value:
@@ -157,7 +159,7 @@ def floor_divide(b: Builder, case: Case, x: Value, y: Value) -> Value:
     """Write the whole quotient, rounded down: 0 by zero, which the processor refuses, as it does what -1 overflows."""
     zero, one = b.constant(x.type, 0), b.constant(x.type, 1)
     none = b.compare("eq", y, zero)
-    if not signed(case.given):
+    if not is_signed(case.given):
         return b.select(none, zero, b.binary("udiv", x, b.select(none, one, y)))
     minus = b.compare("eq", y, b.constant(x.type, -1))
     divisor = b.select(none | minus, one, y)
@@ -197,12 +199,12 @@ def convert(b: Builder, case: Case, x: Value) -> Value:
     if given.kind == "f":
         return from_floating(b, case, scalar, x)
     if wanted.kind == "f":
-        return b.convert("sitofp" if signed(given) else "uitofp", x, scalar)
+        return b.convert("sitofp" if is_signed(given) else "uitofp", x, scalar)
     if given.itemsize == wanted.itemsize:
         return x
     if given.itemsize > wanted.itemsize:
         return b.convert("trunc", x, scalar)
-    return b.convert("sext" if signed(given) else "zext", x, scalar)
+    return b.convert("sext" if is_signed(given) else "zext", x, scalar)
 
 
 def from_floating(b: Builder, case: Case, scalar: Scalar, x: Value) -> Value:
@@ -211,8 +213,8 @@ def from_floating(b: Builder, case: Case, scalar: Scalar, x: Value) -> Value:
     if wanted.kind == "f":
         return b.convert("fptrunc" if given.itemsize > wanted.itemsize else "fpext", x, scalar)
     if wanted.itemsize == 8:
-        if signed(wanted) or not target.is_x86:
-            return b.convert("fptosi" if signed(wanted) else "fptoui", x, scalar)
+        if is_signed(wanted) or not target.is_x86:
+            return b.convert("fptosi" if is_signed(wanted) else "fptoui", x, scalar)
         half = b.constant(x.type, 2.0**63)  # as compilers of C do, whose results NumPy has beyond 64 bits, too
         low, high = b.convert("fptosi", x, scalar), b.convert("fptosi", x - half, scalar)
         return b.select(b.compare("oge", x, half), b.binary("xor", high, -(1 << 63)), low)
@@ -229,10 +231,10 @@ def bitcast(b: Builder, case: Case, x: Value) -> Value:
 
 def shift_right(b: Builder, case: Case, x: Value, y: Value) -> Value:
     """Write a shift to the right, which keeps the sign."""
-    return b.binary("ashr" if signed(case.given) else "lshr", x, y)
+    return b.binary("ashr" if is_signed(case.given) else "lshr", x, y)
 
 
-def guarded(b: Builder, case: Case, x: Value, t: Value) -> Value:
+def write_guard(b: Builder, case: Case, x: Value, t: Value) -> Value:
     """Write x, a multiple of t, and 0 where t is 0, even if x is NaN: what does not wait for x."""
     zero = b.constant(x.type, 0)
     return b.select(b.compare("une", t, zero), x, zero)
@@ -250,7 +252,7 @@ def taken_apart(name: str, *options: int) -> Write:
             return b.extract(write(b, case, *wide), 0)
         if kind.count * case.given.itemsize > case.target.vector_bytes:
             halves = (range(kind.count // 2), range(kind.count // 2, kind.count))
-            return b.beside(*(write(b, case, *(b.shuffled(x, half) for x in operands)) for half in halves))
+            return b.beside(*(write(b, case, *(b.shuffle(x, half) for x in operands)) for half in halves))
         bits = 8 * kind.count * case.given.itemsize
         all_lanes = b.constant(Integer(max(8, kind.count)), -1)
         last = [4] if bits == 512 else []  # no other rounding
@@ -278,10 +280,10 @@ INSTRUCTIONS: dict[str, Write] = {
     "sqrt": sqrt,
     "maximum": greatest("sgt"),
     "minimum": greatest("slt"),
-    "floor": rounded("floor"),
-    "ceil": rounded("ceil"),
-    "rint": rounded("rint"),
-    "trunc": rounded("trunc"),
+    "floor": rounding("floor"),
+    "ceil": rounding("ceil"),
+    "rint": rounding("rint"),
+    "trunc": rounding("trunc"),
     "copysign": copysign,
     "floor_divide": floor_divide,
     "long_remainder": arithmetic("rem"),
@@ -303,7 +305,7 @@ INSTRUCTIONS: dict[str, Write] = {
     "exponent": taken_apart("getexp"),
     "fraction": taken_apart("getmant", 15),  # from 3/4 to 3/2, NaN below zero
     "scale": taken_apart("scalef"),
-    "guarded": guarded,
+    "guarded": write_guard,
     "convert": convert,
 }
 """What writes each opcode but those that read memory and places, which a stage writes."""

@@ -47,7 +47,7 @@ class Clean:
         return True
 
     @property
-    def masked(self) -> bool:
+    def is_masked(self) -> bool:
         """Whether lanes may be missing and guards may be undecided."""
         return False
 
@@ -67,19 +67,19 @@ class MaskedLanes(Clean):
     def within(self, low: int, high: int, unit: int) -> Condition:
         """Return which lanes of a vector are in a range."""
         first = unit * self.width
-        found: Condition = self.compared("slt", high - first)
-        return all_of(found, self.compared("sge", low - first)) if low > 0 else found
+        found: Condition = self.compare_lanes("slt", high - first)
+        return all_of(found, self.compare_lanes("sge", low - first)) if low > 0 else found
 
     def each(self, high: int, unit: int, count: int) -> Condition:
         """Return which numbers of a vector are there of which each lane has so many."""
-        return self.compared("slt", high - unit * self.width, count)
+        return self.compare_lanes("slt", high - unit * self.width, count)
 
     def one(self, high: int, lane: int) -> Condition:
         """Return whether a lane of a step is there."""
         assert isinstance(self.start, Value)
         return self.start < high - lane
 
-    def compared(self, how: str, limit: int, each: int = 1) -> Value:
+    def compare_lanes(self, how: str, limit: int, each: int = 1) -> Value:
         """Return which lanes of the first vector, each for so many numbers, stand in a relation to a limit."""
         if (how, limit, each) not in self.masks:
             starts = self.start_of_each(each)
@@ -98,7 +98,7 @@ class MaskedLanes(Clean):
         return self.starts[each]
 
     @property
-    def masked(self) -> bool:
+    def is_masked(self) -> bool:
         """Whether lanes may be missing and guards may be undecided."""
         return True
 
@@ -112,18 +112,18 @@ class WrittenOut(Clean):
 
     def within(self, low: int, high: int, unit: int) -> Condition:
         """Return which lanes of a vector are in a range."""
-        return self.known(low, high, unit)
+        return self.lanes_within(low, high, unit)
 
     def each(self, high: int, unit: int, count: int) -> Condition:
         """Return which numbers of a vector are there of which each lane has so many."""
-        return self.known(0, high, unit, count)
+        return self.lanes_within(0, high, unit, count)
 
     def one(self, high: int, lane: int) -> Condition:
         """Return whether a lane of a step is there."""
         assert isinstance(self.start, int)
         return self.start + lane < high
 
-    def known(self, low: int, high: int, unit: int, each: int = 1) -> Condition:
+    def lanes_within(self, low: int, high: int, unit: int, each: int = 1) -> Condition:
         """Return which lanes of a vector, each for so many numbers, are in a range; find it once."""
         key = low, high, unit, each
         if key not in self.masks:
@@ -140,7 +140,7 @@ class WrittenOut(Clean):
         return self.b.numbers(BOOL, there) if any(there) else False
 
     @property
-    def masked(self) -> bool:
+    def is_masked(self) -> bool:
         """Whether lanes may be missing and guards may be undecided."""
         return True
 

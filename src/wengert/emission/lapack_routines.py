@@ -243,7 +243,7 @@ def exchange_rows(p: LapackProblem, x: Matrix, pivots: Value, backward: Value) -
     b = p.b
     with b.when(by_rows(x)) as otherwise, b.loop(p.size) as steps:
         k = b.select(backward, p.size - 1 - steps.index, steps.index)
-        other = pivots.at(k).load().widened(I64) - 1
+        other = pivots.at(k).load().widen(I64) - 1
         with b.when(other.differs(k)):
             one, another = (x.at(row, p.zero).to(p.scalar) for row in (k, other))
             swap(p, one, another, p.columns * p.parts)
@@ -257,7 +257,7 @@ def pivots_of(p: LapackProblem, exchanges: Matrix) -> Value:
     pivots = p.room(I32, p.size)
     with p.b.loop(p.size) as rows:
         other = exchanges.at(rows.index, p.zero).load()
-        p.fail_if((other < 0) | (other.widened(I64) >= p.size))
+        p.fail_if((other < 0) | (other.widen(I64) >= p.size))
         pivots.at(rows.index).store(other + 1)
     return pivots
 
@@ -439,7 +439,7 @@ def triangular_form(p: LapackProblem) -> tuple[Matrix, Value]:
     square = square_like(p, a)
     pivots = decompose(p, square)
     with p.b.loop(p.size, carry=[p.number(1.0)], certain=True) as rows:
-        moved, sign = pivots.at(rows.index).load().widened(I64).differs(rows.index + 1), rows.values[0]
+        moved, sign = pivots.at(rows.index).load().widen(I64).differs(rows.index + 1), rows.values[0]
         rows.next(p.b.select(moved, -sign, sign))
     return square, rows.results[0]
 

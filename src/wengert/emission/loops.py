@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from wengert.emission.arena import Room, lies_outside
 from wengert.emission.driver import Driver, DriverFrame, Kernels, bytes_of, copy_bytes
 from wengert.emission.parallel_split import lanes_of
-from wengert.emission.programs import typed
+from wengert.emission.programs import typed_address
 from wengert.emission.registers import Places, Registers, number_of, write_number
 from wengert.kernel.durations import cycles_of
 from wengert.kernel.kernel import Carried, Loop, Row
@@ -33,7 +33,7 @@ def loop_writer(driver: Driver, loop: Loop) -> Callable[[DriverFrame], None]:
     """Return what writes a loop: with what it carries in registers, where these are few numbers."""
     part, used = driver.module.part(loop.body), driver.module.uses[driver.module.number(loop.body)]
     if used <= 1 and isinstance(part, Kernels) and part.emission.numbers is not None:
-        carried = [loop.body.named[x.into] for x in loop.carried]
+        carried = [loop.body.buffers_by_name[x.into] for x in loop.carried]
         is_small = sum([buffer.size for buffer in carried]) <= MOST_CARRIED
         lie_outside = {row.row for row in (*loop.rows, *loop.constants)}
         others = [name for name in (*loop.body.inputs, *loop.body.outputs) if name not in lie_outside]
@@ -58,7 +58,7 @@ class Repeating:
         self.driver, self.loop, module = driver, loop, driver.module
         self.block = module.block(driver.block)
         module.part(loop.body, self.block)
-        self.buffers = loop.body.named
+        self.buffers = loop.body.buffers_by_name
         self.slots = {name: n for n, name in enumerate((*loop.body.inputs, *loop.body.outputs))}
         taken = {row.row for row in loop.rows}
         self.own = {x: self.room(x) for x in loop.body.outputs if x not in taken}
@@ -159,7 +159,7 @@ class Repeating:
 
     def take_room(self, frame: DriverFrame, row: Row, count: Value, before: Value) -> None:
         """Write that rows get more room, of which there are some."""
-        take, rows = self.driver.module.declared(TAKE_ROOM), frame.at(row.buffer).to(GROWING)
+        take, rows = self.driver.module.declare(TAKE_ROOM), frame.at(row.buffer).to(GROWING)
         step = bytes_of(self.buffers[row.row])
         frame.fail_if(frame.b.call(take, frame.pool, rows, count, step, before))
 
@@ -325,7 +325,7 @@ class RepeatingNumbers(Repeating):
             if loop.going:
                 frame.fail()
         for (x, place), value in zip(places, following, strict=True):
-            write_number(value, typed(self.buffers[x.into], frame.at(x.result)), place)
+            write_number(value, typed_address(self.buffers[x.into], frame.at(x.result)), place)
 
     def growing_rows(self, frame: DriverFrame, index: Value) -> dict[str, Value]:
         """Return the addresses of the rows of an iteration that may lie elsewhere in the next one."""
@@ -345,7 +345,7 @@ class RepeatingNumbers(Repeating):
             if place is None:
                 place = self.driver.module.at(frame.memory, self.part.place).at(emission.arena.places[name])
                 place = place.to(POINTER).load() if lies_outside(emission.buffers[name]) else place
-            return typed(emission.buffers[name], place)
+            return typed_address(emission.buffers[name], place)
 
         assert emission.numbers is not None
         return Registers(frame.b, emission.buffers, emission.numbers, address)
@@ -353,4 +353,4 @@ class RepeatingNumbers(Repeating):
     def numbers(self, frame: DriverFrame, name: str, into: str, places: Iterable[int]) -> Places:
         """Return the numbers of a buffer that the body has by another name."""
         buffer = self.driver.buffers[name]
-        return {(into, n): number_of(frame.b, buffer, n, lambda: typed(buffer, frame.at(name))) for n in places}
+        return {(into, n): number_of(frame.b, buffer, n, lambda: typed_address(buffer, frame.at(name))) for n in places}

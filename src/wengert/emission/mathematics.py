@@ -67,7 +67,7 @@ class Specialisation:
         return f"{self.name}.{self.dtype.name}x{self.width}"
 
     @classmethod
-    def named(cls, text: str, target: Target) -> Specialisation:
+    def from_name(cls, text: str, target: Target) -> Specialisation:
         """Return the form of a name in native code."""
         name, _, kind = text.rpartition(".")
         dtype, _, width = kind.partition("x")
@@ -86,7 +86,7 @@ def template_of(form: Specialisation) -> Template:
     """Return a function's instructions, with all results of its body: sine and cosine of one argument are one."""
     expression = expression_of_results(form.name, form.dtype, features(form))
     kinds = [form.kind] * expression.arity
-    return template(kinds, lambda b, *arguments: expanded(b, form, expression, arguments))
+    return template(kinds, lambda b, *arguments: write_expression(b, form, expression, arguments))
 
 
 def features(form: Specialisation) -> Features:
@@ -94,7 +94,9 @@ def features(form: Specialisation) -> Features:
     return Features(fma=form.target.fuses, scaling=form.target.scales, numbers=not form.width)
 
 
-def expanded(b: Builder, form: Specialisation, expression: Expression, arguments: Sequence[Value]) -> list[Value]:
+def write_expression(
+    b: Builder, form: Specialisation, expression: Expression, arguments: Sequence[Value]
+) -> list[Value]:
     """Write an expression and return its results."""
     values: list[Value] = []
     for operation in expression.operations:
@@ -112,7 +114,7 @@ def expanded(b: Builder, form: Specialisation, expression: Expression, arguments
     results = [values[n] for n in expression.results]
     for number, rare in enumerate(expression.rare):
         operands = [values[place] for place in rare.operands]
-        results = replaced(b, form.rare(number), rare, values[rare.condition], operands, results)
+        results = replace_rare(b, form.rare(number), rare, values[rare.condition], operands, results)
     return results
 
 
@@ -135,7 +137,7 @@ def table_of(name: str, table: str, dtype: Dtype) -> ConstantTable:
     return ConstantTable(name, in_register(dtype), tuple(map(float, TABLES[table])))
 
 
-def replaced(
+def replace_rare(
     b: Builder, form: Specialisation, rare: Rare, condition: Value, operands: Sequence[Value], results: list[Value]
 ) -> list[Value]:
     """Write what replaces results where a condition holds: a call, if it does for any lane."""
@@ -144,7 +146,7 @@ def replaced(
         some = b.intrinsic("vector.reduce.or", BOOL, condition, of=(condition.type,))
 
     def yes() -> list[Value]:
-        called = declared(form) if form.is_outside else rare_function(form, rare.expression)
+        called = declaration_of_rare(form) if form.is_outside else rare_function(form, rare.expression)
         found = b.call(called, *operands)
         others = [part(b, found, n, form.width) for n in range(len(results))] if len(results) > 1 else [found]
         return [b.select(condition, other, x) for other, x in zip(others, results, strict=True)]
@@ -154,7 +156,7 @@ def replaced(
 
 def part(b: Builder, found: Value, number: int, width: int) -> Value:
     """Return one of several results."""
-    return b.shuffled(found, range(number * width, (number + 1) * width)) if width else b.extract(found, number)
+    return b.shuffle(found, range(number * width, (number + 1) * width)) if width else b.extract(found, number)
 
 
 # What is computed rarely: functions of their own, compiled once for all programs
@@ -164,7 +166,7 @@ def rare_function(form: Specialisation, expression: Expression) -> NativeFunctio
     """Return the function that computes the results of an expression, all in one vector if there are several."""
 
     def body(b: Builder, *arguments: Value) -> None:
-        results = expanded(b, form, expression, arguments)
+        results = write_expression(b, form, expression, arguments)
         vectors = results if form.width or len(results) == 1 else [b.spread(x, 1) for x in results]
         b.give(functools.reduce(b.beside, vectors))
 
@@ -188,7 +190,7 @@ def rare_of(form: Specialisation) -> NativeFunction:
 
 
 @functools.cache
-def declared(form: Specialisation) -> NativeFunction:
+def declaration_of_rare(form: Specialisation) -> NativeFunction:
     """Return the same function as others call it, who do not have its body."""
     return replace(rare_of(form), body=None)
 

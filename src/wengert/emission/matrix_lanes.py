@@ -68,9 +68,9 @@ class ScatteredMatrix(NamedTuple):
         """Return where an element lies."""
         return Cells(self.matrix.at(i, j), self.places, self.all)
 
-    def transposed(self) -> ScatteredMatrix:
+    def transpose(self) -> ScatteredMatrix:
         """Return the transpose."""
-        return self._replace(matrix=self.matrix.transposed())
+        return self._replace(matrix=self.matrix.transpose())
 
 
 class LaneFunctions(TiledFunctions):

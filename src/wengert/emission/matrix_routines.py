@@ -76,7 +76,7 @@ class Matrix(NamedTuple):
         """Return what is behind so many columns."""
         return self._replace(first=self.first.at(columns * self.column))
 
-    def transposed(self) -> Matrix:
+    def transpose(self) -> Matrix:
         """Return the transpose."""
         return self._replace(row=self.column, column=self.row)
 
@@ -251,12 +251,12 @@ class RowProblem(Problem):
         """Copy so many columns; by vectors, if lines of the target lie side by side."""
         b, turned = self.b, target.column.differs(1)
 
-        def chosen(x: Value, y: Value) -> Value:
+        def choose(x: Value, y: Value) -> Value:
             return b.select(turned, x, y)
 
-        with b.when(chosen(target.row, target.column).equals(1)) as otherwise:
-            along, across = chosen(source.column, source.row), chosen(source.row, source.column)
-            sizes = chosen(self.size, columns), chosen(target.column, target.row), chosen(columns, self.size)
+        with b.when(choose(target.row, target.column).equals(1)) as otherwise:
+            along, across = choose(source.column, source.row), choose(source.row, source.column)
+            sizes = choose(self.size, columns), choose(target.column, target.row), choose(columns, self.size)
             b.do(self.functions.pack, source.first, along, across, *sizes, target.first)
         with otherwise:
             super().copy(target, source, columns)
@@ -280,7 +280,7 @@ class RowProblem(Problem):
         b = self.b
         with b.loop(self.size) as steps:
             k = b.select(backward, self.size - 1 - steps.index, steps.index)
-            other = exchanges.at(k, self.zero).load().widened(I64)
+            other = exchanges.at(k, self.zero).load().widen(I64)
             self.fail_if((other < 0) | (other >= self.size))
             with b.when(other.differs(k)):
                 self.functions.exchange(b, work.at(k, self.zero), work.at(other, self.zero), work.row)
@@ -293,13 +293,13 @@ class RowProblem(Problem):
             scale = self.number(1.0) / pivot
             self.fail_if(self.magnitude(scale).equals(math.inf))
 
-        def ordered(matrix: Matrix, apart: Value) -> Value:
+        def first_row(matrix: Matrix, apart: Value) -> Value:
             return b.select(backward, matrix.first.at(last * apart), matrix.first)
 
-        t = ordered(triangle, triangle.row + triangle.column)
+        t = first_row(triangle, triangle.row + triangle.column)
         steps = [b.select(backward, -step, step) for step in (triangle.row, triangle.column, x.row)]
         ones = b.select(unit, self.one, self.zero)
-        arguments = (*steps[:2], ordered(x, x.row), steps[2], self.size, self.columns_of(columns), ones)
+        arguments = (*steps[:2], first_row(x, x.row), steps[2], self.size, self.columns_of(columns), ones)
         b.do(self.functions.substitute, t, *arguments)
 
     def factorise(self, work: Matrix) -> None:
@@ -403,10 +403,10 @@ def solve_positive(p: Problem) -> None:
     a, _, x = p.matrices
     work, *parts = p.side_by_side(p.size, p.columns, p.size)
     inverse = put_right_sides(p, parts, conditioned=True)
-    p.copy(work, a.transposed(), p.size)
+    p.copy(work, a.transpose(), p.size)
     p.factorise(work)
     for part, count in zip(parts, (p.columns, p.size), strict=True):
-        p.substitute(work.transposed(), part, count, p.no, p.no)
+        p.substitute(work.transpose(), part, count, p.no, p.no)
         p.substitute(work, part, count, p.yes, p.no)
 
     def at(i: Value, j: Value) -> Any:
@@ -417,7 +417,7 @@ def solve_positive(p: Problem) -> None:
     p.copy(x, parts[0], p.columns)
 
 
-def eliminated(p: Problem) -> tuple[Matrix, Value]:
+def eliminate_copy(p: Problem) -> tuple[Matrix, Value]:
     """Return a matrix in triangular form, and the sign of the exchange of rows."""
     require_finite(p, p.matrices[0], p.size)
     (work,) = p.side_by_side(p.size)
@@ -428,7 +428,7 @@ def eliminated(p: Problem) -> tuple[Matrix, Value]:
 def determinant(p: Problem) -> None:
     """Compute det A; Python does so where it is too small or too large for a product."""
     b = p.b
-    work, sign = eliminated(p)
+    work, sign = eliminate_copy(p)
     with b.loop(p.size, carry=[sign], certain=True) as steps:
         steps.next(steps.values[0] * work.at(steps.index, steps.index).load())
     found = steps.results[0]
@@ -439,7 +439,7 @@ def determinant(p: Problem) -> None:
 def logarithm(p: Problem) -> None:
     """Compute the sign of det A and the logarithm of its absolute value."""
     b = p.b
-    work, sign = eliminated(p)
+    work, sign = eliminate_copy(p)
     with b.loop(p.size, carry=[sign, p.number(0.0)], certain=True) as steps:
         x = work.at(steps.index, steps.index).load()
         sign, total = steps.values
@@ -452,7 +452,7 @@ def triangular_factors(p: Problem) -> None:
     """Compute both triangular factors in one matrix, and with which row each was exchanged."""
     assert isinstance(p, RowProblem)
     _, packed, exchanges = p.matrices
-    work, _ = eliminated(p)
+    work, _ = eliminate_copy(p)
     p.copy(packed, work, p.size)
     with p.b.loop(p.size) as rows:
         exchanges.at(rows.index, p.zero).store(p.b.convert("trunc", p.exchanges(work).at(rows.index).load(), I32))
@@ -500,7 +500,7 @@ def substitute_both(p: Problem, times: int) -> None:
     backward, unit = p.fields.get("backward").differs(0), p.fields.get("unit").differs(0)
     p.substitute(triangle, work, p.columns, backward, unit)
     if times == 2:
-        p.substitute(triangle.transposed(), work, p.columns, p.b.select(backward, p.no, p.yes), unit)
+        p.substitute(triangle.transpose(), work, p.columns, p.b.select(backward, p.no, p.yes), unit)
     p.copy(x, work, p.columns)
 
 
@@ -509,9 +509,9 @@ def factor(p: Problem) -> None:
     a, factor = p.matrices
     require_finite(p, a, p.size)
     (work,) = p.side_by_side(p.size)
-    p.copy(work, a.transposed(), p.size)
+    p.copy(work, a.transpose(), p.size)
     p.factorise(work)
-    p.copy(factor, work.transposed(), p.size)
+    p.copy(factor, work.transpose(), p.size)
 
 
 SOLVERS: dict[str, tuple[Solver, str]] = {

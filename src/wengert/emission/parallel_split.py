@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wengert.emission.arena import padded
+from wengert.emission.arena import padded_size
 from wengert.emission.buffer_reuse import in_place
 from wengert.emission.plans import TERMS, nest_of_stage
 from wengert.kernel.durations import cycles
@@ -73,7 +73,9 @@ class KernelStep:
 def steps(program: Program, target: Target) -> tuple[list[KernelStep], dict[str, Buffer]]:
     """Return a program's kernels as steps, and its buffers with those that steps need besides."""
     sharing = Sharing(program, target)
-    parts = [(number, part) for number, kernel in enumerate(program.kernels) for part in sharing.separated(kernel)]
+    parts = [
+        (number, part) for number, kernel in enumerate(program.kernels) for part in sharing.separate_kernel(kernel)
+    ]
     kernels = in_place([part for _, part in parts], sharing.buffers)
     for (number, _), kernel in zip(parts, kernels, strict=True):
         sharing.add(number, kernel)
@@ -84,14 +86,14 @@ class Sharing:
     """Cut kernels into parts."""
 
     def __init__(self, program: Program, target: Target) -> None:
-        self.buffers = program.named
+        self.buffers = program.buffers_by_name
         self.lanes = lanes_of(target)
         self.steps: list[KernelStep] = []
         self.cells: dict[str, str] = {}  # numbers of the present kernel that are in memory
 
-    def separated(self, kernel: Kernel) -> Iterator[Kernel]:
+    def separate_kernel(self, kernel: Kernel) -> Iterator[Kernel]:
         """Return a kernel as those that are cut one by one."""
-        kernel = dataclasses.replace(kernel, stages=tuple(s for stage in kernel.stages for s in separated(stage)))
+        kernel = dataclasses.replace(kernel, stages=tuple(s for stage in kernel.stages for s in separate_stage(stage)))
         whole = kernel.rows > 1 or cycles(kernel, self.lanes) < MACHINE.moment
         yield from [kernel] if whole else self.by_stages(kernel)
 
@@ -139,7 +141,7 @@ class Sharing:
     def bytes_of_one(self, name: str, tile: int) -> int:
         """Return the bytes of one part's own buffer: whole lines, and one that parts before it do not write."""
         buffer = self.buffers[name]
-        each = padded(buffer.size * buffer.dtype.itemsize)
+        each = padded_size(buffer.size * buffer.dtype.itemsize)
         return each * (tile if buffer.kind == "row" else 1) + MACHINE.line
 
     def parts_of(self, name: str, step: KernelStep) -> str:
@@ -159,7 +161,7 @@ class Sharing:
         for stage in kernel.stages:
             yield Kernel(1, (self.alone(stage),))
         for keep in kernel.kept:
-            yield Kernel(1, (self.copied(keep),))
+            yield Kernel(1, (self.copy_number(keep),))
 
     def alone(self, stage: Stage) -> Stage:
         """Return a stage whose numbers are in memory."""
@@ -190,7 +192,7 @@ class Sharing:
             self.buffers[name] = Buffer(name, (), like.dtype, "temporary")
         return self.cells[number]
 
-    def copied(self, keep: Keep) -> Stage:
+    def copy_number(self, keep: Keep) -> Stage:
         """Return a stage that keeps a number which is in memory."""
         cell = self.buffers[self.cells[keep.number]]
         load = Operation("load", (), cell.dtype, cell.name, Affine(0, (0,)))
@@ -222,7 +224,7 @@ def lanes_of(target: Target) -> int:
     return target.vector_bytes // 8
 
 
-def separated(stage: Stage) -> Iterator[Stage]:
+def separate_stage(stage: Stage) -> Iterator[Stage]:
     """Return a stage as several, each of whose nested sums go over the same dimensions."""
     nested = [r for r in stage.reductions if r.kind in ("nested", "column") and set(r.over) - {0}]
     groups = {frozenset(r.over) - {0} for r in nested}

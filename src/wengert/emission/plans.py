@@ -80,7 +80,7 @@ class LoopPlan:
         self.wide = [bool(self.lane) and self.lane in found for found in self.depends]
         self.starts = [self.start(reduction) for reduction in stage.reductions]
         self.clean, *self.pieces = pieces(stage)
-        self.once = {n for n, uses in Counter(used(stage)).items() if uses == 1}
+        self.once = {n for n, uses in Counter(used_operations(stage)).items() if uses == 1}
         sums = [r for r in stage.reductions if r.combine == "add" and r.kind != "scan"]
         self.fused = {r.value for r in sums if self.is_product(r.value)}
         self.counted = {r.value for r in sums if target.masks and self.is_count(r)}
@@ -89,13 +89,13 @@ class LoopPlan:
         self.twins = twins(stage, loads)
         self.stores = store_blocks(stage, self.width)
         self.spread = self.spread_operations()
-        self.units = self.unrolled()
+        self.units = self.vectors_per_step()
         self.blocks = self.found_blocks()
         self.blocked = {
             n for n in range(len(stage.reductions)) if self.blocks and self.is_blocked(n, self.blocks.depth)
         }
         self.masked_alone = target.masks and not self.clean and self.has_cheap_masks()
-        self.live = {clean: self.reached(clean) for clean in (False, True)}
+        self.live = {clean: self.needed_operations(clean) for clean in (False, True)}
 
     def lanes(self, target: Target) -> int:
         """Return how many lanes vectors have: as many as a vector holds of the widest numbers."""
@@ -155,7 +155,7 @@ class LoopPlan:
         """About how many cycles the operations take for a vector."""
         return weight_of(self.stage, self.depends)
 
-    def unrolled(self) -> int:
+    def vectors_per_step(self) -> int:
         """Return how many vectors a step takes: more where there is little else that could run at once."""
         if not self.lane:
             return 1
@@ -231,7 +231,7 @@ class LoopPlan:
         size = self.vectors * self.tile * (len(self.stage.operations) + len(self.stage.stores))
         return self.vectors <= MACHINE.written_vectors and size <= MACHINE.written_instructions
 
-    def decided(self, guard: Guard) -> bool:
+    def is_decided(self, guard: Guard) -> bool:
         """Return whether a guard holds in the clean ranges, where it holds for all or for none."""
         return all(b.low <= self.clean[b.dimension][0] and self.clean[b.dimension][1] <= b.high for b in guard)
 
@@ -239,7 +239,7 @@ class LoopPlan:
         """Return the same for other ranges where all guards are decided."""
         found = copy.copy(self)
         found.clean = piece
-        found.live = {**self.live, True: found.reached(True)}
+        found.live = {**self.live, True: found.needed_operations(True)}
         return found
 
     def bodies(self) -> Iterator[LoopPlan]:
@@ -255,7 +255,7 @@ class LoopPlan:
                 return
             yield part
 
-    def reached(self, clean: bool) -> set[int]:
+    def needed_operations(self, clean: bool) -> set[int]:
         """Return the operations that are needed; in the clean ranges not those that guards exclude."""
         found: set[int] = set()
         waiting = list(self.stage.results)
@@ -266,7 +266,7 @@ class LoopPlan:
             found.add(n)
             operation = self.stage.operations[n]
             if operation.name == "pick" and clean:
-                waiting.append(operation.operands[0 if self.decided(operation.guard) else 1])
+                waiting.append(operation.operands[0 if self.is_decided(operation.guard) else 1])
             else:
                 waiting.extend(operation.operands)
         return found
@@ -388,7 +388,7 @@ def store_blocks(stage: Stage, width: int) -> list[list[Store]]:
     return found
 
 
-def used(stage: Stage) -> Iterator[int]:
+def used_operations(stage: Stage) -> Iterator[int]:
     """Iterate over the operations whose values are used, each as often as it is."""
     for operation in stage.operations:
         yield from operation.operands

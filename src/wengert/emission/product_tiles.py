@@ -135,7 +135,7 @@ class ProductTiles(TiledFunctions):
         ) -> None:
             numbers, whole = b.numbers(I64, range(self.lanes)), terms - terms % self.lanes
 
-            def added(sums: Sequence[Value], index: Value, mask: Value | None = None) -> list[Value]:
+            def add_products(sums: Sequence[Value], index: Value, mask: Value | None = None) -> list[Value]:
                 def load(place: Value) -> Value:
                     own = place.at(index).to(self.vector)
                     return own.load() if mask is None else own.load_where(mask)
@@ -146,10 +146,10 @@ class ProductTiles(TiledFunctions):
                 return [self.add_product(b, x, y, total) for (x, y), total in pairs]
 
             with b.loop(whole, carry=[b.constant(self.vector, 0)] * (rows * columns), step=self.lanes) as loop:
-                loop.next(*added(loop.values, loop.index))
+                loop.next(*add_products(loop.values, loop.index))
             with b.loop(terms, whole, carry=loop.results, step=self.lanes) as loop:
                 mask = b.spread(loop.index, self.lanes) + numbers < b.spread(terms, self.lanes)
-                loop.next(*added(loop.values, loop.index, mask))
+                loop.next(*add_products(loop.values, loop.index, mask))
             found = [self.sum_lanes(b, total) for total in loop.results]
             places = [place.at(c) for place in rows_of(b, addend, addend_row, rows) for c in range(columns)]
 

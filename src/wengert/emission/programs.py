@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from wengert.emission.arena import constant_entry, laid_out, lies_outside
-from wengert.emission.buffer_reuse import overwritten
-from wengert.emission.external_functions import declared
+from wengert.emission.buffer_reuse import find_overwritten
+from wengert.emission.external_functions import declaration_of
 from wengert.emission.instructions import in_memory
 from wengert.emission.parallel_split import KernelStep, lanes_of, steps
 from wengert.emission.registers import Registers, names_in_registers
@@ -62,7 +62,7 @@ def without_code(
     overwritten: tuple[tuple[int, int], ...] = (),
 ) -> Image:
     """Return all that is needed to call a program, but for its code; the first function outside may be that code."""
-    buffers = program.named
+    buffers = program.buffers_by_name
     inputs, outputs = (
         tuple([(buffers[name].dtype.str, buffers[name].shape) for name in names])
         for names in (program.inputs, program.outputs)
@@ -95,13 +95,13 @@ class Emission:
         tiles = {
             name: step.kernel.tile for step, (_, order) in zip(self.steps, self.kernels, strict=True) for name in order
         }
-        uses = [self.used(step, order) for step, (_, order) in zip(self.steps, self.kernels, strict=True)]
+        uses = [self.used_buffers(step, order) for step, (_, order) in zip(self.steps, self.kernels, strict=True)]
         self.arena = laid_out(uses, self.buffers, lambda buffer: bytes_of(buffer, tiles.get(buffer.name, 1)))
 
-    def emitted(self) -> Emitted:
+    def emit(self) -> Emitted:
         """Return the text, and the memory that it needs."""
         text = written(self.function)
-        places = overwritten(self.program, [step.kernel for step in self.steps])
+        places = find_overwritten(self.program, [step.kernel for step in self.steps])
         outside = sorted(self.module.outside)
         return Emitted(text, without_code(self.program, self.arena.size, self.constants, self.taken, outside, places))
 
@@ -133,7 +133,7 @@ class Emission:
         """Whether some cycles are a small part of those of the program."""
         return taken < LITTLE * sum(self.cycles)
 
-    def used(self, step: KernelStep, order: tuple[str, ...]) -> list[str]:
+    def used_buffers(self, step: KernelStep, order: tuple[str, ...]) -> list[str]:
         """Return the buffers that must be there during a step."""
         return [
             *(name for name in order if self.buffers[name].kind != "row" or name not in step.own),
@@ -149,27 +149,29 @@ class Emission:
         if known not in self.functions:
             name = f"{self.prefix}kernel{len(self.functions)}"
             if step.parts > 1:
-                self.functions[known] = kernel_job(name, step, self.module, order, self.found(step, order, alone))
+                self.functions[known] = kernel_job(
+                    name, step, self.module, order, self.buffer_finder(step, order, alone)
+                )
             else:
                 self.functions[known] = kernel_function(name, step, self.module, order)
         return self.functions[known]
 
-    def found(self, step: KernelStep, order: tuple[str, ...], alone: bool) -> Found:
-        """Return what finds the buffers of a job: by itself, or, if several steps share it, in a table of theirs."""
+    def buffer_finder(self, step: KernelStep, order: tuple[str, ...], alone: bool) -> Found:
+        """Return the function that finds a job's buffers: by itself, or, if steps share it, in a table of theirs."""
 
         def by_itself(_b: Builder, table: Value) -> list[Value]:
             place = AddressWriter(self, table.at(0).load().to(POINTER), table.at(1).load().to(I8))
             return [place(step.own.get(name, name)) for name in order]
 
         def in_table(_b: Builder, table: Value) -> list[Value]:
-            return [typed(self.buffers[name], table.at(n).load()) for n, name in enumerate(order)]
+            return [typed_address(self.buffers[name], table.at(n).load()) for n, name in enumerate(order)]
 
         return by_itself if alone else in_table
 
     def outside(self, name: str) -> NativeFunction:
         """Return a function that the program does not have."""
         self.module.outside.add(name)
-        return declared(name, self.target)
+        return declaration_of(name, self.target)
 
     def run(self, b: Builder, addresses: Value, memory: Value, team: Value) -> None:
         """Write what runs all steps."""
@@ -177,7 +179,7 @@ class Emission:
         if self.numbers is not None:
             registers = Registers(b, self.buffers, self.numbers, places)
             self.run_in(registers)
-            registers.write_back([*self.program.outputs, *self.program.changed])
+            registers.write_back([*self.program.outputs, *self.program.changed_inputs])
             return
         for number in range(len(self.steps)):
             self.step(b, number, places, team)
@@ -218,10 +220,10 @@ class AddressWriter:
         is_given = name in given
         place = self.addresses.at(given.index(name)) if is_given else self.memory.at(self.emission.arena.places[name])
         if not is_given and not lies_outside(buffer):
-            return typed(buffer, place)
+            return typed_address(buffer, place)
         if name not in self.loaded:
             self.loaded[name] = place.to(POINTER).load()
-        return typed(buffer, self.loaded[name])
+        return typed_address(buffer, self.loaded[name])
 
     @cached
     def everything(self) -> Value:
@@ -237,7 +239,7 @@ def table_of(b: Instructions, addresses: Sequence[Value]) -> Value:
     return table
 
 
-def typed(buffer: Buffer, address: Value) -> Value:
+def typed_address(buffer: Buffer, address: Value) -> Value:
     """Return the address of a buffer as that of its elements."""
     return Value(address.b, Pointer(in_memory(buffer.dtype)), address.text)
 

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from wengert.emission.arena import lies_outside
-from wengert.emission.instructions import in_register, literal, registered
+from wengert.emission.instructions import from_memory, in_register, literal
 from wengert.kernel.kernel import Buffer, Kernel
 from wengert.native.builder import Builder
 from wengert.native.structs import BOOL, I8
@@ -69,7 +69,7 @@ def number_of(b: Builder, buffer: Buffer, place: int, address: Callable[[], Valu
         known = np.frombuffer(buffer.contents, buffer.dtype)[place].item()
         return b.constant(in_register(buffer.dtype), literal(buffer.dtype, known))
     first = address()
-    return registered((first.at(place) if place else first).load(), buffer.dtype)
+    return from_memory((first.at(place) if place else first).load(), buffer.dtype)
 
 
 def write_number(value: Value, address: Value, place: int) -> None:

@@ -14,13 +14,13 @@ from wengert.native.engine import Target
 from wengert.native.jobs import SHARE
 
 
-def emitted(program: Program, target: Target) -> Emitted:
+def emit_program(program: Program, target: Target) -> Emitted:
     """Return a program in LLVM's language."""
     if not program.is_nested:
-        return Emission(program, target).emitted()
+        return Emission(program, target).emit()
     (first, *others), taken = program.steps, cycles_of(program, lanes_of(target))
     if not others and isinstance(first, Invoke | Product):
-        routine = routine_of(first, program.named, target)
+        routine = routine_of(first, program.buffers_by_name, target)
         start, contents = contents_of(routine)
         size, outside = start + routine.work, (routine.name, *[SHARE] * routine.is_shared)
         if routine.arguments == program.arguments:

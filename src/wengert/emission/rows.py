@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wengert.emission.arena import padded
-from wengert.emission.external_functions import TOTAL, declared
+from wengert.emission.arena import padded_size
+from wengert.emission.external_functions import TOTAL, declaration_of
 from wengert.emission.instructions import in_memory, literal
 from wengert.emission.parallel_split import WITH_TOTAL, KernelStep
 from wengert.emission.prefetch import brought_ahead
 from wengert.emission.registers import Registers
 from wengert.emission.stages import Span, neutral, write_stage
-from wengert.emission.vectors import Index, KernelFrame, Module, moved
+from wengert.emission.vectors import Index, KernelFrame, Module, move_address
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduce, Stage
 from wengert.native.builder import Builder
 from wengert.native.functions import NativeFunction
@@ -111,7 +111,7 @@ def write_blocks(frame: KernelFrame, step: KernelStep, span: Span, blocks: Block
             buffer = frame.module.buffers[name]
             add = f"{TOTAL}.add.{buffer.dtype.name}"
             frame.module.outside.add(add)
-            b.do(declared(add, frame.module.target), frame.bases[name], buffer.size, room_of(frame, step, name))
+            b.do(declaration_of(add, frame.module.target), frame.bases[name], buffer.size, room_of(frame, step, name))
 
 
 def room_of(frame: KernelFrame, step: KernelStep, name: str) -> int:
@@ -147,7 +147,7 @@ def write_tile(frame: KernelFrame, kernel: Kernel, rows: list[Index], span: Span
 def store_numbers(frame: KernelFrame, buffer: str, at: Affine, first: Index, values: Sequence[Value]) -> None:
     """Store a number of each row of a tile."""
     step = at.coefficients[0] if at.coefficients else 0
-    place = moved(frame.bases[buffer], first, step)
+    place = move_address(frame.bases[buffer], first, step)
     for row, value in enumerate(values):
         offset = at.constant + step * (row + (first if isinstance(first, int) else 0))
         own = place.at(offset) if offset else place
@@ -192,7 +192,7 @@ def elements_apart(buffer: Buffer) -> int:
 
 def row_bytes(buffer: Buffer) -> int:
     """Return how far apart the copies of a buffer lie that rows of a tile have: whole lines, and so whole vectors."""
-    return padded(buffer.size * buffer.dtype.itemsize)
+    return padded_size(buffer.size * buffer.dtype.itemsize)
 
 
 def anonymous(kernel: Kernel, buffers: dict[str, Buffer]) -> tuple[object, tuple[str, ...]]:
@@ -203,7 +203,7 @@ def anonymous(kernel: Kernel, buffers: dict[str, Buffer]) -> tuple[object, tuple
     order: dict[str, int] = {}
     numbers: dict[str, int] = {}
 
-    def known(name: str) -> object:
+    def key_of(name: str) -> object:
         if name not in buffers:
             return numbers.setdefault(name, len(numbers))
         buffer = buffers[name]
@@ -213,14 +213,14 @@ def anonymous(kernel: Kernel, buffers: dict[str, Buffer]) -> tuple[object, tuple
     for stage in kernel.stages:
         key.append((stage.extents, stage.lane))
         key += [
-            (o.name, o.operands, o.dtype, known(o.buffer) if o.buffer else None, o.at, o.guard, repr(o.value))
+            (o.name, o.operands, o.dtype, key_of(o.buffer) if o.buffer else None, o.at, o.guard, repr(o.value))
             for o in stage.operations
         ]
-        key += [(s.value, s.at, s.guard, known(s.buffer)) for s in stage.stores]
-        key += [(u.value, u.index, u.add, known(u.buffer)) for u in stage.updates]
+        key += [(s.value, s.at, s.guard, key_of(s.buffer)) for s in stage.stores]
+        key += [(u.value, u.index, u.add, key_of(u.buffer)) for u in stage.updates]
         key += [
-            (r.combine, r.values, r.kind, r.over, r.at, known(r.into), buffers[r.into].size if r.at else None)
+            (r.combine, r.values, r.kind, r.over, r.at, key_of(r.into), buffers[r.into].size if r.at else None)
             for r in stage.reductions
         ]
-    key += [(known(k.number), known(k.buffer), k.at) for k in kernel.kept]
+    key += [(key_of(k.number), key_of(k.buffer), k.at) for k in kernel.kept]
     return tuple(key), tuple(order)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wengert.emission.instructions import Case, instructions_of, registered
+from wengert.emission.instructions import Case, from_memory, instructions_of
 from wengert.kernel.kernel import Buffer, Operation
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
@@ -87,19 +87,19 @@ class RowSearch:
         if most < size:
             is_late = self.is_before(self.element(size - most - 1))
             start = b.select(is_late, b.constant(start.type, size - most), start)
-        return self.counted(start, most)
+        return self.count_from(start, most)
 
     def element(self, place: Value | int) -> Value:
         """Return an element of the row for each of what is sought."""
-        return self.spread(registered(self.first.at(place).load(), self.row.dtype))
+        return self.spread(from_memory(self.first.at(place).load(), self.row.dtype))
 
-    def counted(self, start: Value, most: int) -> Value:
+    def count_from(self, start: Value, most: int) -> Value:
         """Return the counts, which are some numbers and up to so many, all bits of them, more."""
         found, step = start, (most + 1) // 2
         while step:
             place = self.first.at(step - 1)
             element = place.gather(found, self.all) if self.lanes > 1 else place.at(found).load()
-            before = self.is_before(registered(element, self.row.dtype))
+            before = self.is_before(from_memory(element, self.row.dtype))
             found = self.b.select(before, found + step, found)
             step //= 2
         return found

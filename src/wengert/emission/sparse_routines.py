@@ -88,7 +88,7 @@ class SparseLines(ElementParts):
 
     def number_at(self, place: Value) -> Value:
         """Return a whole number of the table, by its address."""
-        found: Value = place.load().widened(I64)
+        found: Value = place.load().widen(I64)
         return found
 
     def where(self, element: Value) -> Value:
@@ -131,7 +131,7 @@ class SparseLines(ElementParts):
             return [first * x for x in vectors]
         turned = [n ^ 1 for n in range(self.lanes)]
         signs = self.b.numbers(self.scalar, [-1, 1] * (self.lanes // 2))
-        return [first * x + rest[0] * signs * self.b.shuffled(x, turned) for x in vectors]
+        return [first * x + rest[0] * signs * self.b.shuffle(x, turned) for x in vectors]
 
 
 def sums(x: Sequence[Value], y: Sequence[Value]) -> list[Value]:

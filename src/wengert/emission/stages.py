@@ -75,9 +75,13 @@ class StageEmitter(Values):
             self.loop_or_point(depth)
         for n in starting:
             reduction = self.stage.reductions[n]
-            sums = [list(self.corrected(row)) for row in self.totals.pop(n)] if n in plan.blocked else self.sums.pop(n)
+            sums = (
+                [list(self.correct_totals(row)) for row in self.totals.pop(n)]
+                if n in plan.blocked
+                else self.sums.pop(n)
+            )
             if outside and reduction.kind != "scan":
-                sums = [[self.across(reduction, self.joined(reduction, row))] for row in sums]
+                sums = [[self.across(reduction, self.join_vectors(reduction, row))] for row in sums]
             self.finish(reduction, sums)
 
     def loop_or_point(self, depth: int) -> None:
@@ -87,7 +91,7 @@ class StageEmitter(Values):
         elif self.plan.nest[depth] == self.plan.lane:
             self.along_lanes(depth)
         else:
-            self.counted(depth)
+            self.write_counted_loop(depth)
 
     def in_blocks(self, depth: int, size: int) -> None:
         """Write a loop block by block, after each of which what long sums have of it is added to their totals.
@@ -98,7 +102,10 @@ class StageEmitter(Values):
         first, stop = self.range_of(depth)
         inside = self.plan.lane in self.plan.nest[depth:]
         is_whole = isinstance(stop, int) and stop % size == 0
-        with self.scope(), self.b.loop(stop, first, self.carried(), size, certain=not isinstance(stop, int)) as loop:
+        with (
+            self.scope(),
+            self.b.loop(stop, first, self.carried_values(), size, certain=not isinstance(stop, int)) as loop,
+        ):
             self.carry_on(loop.values)
             end = loop.index + size
             self.block = loop.index, end if is_whole else self.b.least(end, stop)
@@ -109,7 +116,7 @@ class StageEmitter(Values):
             for n in sorted(self.plan.blocked):
                 self.add_block(n, self.sums.pop(n))
             self.block = None
-            loop.next(*self.carried())
+            loop.next(*self.carried_values())
         self.carry_on(loop.results)
 
     def add_block(self, n: int, sums: Sums) -> None:
@@ -120,7 +127,7 @@ class StageEmitter(Values):
         for row, found in enumerate(sums):
             totals: list[Value] = []
             is_one = len(self.totals[n][row]) == self.numbers
-            parts = [self.joined(self.stage.reductions[n], found)] if is_one else found
+            parts = [self.join_vectors(self.stage.reductions[n], found)] if is_one else found
             for part, (total, *lost) in zip(parts, batches(self.totals[n][row], self.numbers), strict=True):
                 if lost:
                     new, error = added_exactly(total, part)
@@ -134,22 +141,22 @@ class StageEmitter(Values):
         """How many numbers a total has: itself, and what its roundings lost."""
         return 2 if self.plan.blocks is not None and self.plan.blocks.exact else 1
 
-    def corrected(self, totals: list[Value]) -> Iterator[Value]:
+    def correct_totals(self, totals: list[Value]) -> Iterator[Value]:
         """Yield totals with what their roundings lost."""
         for total, *lost in batches(totals, self.numbers):
-            yield corrected(total, *lost) if lost else total
+            yield correct_total(total, *lost) if lost else total
 
-    def counted(self, depth: int) -> None:
+    def write_counted_loop(self, depth: int) -> None:
         """Write a loop that takes one step at a time."""
         dimension = self.plan.nest[depth]
         first, stop = self.range_of(depth)
         is_part = not isinstance(stop, int)  # none is empty
-        with self.scope(), self.b.loop(stop, first, carry=self.carried(), certain=is_part) as loop:
+        with self.scope(), self.b.loop(stop, first, carry=self.carried_values(), certain=is_part) as loop:
             self.carry_on(loop.values)
             self.enter(dimension, loop.index)
             self.compute(depth + 1)
             self.loops(depth + 1)
-            loop.next(*self.carried())
+            loop.next(*self.carried_values())
         self.carry_on(loop.results)
 
     def along_lanes(self, depth: int) -> None:
@@ -169,7 +176,7 @@ class StageEmitter(Values):
             parts = []
         ranges = [part.clean.get(plan.lane, (0, extent)) for part, _ in parts]
         limits = [high - step if isinstance(stop, int) else b.least(stop, high) - step for _, high in ranges]
-        with b.loop(stop, first, carry=self.carried(), certain=not isinstance(stop, int)) as loop:
+        with b.loop(stop, first, carry=self.carried_values(), certain=not isinstance(stop, int)) as loop:
             j = loop.index
 
             def clean(part: LoopPlan) -> list[Value]:
@@ -177,17 +184,17 @@ class StageEmitter(Values):
                 self.plan = part
                 self.body(depth, Clean(j, plan.width, plan.units))
                 self.plan = plan
-                return [*self.carried(), b.constant(I64, step)]
+                return [*self.carried_values(), b.constant(I64, step)]
 
-            def masked() -> list[Value]:
+            def masked_step() -> list[Value]:
                 self.carry_on(loop.values)
                 units = plan.units if plan.masked_alone else 1
                 self.body(depth, MaskedLanes(j, plan.width, units, extent))
-                return [*self.carried(), b.constant(I64, units * plan.width)]
+                return [*self.carried_values(), b.constant(I64, units * plan.width)]
 
             def first_that_fits(n: int) -> list[Value]:
                 if n == len(parts):
-                    return masked()
+                    return masked_step()
                 (part, inside), (low, _) = parts[n], ranges[n]
                 fits = all_of(all_of(j <= limits[n], j >= low if low > 0 else True), inside)
                 assert isinstance(fits, Value)
@@ -246,7 +253,7 @@ class StageEmitter(Values):
             for row in self.tile:
                 sums = self.sums[n][row] = list(self.sums[n][row])
                 for u in units:
-                    sums[u % len(sums)] = self.combined(reduction, sums[u % len(sums)], row, u)
+                    sums[u % len(sums)] = self.accumulate(reduction, sums[u % len(sums)], row, u)
                     if reduction.kind == "scan" and reduction.at is not None:
                         there = self.there((), row, u)
                         self.store(reduction.into, reduction.at, row, u, sums[u % len(sums)], there)
@@ -285,7 +292,7 @@ class StageEmitter(Values):
 
     # ---------------------------------------------------------------- reductions
 
-    def carried(self) -> list[Value]:
+    def carried_values(self) -> list[Value]:
         """Return all sums, and totals of sums, in a row."""
         return [x for kept in (self.sums, self.totals) for sums in kept.values() for row in sums for x in row]
 
@@ -327,17 +334,17 @@ class StageEmitter(Values):
         """Return the dtype of what is reduced."""
         return self.stage.operations[reduction.value].dtype
 
-    def combined(self, reduction: Reduce, old: Value, row: int, unit: int) -> Value:
+    def accumulate(self, reduction: Reduce, old: Value, row: int, unit: int) -> Value:
         """Return a sum with one more value; lanes that are not there leave it, if others count on it."""
         there = self.there((), row, unit)
         if there is False:
             return old
         if reduction.value in self.plan.counted:
             return old + self.count(reduction, row, unit, there)
-        new = self.added(reduction, old, row, unit)
+        new = self.add_value(reduction, old, row, unit)
         return new if there is True or self.plan.lane not in reduction.over else self.b.select(there, new, old)
 
-    def added(self, reduction: Reduce, old: Value, row: int, unit: int) -> Value:
+    def add_value(self, reduction: Reduce, old: Value, row: int, unit: int) -> Value:
         """Return a sum with one more value; a product is multiplied and added at once."""
         wide = bool(self.plan.lane)
         if reduction.value in self.plan.fused:
@@ -359,7 +366,7 @@ class StageEmitter(Values):
         dtype = self.dtype(reduction)
         return Case(dtype, dtype, self.target)
 
-    def joined(self, reduction: Reduce, sums: list[Value]) -> Value:
+    def join_vectors(self, reduction: Reduce, sums: list[Value]) -> Value:
         """Combine the vectors of a sum to one, pair by pair."""
         while len(sums) > 1:
             pairs = zip(sums[::2], sums[1::2], strict=False)
@@ -387,7 +394,7 @@ class StageEmitter(Values):
                 for row in self.tile:
                     self.store(reduction.into, reduction.at, row, unit, sums[row][unit], there)
             elif there is not False:
-                new = self.shared(reduction, unit, isinstance(sums[0][0].type, VectorType), there)
+                new = self.load_shared(reduction, unit, isinstance(sums[0][0].type, VectorType), there)
                 for found in sums:
                     new = self.combine(reduction, found[unit], new)
                 self.store(reduction.into, reduction.at, 0, unit, new, there)
@@ -402,16 +409,16 @@ class StageEmitter(Values):
                 continue
             if reduction.kind == "nested":
                 raise NotImplementedError("a nested reduction around loops that it keeps")
-            new = self.shared(reduction, unit, wide, there)
+            new = self.load_shared(reduction, unit, wide, there)
             for row in self.tile:
-                new = self.added(reduction, new, row, unit)
+                new = self.add_value(reduction, new, row, unit)
             self.store(reduction.into, reduction.at, 0, unit, new, there)
 
-    def shared(self, reduction: Reduce, unit: int, wide: bool, there: Condition) -> Value:
-        """Load what memory that all rows share has so far."""
+    def load_shared(self, reduction: Reduce, unit: int, wide: bool, there: Condition) -> Value:
+        """Load the sum so far of a reduction whose memory all rows share."""
         assert reduction.at is not None
         item = Operation("load", (), self.dtype(reduction), reduction.into, reduction.at)
-        return self.fetched(item, reduction.at, 0, unit, wide, there)
+        return self.load_or_zero(item, reduction.at, 0, unit, wide, there)
 
 
 def batches(values: list[Value], size: int) -> Iterator[list[Value]]:
@@ -426,7 +433,7 @@ def added_exactly(total: Value, part: Value) -> tuple[Value, Value]:
     return new, part - (new - total)
 
 
-def corrected(total: Value, lost: Value) -> Value:
+def correct_total(total: Value, lost: Value) -> Value:
     """Return a total with what its roundings lost, which is no number where the total is infinite."""
     b, whole = total.b, total + lost
     return b.select(b.compare("uno", whole, whole), total, whole)
@@ -441,7 +448,7 @@ def across(name: str, case: Case, kind: VectorType) -> Template:
         width = kind.count
         while width > 2:
             width //= 2
-            found = combine(b, case, *(b.shuffled(found, range(k, k + width)) for k in (0, width)))
+            found = combine(b, case, *(b.shuffle(found, range(k, k + width)) for k in (0, width)))
         return [combine(b, case, b.extract(found, 0), b.extract(found, 1))]
 
     return template([kind], write)

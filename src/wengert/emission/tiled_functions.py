@@ -44,7 +44,7 @@ class TiledFunctions:
         """Return the sum of the numbers of a vector, half by half."""
         half = self.lanes // 2
         while half:
-            x, half = b.shuffled(x, range(half)) + b.shuffled(x, range(half, 2 * half)), half // 2
+            x, half = b.shuffle(x, range(half)) + b.shuffle(x, range(half, 2 * half)), half // 2
         return b.extract(x, 0)
 
     # ---------------------------------------------------------------- packing

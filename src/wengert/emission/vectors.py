@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, literal, registered
+from wengert.emission.instructions import Case, from_memory, in_memory, in_register, instructions_of, literal
 from wengert.emission.lane_masks import Condition, Lanes, WrittenOut, all_of, select_where
 from wengert.emission.mathematics import Specialisation, called_outside, function_of_body, template_of
 from wengert.emission.plans import LoopPlan, accesses
@@ -99,7 +99,7 @@ class Values:
             if frame.holds(buffer):
                 continue
             given = frame.bases[buffer], rows[0], at.coefficients[0]
-            self.places[buffer, at.coefficients] = self.once(("moved", given[0].text, given[2]), moved, *given)
+            self.places[buffer, at.coefficients] = self.once(("moved", given[0].text, given[2]), move_address, *given)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -136,8 +136,8 @@ class Values:
 
     def holds(self, guard: Guard, row: int, unit: int) -> Condition:
         """Return where a guard holds."""
-        if not self.lanes.masked:
-            return self.plan.decided(guard)
+        if not self.lanes.is_masked:
+            return self.plan.is_decided(guard)
         key = guard, row, unit
         if key not in self.conditions:
             found: Condition = True
@@ -194,11 +194,11 @@ class Values:
         for (row, first), value in self.frame.waiting.pop(buffer, {}).items():
             offset = first + row * self.frame.apart[buffer]
             place = self.frame.bases[buffer]
-            stored = self.stored(value)
+            stored = self.to_memory(value)
             (place.at(offset) if offset else place).to(stored.type).store(stored)
 
-    def stored(self, value: Value) -> Value:
-        """Return a value as it is in memory."""
+    def to_memory(self, value: Value) -> Value:
+        """Return a value in the type that it has in memory."""
         return self.b.convert("zext", value, I8) if value.type == like(value.type, BOOL) else value
 
     def load(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:
@@ -207,7 +207,7 @@ class Values:
         if wide and not operation.guard and (operation.buffer, operation.at) in self.plan.twins:
             return self.twin(operation, operation.at, row, unit)
         there = self.there(operation.guard, row, unit) if wide else self.holds(operation.guard, row, unit)
-        return self.fetched(operation, operation.at, row, unit, wide, there)
+        return self.load_or_zero(operation, operation.at, row, unit, wide, there)
 
     def twin(self, operation: Operation, at: Affine, row: int, unit: int) -> Value:
         """Write the loads of two accesses together, once, and return what one of them gives."""
@@ -221,12 +221,12 @@ class Values:
             both = self.b.constant(kind, 0)
             if there is not False:
                 both = place.load() if there is True else place.load_where(mask(self.b, there, 2 * width))
-            self.results[key] = [self.b.shuffled(both, range(part, 2 * width, 2)) for part in range(2)]
-        return registered(self.results[key][own], operation.dtype)
+            self.results[key] = [self.b.shuffle(both, range(part, 2 * width, 2)) for part in range(2)]
+        return from_memory(self.results[key][own], operation.dtype)
 
     def store_block(self, buffer: str, at: Affine, row: int, unit: int, values: list[Value]) -> None:
         """Write the stores of a block of numbers that lie beside each other for each lane."""
-        values, size, step = [self.stored(value) for value in values], len(values), at.coefficients[self.plan.lane]
+        values, size, step = [self.to_memory(value) for value in values], len(values), at.coefficients[self.plan.lane]
         while len(values) > 1:
             parts = 3 if len(values) == 3 else 2
             each = len(values) // parts
@@ -237,7 +237,7 @@ class Values:
             return
         for lane in range(self.plan.width):
             there = self.lanes.one(high, unit * self.plan.width + lane)
-            own = self.b.shuffled(numbers, range(lane * size, (lane + 1) * size))
+            own = self.b.shuffle(numbers, range(lane * size, (lane + 1) * size))
             self.store_some(place.at(lane * step), own, there)
 
     def by_turns(self, values: list[Value]) -> Value:
@@ -256,12 +256,12 @@ class Values:
         elif there is not False:
             place.to(value.type).store_where(value, mask(self.b, there, vector(value.type).count))
 
-    def fetched(self, item: Operation, at: Affine, row: int, unit: int, wide: bool, there: Condition) -> Value:
-        """Return what a buffer has: zero where it is not to be read."""
+    def load_or_zero(self, item: Operation, at: Affine, row: int, unit: int, wide: bool, there: Condition) -> Value:
+        """Return the elements of a buffer at an index map: zero where it is not to be read."""
         b, scalar = self.b, in_memory(item.dtype)
         kind = vector_of(scalar, self.plan.width) if wide else scalar
         if there is False:
-            return registered(b.constant(kind, 0), item.dtype)
+            return from_memory(b.constant(kind, 0), item.dtype)
         if self.frame.registers is not None and self.frame.holds(item.buffer):
             return self.frame.registers.load(item.buffer, at.constant)
         cell = self.cell(item.buffer, at, row, unit) if wide and not item.guard else None
@@ -271,7 +271,7 @@ class Values:
         place = self.place(item.buffer, at, row, unit)
         step = at.coefficients[self.plan.lane] if wide else 0
         if there is True and step == len(self.rows) and self.lie_side_by_side(item, at):
-            return registered(self.side_by_side(item, at, row, unit), item.dtype)
+            return from_memory(self.side_by_side(item, at, row, unit), item.dtype)
         if step == 1:
             place = place.to(kind)
             there = there if item.guard or not self.has_room(item.buffer, at) else True
@@ -284,7 +284,7 @@ class Values:
             found = select_where(there, one, b.constant(kind, 0))
         else:
             found = self.load_one(place, item, there)
-        return registered(found, item.dtype)
+        return from_memory(found, item.dtype)
 
     def load_one(self, place: Value, item: Operation, held: Condition) -> Value:
         """Load one number, or zero where a guard does not hold for the point; then something else is read."""
@@ -309,7 +309,7 @@ class Values:
         if key not in self.results:
             all_rows = self.place(item.buffer, at, 0, unit).to(vector_of(in_memory(item.dtype), size)).load()
             each = range(len(self.rows))
-            self.results[key] = [self.b.shuffled(all_rows, range(n, size, len(self.rows))) for n in each]
+            self.results[key] = [self.b.shuffle(all_rows, range(n, size, len(self.rows))) for n in each]
         return self.results[key][row]
 
     def has_room(self, buffer: str, at: Affine) -> bool:
@@ -331,7 +331,7 @@ class Values:
         assert at is not None
         there = self.there(operation.guard, row, unit) if wide else self.holds(operation.guard, row, unit)
         if there is False:
-            return registered(
+            return from_memory(
                 b.constant(like(self.kind(operation, wide), in_memory(operation.dtype)), 0), operation.dtype
             )
         (index,) = self.operands(operation, row, unit, wide)
@@ -345,7 +345,7 @@ class Values:
             step = at.coefficients[self.plan.lane]
             indices = index + self.steps(step) if step else index
             found = place.gather(indices, mask(b, there, self.plan.width))
-        return registered(found, operation.dtype)
+        return from_memory(found, operation.dtype)
 
     def search(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:
         """Write a search of a sorted row."""
@@ -367,7 +367,7 @@ class Values:
         if cell is not None and not guard and isinstance(value.type, VectorType):
             self.frame.waiting.setdefault(buffer, {})[cell] = value
             return
-        b, value = self.b, self.stored(value)
+        b, value = self.b, self.to_memory(value)
         place = self.place(buffer, at, row, unit)
         if not isinstance(value.type, VectorType):
             if there is True:
@@ -405,7 +405,7 @@ class Values:
     def compute(self, level: int) -> None:
         """Write the operations that stand in so many loops."""
         plan, stage = self.plan, self.stage
-        live = plan.live[not self.lanes.masked] - plan.fused - plan.counted
+        live = plan.live[not self.lanes.is_masked] - plan.fused - plan.counted
         for n, operation in enumerate(stage.operations):
             if plan.level[n] != level or n not in live or operation.name == "constant":
                 continue
@@ -489,7 +489,7 @@ SPECIAL = {
 """What reads memory and places."""
 
 
-def moved(place: Value, index: Index, coefficient: int) -> Value:
+def move_address(place: Value, index: Index, coefficient: int) -> Value:
     """Return an address moved along a dimension; by what is known it moves when it is used."""
     if isinstance(index, int) or not coefficient:
         return place

@@ -100,11 +100,11 @@ def complementarity(
 
 def traced_solution(name: str, outer: OuterValues, options: dict[str, Any]) -> Callable[..., Any]:
     """Return the jitted function from what f and its arguments hold, a start and bounds to the solution."""
-    kept = outer.emptied()
+    kept = outer.with_zeros()
     f, args = kept.values
 
     def solution(leaves: Any, begin: Any, low: Any, high: Any) -> Any:
-        (own, given), made = kept.replaced((f, args), leaves)
+        (own, given), made = kept.replace_values((f, args), leaves)
         begin = np.minimum(np.maximum(begin, low), high)
         found = solution_between(name, own, begin, low, high, given, options)
         made.require_unwritten(name)

@@ -47,7 +47,7 @@ class Point(NamedTuple):
     s: Any
     z: Any
 
-    def moved(self, step: Point, length: Any) -> Point:
+    def step_to(self, step: Point, length: Any) -> Point:
         """Return the point that a step leads to."""
         pairs = zip(self, step, strict=True)
         return Point(*(value + length * change if value.shape[0] else value for value, change in pairs))
@@ -76,7 +76,9 @@ def solve_by_interior_point(program: QuadraticProgram, barrier: float = 0.0) -> 
         NumericalError: it has not converged: constraints contradict each other, or the objective has no minimum.
     """
     for positive in (True, False) if not len(program.b) and not is_sparse(program.p) else (False,):
-        iteration = functools.partial(iterate_sparse, barrier) if is_sparse(program.p) else compiled(barrier, positive)
+        iteration = (
+            functools.partial(iterate_sparse, barrier) if is_sparse(program.p) else compile_iteration(barrier, positive)
+        )
         with np.errstate(all="ignore"):  # of programs without a solution numbers grow
             *point, converged = iteration(*program)
         if converged:
@@ -85,7 +87,7 @@ def solve_by_interior_point(program: QuadraticProgram, barrier: float = 0.0) -> 
 
 
 @functools.lru_cache(maxsize=16)
-def compiled(barrier: float, positive: bool) -> Callable[..., Any]:
+def compile_iteration(barrier: float, positive: bool) -> Callable[..., Any]:
     """Return the iteration as one compiled program of the data."""
     return jit(lambda *data: iterate(QuadraticProgram(*data), barrier, positive))
 
@@ -213,11 +215,11 @@ def next_point(
         return Point(x, y, ds, -(product + point.z * ds) / point.s)
 
     predicted = step_to(missed.products - barrier)
-    after = point.moved(predicted, point.reach(predicted))
+    after = point.step_to(predicted, point.reach(predicted))
     gap = np.mean(missed.products)
     centre = np.maximum((np.mean(after.s * after.z) / gap) ** 3 * gap, barrier)
     step = step_to(missed.products + predicted.s * predicted.z - centre)
-    return point.moved(step, point.reach(step))
+    return point.step_to(step, point.reach(step))
 
 
 # Operations

@@ -28,7 +28,7 @@ def join_rows(parts: Sequence[Any]) -> Any:
     return sparse.vstack(parts) if any(map(is_sparse, parts)) else np.concatenate(parts)
 
 
-def joined(parts: Sequence[Any], axis: int = 0) -> Any:
+def join_parts(parts: Sequence[Any], axis: int = 0) -> Any:
     """Return parts beside each other; those without elements are left out, since native code knows none."""
     some = [part for part in parts if 0 not in part.shape]
     return np.concatenate(some, axis=axis) if some else np.zeros(np.max([part.shape for part in parts], axis=0))

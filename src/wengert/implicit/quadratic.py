@@ -26,7 +26,7 @@ from wengert.implicit.programs import (
     QuadraticProgram,
     is_near,
     is_sparse,
-    joined,
+    join_parts,
     polish,
     split_vector,
 )
@@ -139,7 +139,7 @@ def qp(
 
     def find(program: QuadraticProgram) -> tuple[Any, ...]:
         with ONE_THREAD if solve is None and len(program.q) <= ALONE[1] else contextlib.nullcontext():
-            return relaxed(program, barrier) if barrier else polished(solve, program, place, singular)
+            return solve_relaxed(program, barrier) if barrier else solve_polished(solve, program, place, singular)
 
     def find_any(*data: Any) -> tuple[Any, ...]:
         if native and any(type(x) is Tensor for x in data):
@@ -191,7 +191,7 @@ def conditions(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any, h: Any, activ
     slope, some = p @ x + q, [(slopes, side) for slopes, side in ((a, b), (g, h)) if len(side)]
     if not some:
         return (slope,)
-    values, number = joined([slopes @ x - side for slopes, side in some]), joined(multipliers)
+    values, number = join_parts([slopes @ x - side for slopes, side in some]), join_parts(multipliers)
     parts = split_vector(np.where(active, number, 0.0), [len(side) for _, side in some])
     return sum([part @ slopes for part, (slopes, _) in zip(parts, some, strict=True)], slope), np.where(
         active, values, number
@@ -208,7 +208,7 @@ def relaxed_conditions(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any, h: An
     return (*missed, z * (h - g @ x) - barrier) if len(h) else missed
 
 
-def relaxed(program: QuadraticProgram, barrier: float) -> tuple[Any, ...]:
+def solve_relaxed(program: QuadraticProgram, barrier: float) -> tuple[Any, ...]:
     """Return the point of the central path, and that nothing is active."""
     require_convex_sparse(program) if is_sparse(program.p) else require_convex(program)
     x, y, _, z = solve_by_interior_point(program, barrier)
@@ -226,7 +226,7 @@ def checked_barrier(relax: float, solver: Any) -> float:
     return float(relax)
 
 
-def polished(
+def solve_polished(
     solve: Callable[..., Any] | None, program: QuadraticProgram, place: Position, singular: str
 ) -> tuple[Any, ...]:
     """Return x and the multipliers, and which constraints are active, of a program that a solver solves, or we do."""

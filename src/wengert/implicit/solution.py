@@ -86,8 +86,8 @@ class ImplicitSolution(Primitive):
         """Return what stands for it in a graph."""
         return in_graph
 
-    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
-        """Save the solution, and what the equations read."""
+    def select_residuals(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save the solution, and the operands of the equations."""
         return True, lambda operand: operand > 0
 
     def batch_lanes(

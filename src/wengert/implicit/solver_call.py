@@ -86,7 +86,7 @@ class SolverCall(OfSolver):
         self.notes = notes
         self.out_structure: Any = None
 
-    def called(self) -> Sequence[Any]:
+    def user_functions(self) -> Sequence[Any]:
         """Return the solver."""
         return (self.solver,)
 
@@ -129,7 +129,7 @@ class SolverCall(OfSolver):
         needed = "one that does not is needed to be part of a graph, or called for all lanes"
         return GraphError(self.name, "a solver that looks at numbers", needed, "Let Python call it")
 
-    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+    def select_residuals(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save nothing."""
         return False, lambda operand: False
 
@@ -161,7 +161,7 @@ class SolverLanes(InLanes, OfSolver):
         """Call the solver for each lane, which is what solvers do: there is nothing to warn of."""
         self.notes.refuses_lanes = True
         lanes = [rule([lane(x, i) if flag else x for x, flag in zip(values, flags, strict=True)]) for i in range(size)]
-        return [self.gathered(parts) for parts in zip(*lanes, strict=True)]
+        return [self.gather_lanes(parts) for parts in zip(*lanes, strict=True)]
 
 
 def shape_and_dtype(value: Any) -> tuple[tuple[int, ...], Any]:
@@ -217,7 +217,7 @@ def solve_without_derivatives(
 
 def trace_solver(call: SolverCall, operands: Values) -> Any:
     """Return the results of a solver that is part of the graph that is being traced; None if it looks at elements."""
-    reach = Reach(call.name, call.compute, call.called())
+    reach = Reach(call.name, call.compute, call.user_functions())
     before = refusal_count()
     try:
         graph, captured = trace_within(reach, lambda *xs: call.compute(xs), operands, call.name)

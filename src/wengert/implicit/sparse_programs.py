@@ -24,7 +24,7 @@ from wengert.implicit.programs import (
     dependent_among,
     held_at,
     is_sparse,
-    joined,
+    join_parts,
     sizes_of,
 )
 from wengert.primitives.sparse.direct_solves import REGULAR, SYMMETRIC, factor_of
@@ -78,7 +78,7 @@ class ConditionsMatrix(NamedTuple):
 
     def elements(self, p: Any, a: Any, g: Any, columns: Any, rows: Any, diagonal: Any) -> Any:
         """Return the stored elements, with the columns that C^T has and the rows of C multiplied, and the diagonal."""
-        c = joined([a, g])
+        c = join_parts([a, g])
         some = [part for part in (p, c * columns[self.rows], c * rows[self.rows], diagonal) if 0 not in part.shape]
         return np.concatenate(some)[self.sources] if some else np.zeros(0)
 
@@ -117,7 +117,7 @@ def relaxed_elements(found: Any, p: Any, _q: Any, a: Any, b: Any, g: Any, h: Any
     """Return the same of the central path: there z (h - G x) is given."""
     x, z, m = found[0], found[-1] if len(h) else np.zeros(0), len(b)
     whole, ones = assemble(p._pattern, a._pattern, g._pattern), np.ones(m + len(h))
-    rows, diagonal = joined([np.ones(m), -z]), joined([np.zeros(m), h - g @ x])
+    rows, diagonal = join_parts([np.ones(m), -z]), join_parts([np.zeros(m), h - g @ x])
     return whole.elements(p.data, a.data, g.data, ones, rows, diagonal)
 
 

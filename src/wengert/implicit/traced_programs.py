@@ -15,7 +15,7 @@ from wengert.core.values.dispatch import apply
 from wengert.implicit.dependent_rows import APART
 from wengert.implicit.factored import factors, substituted
 from wengert.implicit.interior_point import Point, factor_if_positive, iterate
-from wengert.implicit.programs import CLOSE, NEAR, QuadraticProgram, joined, split_vector
+from wengert.implicit.programs import CLOSE, NEAR, QuadraticProgram, join_parts, split_vector
 from wengert.primitives.linear_algebra.matrices import over_stacks
 
 Again = Callable[[QuadraticProgram], tuple[Any, ...]]
@@ -34,7 +34,7 @@ def solve_traced(program: QuadraticProgram, again: Again, barrier: float) -> tup
     certain = converged & is_convex(program)
     if not barrier:
         certain = certain & is_decided(point, active, program) & are_apart(active, program)
-    active = joined([np.ones(len(program.b)), active.astype(float)])
+    active = join_parts([np.ones(len(program.b)), active.astype(float)])
     *parts, active = solved_again(program, (*point[:2], point.z, active), certain, again)
     if not barrier:
         exact, is_exact = polished_parts(program, parts, active > 0.5)
@@ -45,7 +45,7 @@ def solve_traced(program: QuadraticProgram, again: Again, barrier: float) -> tup
 
 def solved_again(program: QuadraticProgram, found: Sequence[Any], certain: Any, again: Again) -> tuple[Any, ...]:
     """Return x, the multipliers and what is active: as they were found where that is certain, else solved again."""
-    solution = joined(found)
+    solution = join_parts(found)
     gate = np.where(certain, np.arange(solution.shape[0], dtype=np.int32), np.int32(-1))
     solution = apply(examined, solution[:, None], gate, *program, again=again)[:, 0]
     return split_vector(solution, [len(part) for part in found])
@@ -81,7 +81,7 @@ def are_apart(active: Any, program: QuadraticProgram) -> Any:
     """
     if not len(program.b) + len(program.h):
         return True
-    rows, held = joined([program.a, program.g]), joined([np.ones(len(program.b)), np.where(active, 1.0, 0.0)])
+    rows, held = join_parts([program.a, program.g]), join_parts([np.ones(len(program.b)), np.where(active, 1.0, 0.0)])
     lengths = np.sqrt(np.sum(rows * rows, axis=1))
     units = rows * (held / np.where(lengths > 0.0, lengths, 1.0))[:, None]
     factor = apply(factor_if_positive, units @ units.T + np.diag(1.0 - held))
@@ -104,7 +104,7 @@ def polished_parts(program: QuadraticProgram, parts: Sequence[Any], active: Any)
     The matrix is that of derivatives, so that its factors are.
     """
     columns = columns_of_conditions(parts, *program, active)
-    right, near = joined([-program.q, np.where(active, joined([program.b, program.h]), 0.0)]), joined(parts)
+    right, near = join_parts([-program.q, np.where(active, join_parts([program.b, program.h]), 0.0)]), join_parts(parts)
     packed, pivots = apply(factors, columns)
     exact = apply(substituted, packed, right[:, None], pivots, transposed=True)[:, 0]
     is_close = np.max(np.abs(exact - near)) <= CLOSE * (1.0 + np.max(np.abs(near)))
@@ -120,8 +120,8 @@ def columns_of_conditions(_found: Any, p: Any, _q: Any, a: Any, _b: Any, g: Any,
     if not active.shape[0]:
         return p
     held = np.where(active, 1.0, 0.0)
-    slopes = joined([a, g]) * held[:, None]  # turned below: of constants the transpose would be another one
-    return joined([joined([p, slopes.T], axis=1), joined([slopes, np.diag(1.0 - held)], axis=1)])
+    slopes = join_parts([a, g]) * held[:, None]  # turned below: of constants the transpose would be another one
+    return join_parts([join_parts([p, slopes.T], axis=1), join_parts([slopes, np.diag(1.0 - held)], axis=1)])
 
 
 # Operations

@@ -69,6 +69,6 @@ class Backend(Protocol[Code, Image]):
         image: Image = data
         return image
 
-    def compiled(self, program: Program) -> Loaded:
+    def compile_program(self, program: Program) -> Loaded:
         """Return a program, which is scheduled, as a function."""
         return self.load(self.build(self.render(program)))

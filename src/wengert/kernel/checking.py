@@ -74,7 +74,7 @@ def require_sound(program: Program) -> None:
         raise GraphError("kernel", place, rule.sentence, "Mend the pass that made it")
 
 
-def checked(step: str, program: Program) -> Program:
+def check_step(step: str, program: Program) -> Program:
     """Return a program that a step of lowering or scheduling made; with `WENGERT_DEBUG=1` it must be sound.
 
     Raises:
@@ -116,13 +116,13 @@ def reads(place: str, stage: Stage) -> Iterator[Address]:
             yield Address(f"{place}, %{i}", op.buffer, op.at, op.guard, stage.extents)
 
 
-def written(place: str, stage: Stage) -> Iterator[Address]:
+def store_addresses(place: str, stage: Stage) -> Iterator[Address]:
     """Yield where the stores of a stage write."""
     for store in stage.stores:
         yield Address(f"{place}, store {store.buffer}", store.buffer, store.at, store.guard, stage.extents)
 
 
-def combined(place: str, stage: Stage) -> Iterator[Address]:
+def reduction_addresses(place: str, stage: Stage) -> Iterator[Address]:
     """Yield where the reductions of a stage write."""
     for reduction in stage.reductions:
         if reduction.at is not None:
@@ -131,7 +131,7 @@ def combined(place: str, stage: Stage) -> Iterator[Address]:
             yield Address(where, reduction.into, reduction.at, (), extents)
 
 
-def kept(place: str, kernel: Kernel) -> Iterator[Address]:
+def keep_addresses(place: str, kernel: Kernel) -> Iterator[Address]:
     """Yield where a kernel keeps its numbers."""
     for keep in kernel.kept:
         yield Address(f"{place}, keep {keep.number}", keep.buffer, keep.at, (), (kernel.rows,))
@@ -146,10 +146,10 @@ def addresses(program: Program) -> Iterator[Address]:
     """Yield all index maps into buffers."""
     for place, _, stage in stages(program):
         yield from reads(place, stage)
-        yield from written(place, stage)
-        yield from combined(place, stage)
+        yield from store_addresses(place, stage)
+        yield from reduction_addresses(place, stage)
     for k, kernel in enumerate(program.kernels):
-        yield from kept(f"kernel {k}", kernel)
+        yield from keep_addresses(f"kernel {k}", kernel)
 
 
 def reach(at: Affine, extents: tuple[int, ...], guard: Guard = ()) -> tuple[int, int] | None:
@@ -179,7 +179,7 @@ def ranges(extents: tuple[int, ...], guard: Guard) -> list[tuple[int, int]]:
 # Rules
 
 
-def misnamed(program: Program) -> Iterator[str]:
+def name_faults(program: Program) -> Iterator[str]:
     """Find buffers with one name, and inputs and outputs that are none."""
     names = [buffer.name for buffer in program.buffers]
     yield from (f"two buffers {name!r}" for name in dict.fromkeys(names) if names.count(name) > 1)
@@ -191,7 +191,7 @@ def misnamed(program: Program) -> Iterator[str]:
         yield f"the output {program.failing} that says that it failed, and is not the last one"
 
 
-def misshapen(program: Program) -> Iterator[str]:
+def shape_faults(program: Program) -> Iterator[str]:
     """Find buffers without elements, of other dtypes, and constants whose contents do not fill them."""
     for buffer in program.buffers:
         if buffer.dtype not in DTYPES or not all(n > 0 or n == UNKNOWN for n in buffer.shape):
@@ -202,7 +202,7 @@ def misshapen(program: Program) -> Iterator[str]:
             yield f"{buffer.name} with {len(buffer.contents)} bytes of contents"
 
 
-def misspaced(program: Program) -> Iterator[str]:
+def space_faults(program: Program) -> Iterator[str]:
     """Find stages whose space does not fit their kernel."""
     for place, kernel, stage in stages(program):
         if stage.extents[:1] != (kernel.rows,) or min(stage.extents) < 1:
@@ -214,7 +214,7 @@ def misspaced(program: Program) -> Iterator[str]:
             yield f"kernel {k}: tile {kernel.tile} of {kernel.rows} rows"
 
 
-def unbound(program: Program) -> Iterator[str]:
+def operand_faults(program: Program) -> Iterator[str]:
     """Find unknown opcodes, and operands that do not stand before their use."""
     for place, _, stage in stages(program):
         for i, op in enumerate(stage.operations):
@@ -231,7 +231,7 @@ def unbound(program: Program) -> Iterator[str]:
                 yield f"{place}: %{value} of {len(stage.operations)} operations"
 
 
-def mistyped(program: Program) -> Iterator[str]:
+def dtype_faults(program: Program) -> Iterator[str]:
     """Find operations whose dtypes do not follow from those of their operands."""
     for place, _, stage in stages(program):
         dtypes = [op.dtype for op in stage.operations]
@@ -272,9 +272,9 @@ def is_typed(name: str, given: list[np.dtype[np.generic]], dtype: np.dtype[np.ge
     return fits and (opcode.gives == "stated" or dtype == (np.dtype(bool) if opcode.gives == "bool" else given[-1]))
 
 
-def misaddressed(program: Program) -> Iterator[str]:
+def address_faults(program: Program) -> Iterator[str]:
     """Find index maps and guards that do not fit their space, buffers that are not there, and rows in row buffers."""
-    known = program.named
+    known = program.buffers_by_name
     for place, buffer, at, guard, extents in addresses(program):
         if buffer not in known:
             yield f"{place}: the buffer {buffer!r}"
@@ -299,16 +299,16 @@ def misaddressed(program: Program) -> Iterator[str]:
 
 def outside(program: Program) -> Iterator[str]:
     """Find index maps that leave their buffers where their guards hold."""
-    known = program.named
+    known = program.buffers_by_name
     for place, buffer, at, guard, extents in addresses(program):
         reached = reach(at, extents, guard)
         if reached is not None and not (reached[0] >= 0 and reached[1] < known[buffer].size):
             yield f"{place}: {buffer} of {known[buffer].size} elements from {reached[0]} to {reached[1]}"
 
 
-def misfilled(program: Program) -> Iterator[str]:
+def access_faults(program: Program) -> Iterator[str]:
     """Find loads of and writes to buffers of another dtype."""
-    known = program.named
+    known = program.buffers_by_name
     for place, _, stage in stages(program):
         dtypes = [op.dtype for op in stage.operations]
         reading = [op for op in stage.operations if op.name in READING and op.operands[:1] <= (len(dtypes) - 1,)]
@@ -321,7 +321,7 @@ def misfilled(program: Program) -> Iterator[str]:
                 yield f"{place}: {dtype} for {buffer} of {known[buffer].dtype}"
 
 
-def misreduced(program: Program) -> Iterator[str]:
+def reduction_faults(program: Program) -> Iterator[str]:
     """Find reductions that are not of the kind that follows from what they reduce over."""
     for place, _, stage in stages(program):
         inner = set(range(1, len(stage.extents)))
@@ -360,17 +360,17 @@ def unknown_numbers(program: Program) -> Iterator[str]:
                     if reduction.into in known:
                         yield f"kernel {k}, stage {s}: the number {reduction.into!r} again"
                     known[reduction.into] = stage.operations[reduction.value].dtype
-        buffers = program.named
+        buffers = program.buffers_by_name
         for keep in kernel.kept:
             if keep.number not in known or known[keep.number] != buffers[keep.buffer].dtype:
                 yield f"kernel {k}: the number {keep.number!r} kept in {keep.buffer}"
 
 
-def mixed(program: Program) -> Iterator[str]:
+def step_faults(program: Program) -> Iterator[str]:
     """Find kernels beside other steps, steps of buffers that are not there, and programs that do not fit theirs."""
     if not program.is_nested:
         return
-    known = program.named
+    known = program.buffers_by_name
     if any(buffer.kind == "row" for buffer in program.buffers):
         yield "buffers of rows where there are none"
     for n, step in enumerate(program.steps):
@@ -394,7 +394,7 @@ def unfit(program: Program, known: dict[str, Buffer], step: ProgramStep) -> Iter
     if step.may_fail and not program.failing:
         yield "what may fail, in a program that does not say so"
     if isinstance(step, Run):
-        own = step.program.named
+        own = step.program.buffers_by_name
         if len(step.arguments) != len(step.program.arguments):
             yield f"{len(step.arguments)} arguments of {len(step.program.arguments)}"
         elif any(alike(known[a]) != alike(own[b]) for a, b in zip(step.arguments, step.program.arguments, strict=True)):
@@ -404,7 +404,7 @@ def unfit(program: Program, known: dict[str, Buffer], step: ProgramStep) -> Iter
     if isinstance(step, Product):
         yield from product_faults(known, step)
     if isinstance(step, Loop):
-        yield from misused(known, step)
+        yield from loop_faults(known, step)
 
 
 def switch_faults(program: Program, known: dict[str, Buffer], step: Switch) -> Iterator[str]:
@@ -449,9 +449,9 @@ def product_faults(known: dict[str, Buffer], product: Product) -> Iterator[str]:
         yield f"results that share cells of {product.into}"
 
 
-def misused(known: dict[str, Buffer], loop: Loop) -> Iterator[str]:
+def loop_faults(known: dict[str, Buffer], loop: Loop) -> Iterator[str]:
     """Find what does not fit in a loop."""
-    own, body = loop.body.named, loop.body
+    own, body = loop.body.buffers_by_name, loop.body
     into = [*[x.row for x in loop.constants], *[x.into for x in loop.carried]]
     into += [x.row for x in loop.rows if x.row in body.inputs]
     if sorted(into) != sorted(body.inputs):
@@ -461,11 +461,11 @@ def misused(known: dict[str, Buffer], loop: Loop) -> Iterator[str]:
     yield from (f"{a} for {b}" for a, b in pairs if b not in own or alike(known[a]) != alike(own[b]))
     outs = [(x.out, x.into) for x in loop.carried if x.out]
     outs += [(name, name) for name in (loop.going,) if name]
-    known_outs = {*body.outputs, *body.changed}
+    known_outs = {*body.outputs, *body.changed_inputs}
     yield from (f"{a} from {b}" for a, b in outs if a not in known_outs or alike(own[a]) != alike(own[b]))
     changed = [x.into for x in loop.carried if x.out == x.into]
-    if sorted(changed) != sorted(body.changed):
-        yield f"{changed} for what the body changes, {sorted(body.changed)}"
+    if sorted(changed) != sorted(body.changed_inputs):
+        yield f"{changed} for what the body changes, {sorted(body.changed_inputs)}"
     others = [*[x.buffer for x in loop.constants], *[x.buffer for x in loop.rows]]
     others += [name for x in loop.carried for name in (x.start, x.known)]
     yield from (f"{name} changed and read" for name in loop.changes if others.count(name) > 1)
@@ -484,12 +484,12 @@ def alike(buffer: Buffer) -> tuple[int, int, np.dtype[np.generic]]:
     return buffer.shape.count(UNKNOWN), buffer.size, buffer.dtype
 
 
-def untold(program: Program) -> Iterator[str]:
+def order_faults(program: Program) -> Iterator[str]:
     """Find buffers that a step reads before another wrote them, or writes again, and outputs that none writes."""
     if not program.is_nested:
         return
     fixed = {buffer.name for buffer in program.buffers if buffer.kind in ("input", "constant")}
-    full = fixed | program.changed
+    full = fixed | program.changed_inputs
     for n, step in enumerate(program.steps):
         yield from (f"step {n} reads {name}" for name in step.reads if name not in full)
         again = [name for name in step.writes if name in full]
@@ -498,11 +498,11 @@ def untold(program: Program) -> Iterator[str]:
     yield from (f"the output {name}" for name in program.outputs if name not in {*full, program.failing})
 
 
-def unwritten(program: Program) -> Iterator[str]:
+def unwritten_faults(program: Program) -> Iterator[str]:
     """Find what is read before anything was written there, and outputs that nothing is written to."""
     if program.is_nested:
         return
-    known = program.named
+    known = program.buffers_by_name
     full = {buffer.name for buffer in program.buffers if buffer.kind in ("input", "changed", "constant")}
     for k, kernel in enumerate(program.kernels):
         late: set[str] = set()
@@ -515,7 +515,7 @@ def unwritten(program: Program) -> Iterator[str]:
             for update in stage.updates:
                 if update.buffer not in full | own or known[update.buffer].kind in ("input", "constant"):
                     yield f"{place}, update {update.buffer}: of kind {known[update.buffer].kind}"
-            for address in written(place, stage):
+            for address in store_addresses(place, stage):
                 (own if known[address.buffer].kind == "row" else full).add(address.buffer)
             for reduction in stage.reductions:
                 if reduction.kind != "row":
@@ -525,15 +525,15 @@ def unwritten(program: Program) -> Iterator[str]:
     yield from (f"the output {name}" for name in program.outputs if name not in full)
 
 
-def rewritten(program: Program) -> Iterator[str]:
+def rewriting_faults(program: Program) -> Iterator[str]:
     """Find cells that may be written twice, and writes to inputs and constants."""
-    known = program.named
+    known = program.buffers_by_name
     before: dict[tuple[str, int], list[tuple[tuple[int, int], Address]]] = {}
     for k, kernel in enumerate(program.kernels):
         places = [f"kernel {k}, stage {s}" for s in range(len(kernel.stages))]
         writes = itertools.chain(
-            *[(*written(p, s), *combined(p, s)) for p, s in zip(places, kernel.stages, strict=True)],
-            kept(f"kernel {k}", kernel),
+            *[(*store_addresses(p, s), *reduction_addresses(p, s)) for p, s in zip(places, kernel.stages, strict=True)],
+            keep_addresses(f"kernel {k}", kernel),
         )
         for write in writes:
             place, buffer, at, guard, extents = write
@@ -550,15 +550,15 @@ def rewritten(program: Program) -> Iterator[str]:
                 others.append((reached, write))
 
 
-def misread(program: Program) -> Iterator[str]:
+def reading_faults(program: Program) -> Iterator[str]:
     """Find reads of what is changed after it may have been, but for those of a cell that the same point writes."""
-    if program.is_nested or not program.changed:
+    if program.is_nested or not program.changed_inputs:
         return
     begun: set[str] = set()
     for place, kernel, stage in stages(program):
-        stored = {(address.buffer, address.at) for address in written(place, stage)}
+        stored = {(address.buffer, address.at) for address in store_addresses(place, stage)}
         updated = {update.buffer for update in stage.updates}
-        here = (updated | {buffer for buffer, _ in stored}) & program.changed
+        here = (updated | {buffer for buffer, _ in stored}) & program.changed_inputs
         is_one = math.prod(stage.extents) == 1
         for operation, address in zip(
             [o for o in stage.operations if o.name in READING], reads(place, stage), strict=True
@@ -599,20 +599,20 @@ def is_injective(at: Affine, spans: Iterable[tuple[int, int]], own: bool) -> boo
 
 
 RULES = (
-    ProgramRule("each buffer is named once, and inputs and outputs are buffers of their kind", misnamed),
-    ProgramRule("buffers have elements, of a dtype of kernels, and contents if they are constants", misshapen),
-    ProgramRule("steps are kernels alone, or what runs programs that fit, and says so if they may fail", mixed),
-    ProgramRule("a step reads what others wrote, and writes what none wrote", untold),
-    ProgramRule("the space of a stage begins with its kernel's rows, and no tile has more", misspaced),
-    ProgramRule("opcodes are known, and operands stand before their use", unbound),
-    ProgramRule("dtypes follow from those of operands", mistyped),
-    ProgramRule("index maps and guards have the dimensions of their stage, and updates its only row", misaddressed),
+    ProgramRule("each buffer is named once, and inputs and outputs are buffers of their kind", name_faults),
+    ProgramRule("buffers have elements, of a dtype of kernels, and contents if they are constants", shape_faults),
+    ProgramRule("steps are kernels alone, or what runs programs that fit, and says so if they may fail", step_faults),
+    ProgramRule("a step reads what others wrote, and writes what none wrote", order_faults),
+    ProgramRule("the space of a stage begins with its kernel's rows, and no tile has more", space_faults),
+    ProgramRule("opcodes are known, and operands stand before their use", operand_faults),
+    ProgramRule("dtypes follow from those of operands", dtype_faults),
+    ProgramRule("index maps and guards have the dimensions of their stage, and updates its only row", address_faults),
     ProgramRule("indices stay in their buffers where guards hold", outside),
-    ProgramRule("buffers hold what is read from and written to them", misfilled),
-    ProgramRule("the kind of a reduction follows from what it reduces over, and scans stand alone", misreduced),
+    ProgramRule("buffers hold what is read from and written to them", access_faults),
+    ProgramRule("the kind of a reduction follows from what it reduces over, and scans stand alone", reduction_faults),
     ProgramRule("a number of the row is given once, by a stage before those that use it", unknown_numbers),
-    ProgramRule("what is read or changed was written, and every output is", unwritten),
-    ProgramRule("each cell is written once, and inputs and constants never", rewritten),
-    ProgramRule("what is changed is read before, or by the point that changes it", misread),
+    ProgramRule("what is read or changed was written, and every output is", unwritten_faults),
+    ProgramRule("each cell is written once, and inputs and constants never", rewriting_faults),
+    ProgramRule("what is changed is read before, or by the point that changes it", reading_faults),
 )
 """What holds in every program, in an order in which each rule may rely on those before it."""

@@ -24,7 +24,7 @@ def cycles(kernel: Kernel, lanes: int) -> float:
 def cycles_of(program: Program, lanes: int) -> float:
     """Return about how long a program takes."""
 
-    def taken(step: ProgramStep) -> float:
+    def cycles_of_step(step: ProgramStep) -> float:
         match step:
             case Kernel():
                 return cycles(step, lanes)
@@ -35,12 +35,12 @@ def cycles_of(program: Program, lanes: int) -> float:
             case Product():
                 return cycles_of_product(step, lanes)
             case Switch():
-                return max([taken(case) for case in step.cases])
+                return max([cycles_of_step(case) for case in step.cases])
             case Loop():
                 return cycles_of(step.body, lanes) * rounds_of(step)
         return 0.0
 
-    return sum(map(taken, program.steps))
+    return sum(map(cycles_of_step, program.steps))
 
 
 def cycles_of_product(product: Product, lanes: int) -> float:

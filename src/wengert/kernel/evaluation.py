@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from wengert.errors import GraphError
 from wengert.kernel.backend import Backend, Loaded
-from wengert.kernel.grammar import parsed, text
+from wengert.kernel.grammar import parse_program, text
 from wengert.kernel.kernel import (
     Affine,
     Buffer,
@@ -35,7 +35,7 @@ from wengert.kernel.kernel import (
     Store,
     Switch,
 )
-from wengert.kernel.opcodes import OPCODES, SEARCHING, evaluated
+from wengert.kernel.opcodes import OPCODES, SEARCHING, evaluate_opcode
 
 Array = np.ndarray[Any, Any]
 GROUPS = 3
@@ -69,7 +69,7 @@ class Evaluator(Backend[str, str]):
 
     def load(self, image: str) -> Loaded:
         """Return what evaluates the program of a text."""
-        return partial(evaluate, parsed(image), seed=self.seed, routines=self.routines)
+        return partial(evaluate, parse_program(image), seed=self.seed, routines=self.routines)
 
 
 class Failed(Exception):
@@ -104,7 +104,7 @@ def evaluate(
     if program.is_nested and program.failing:
         memory[program.failing].fill(np.array(failed))
     for name, value in zip(program.inputs, inputs, strict=True):
-        if name in program.changed and not failed:
+        if name in program.changed_inputs and not failed:
             value.reshape(-1)[...] = memory[name].anything()
     return tuple([memory[name].anything() if failed else memory[name].result() for name in program.outputs])
 
@@ -154,7 +154,7 @@ class Steps:
     def give(self, name: str, value: Any) -> None:
         """Write all of a buffer, which nothing has written before."""
         if self.memory[name].written.any():
-            raise broken(name, "a buffer that is written twice", "each is written once")
+            raise broken_program(name, "a buffer that is written twice", "each is written once")
         self.memory[name].fill(value)
 
     def multiply(self, step: Product) -> None:
@@ -199,7 +199,7 @@ class Steps:
                 if row.row in body.outputs:
                     memory[row.buffer].leave(where, found[row.row])
                     memory[row.buffer].written[...] = True
-            found |= {name: present[name] for name in body.changed}
+            found |= {name: present[name] for name in body.changed_inputs}
             present |= {x.into: found[x.out] if x.out else self.value(x.known) for x in loop.carried}
             going = not loop.going or bool(found[loop.going].item())
             if not going:
@@ -255,7 +255,7 @@ class BufferCells:
     def result(self) -> Array:
         """Return the cells as an array, all of which must have been written."""
         if not self.written.all():
-            raise broken(self.buffer.name, "a cell of an output that was not written", "all must be")
+            raise broken_program(self.buffer.name, "a cell of an output that was not written", "all must be")
         return self.cells.reshape(self.buffer.shape)
 
     def read(self, rows: Array, at: Array, holds: Array) -> Array:
@@ -263,9 +263,9 @@ class BufferCells:
         rows, at, holds = np.broadcast_arrays(rows if len(self.cells) > 1 else rows * 0, at, holds)
         self.require_inside(at, holds)
         if not self.written[rows[holds], at[holds]].all():
-            raise broken(self.buffer.name, "a cell that is read and was not written", "reads follow writes")
+            raise broken_program(self.buffer.name, "a cell that is read and was not written", "reads follow writes")
         if self.rewritten[rows[holds], at[holds]].any():
-            raise broken(self.buffer.name, "a cell that is read and has been changed", "changes follow reads")
+            raise broken_program(self.buffer.name, "a cell that is read and has been changed", "changes follow reads")
         found = np.zeros(at.shape, self.cells.dtype)
         found[holds] = self.cells[rows[holds], at[holds]]
         return found
@@ -279,7 +279,7 @@ class BufferCells:
         np.add.at(times, (rows, at), 1)
         done = self.rewritten if self.buffer.kind == "changed" else self.written
         if (times > 1).any() or done[rows, at].any():
-            raise broken(self.buffer.name, "a cell that is written twice", "each cell is written once")
+            raise broken_program(self.buffer.name, "a cell that is written twice", "each cell is written once")
         done[rows, at] = True
         self.cells[rows, at] = value[holds]
 
@@ -287,7 +287,9 @@ class BufferCells:
         """Change the cells at some indices one after the other; all must have been written."""
         self.require_inside(at, np.ones(at.shape, bool))
         if not self.written[0, at].all():
-            raise broken(self.buffer.name, "a cell that is changed and was not written", "changes follow writes")
+            raise broken_program(
+                self.buffer.name, "a cell that is changed and was not written", "changes follow writes"
+            )
         for i, x in zip(at, value, strict=True):
             self.cells[0, i] = self.cells[0, i] + x if add else x
         self.rewritten[0, at] = self.buffer.kind == "changed"
@@ -325,7 +327,7 @@ class GrowingRows(BufferCells):
     def result(self) -> Any:
         """Return the rows, which must have been written."""
         if not self.written.all():
-            raise broken(self.buffer.name, "rows that were not written", "all must be")
+            raise broken_program(self.buffer.name, "rows that were not written", "all must be")
         return self.anything()
 
     def row(self, n: int, size: int) -> Any:
@@ -341,7 +343,7 @@ class GrowingRows(BufferCells):
         return [self.left[n] for n in sorted(self.left)] if self.left else self.rows
 
 
-def broken(name: str, given: str, needed: str) -> GraphError:
+def broken_program(name: str, given: str, needed: str) -> GraphError:
     """Return the error about a program that does what it must not."""
     return GraphError(f"kernel buffer {name}", given, needed, "Mend the pass that made the program")
 
@@ -382,7 +384,7 @@ class RowGroup:
         for operation in stage.operations:
             found = self.value(operation, [values[i] for i in operation.operands], space)
             if found.dtype != operation.dtype:
-                raise broken(operation.name, f"{found.dtype} for {operation.dtype}", "dtypes must be as stated")
+                raise broken_program(operation.name, f"{found.dtype} for {operation.dtype}", "dtypes must be as stated")
             values.append(found)
         for store in stage.stores:
             self.store(store, values[store.value], space)
@@ -413,7 +415,7 @@ class RowGroup:
             if name == "gather":
                 where = where + operands[0]
             return self.memory[operation.buffer].read(space.own_rows, where, space.holds(operation.guard))
-        return np.asarray(evaluated(name, operation.dtype, operands))
+        return np.asarray(evaluate_opcode(name, operation.dtype, operands))
 
     def store(self, store: Store, value: Array, space: Space) -> None:
         """Write the values of a store."""

@@ -23,7 +23,7 @@ SAFE = 2.0**400
 """Between 1 / SAFE**2 and SAFE**2 nothing that is lost is below the smallest number."""
 
 
-def fused(x: Array, y: Array, z: Array) -> Array:
+def fma(x: Array, y: Array, z: Array) -> Array:
     """Return x y + z, rounded once."""
     with np.errstate(all="ignore"):
         return fused_single(x, y, z) if np.result_type(x, y, z) == np.float32 else fused_double(x, y, z)
@@ -59,11 +59,11 @@ def exactly(found: Array, unsafe: Array, x: Array, y: Array, z: Array) -> Array:
 
     found, unsafe, x, y, z = (np.array(a) for a in np.broadcast_arrays(found, unsafe, x, y, z))
     for place in zip(*np.nonzero(unsafe), strict=True):
-        found[place] = rounded(Fraction(float(x[place])) * Fraction(float(y[place])) + Fraction(float(z[place])))
+        found[place] = nearest_float(Fraction(float(x[place])) * Fraction(float(y[place])) + Fraction(float(z[place])))
     return found[()]
 
 
-def rounded(number: Fraction) -> float:
+def nearest_float(number: Fraction) -> float:
     """Return the nearest floating-point number."""
     try:
         return float(number)
@@ -98,7 +98,7 @@ def odd(total: Array, lost: Array) -> Array:
     return np.where((lost != 0) & even, np.nextafter(total, np.copysign(np.inf, lost)), total)
 
 
-def guarded(x: Array, t: Array) -> Array:
+def strong_zero(x: Array, t: Array) -> Array:
     """Return x, a multiple of t, and 0 where t is 0, even if x is NaN: the strong zero."""
     return np.where(t == 0, x.dtype.type(0), x)[()]
 
@@ -133,7 +133,7 @@ def fraction(x: Array) -> Array:
     return np.where(x < 0, x.dtype.type(np.nan), np.where(one, x.dtype.type(1), digits))[()]
 
 
-def scaled(x: Array, n: Array) -> Array:
+def scale_by_power(x: Array, n: Array) -> Array:
     """Return x 2**n, rounded once, for whole numbers n that are floating-point ones."""
     with np.errstate(all="ignore"):
         limited = np.clip(np.nan_to_num(n), -5000, 5000)

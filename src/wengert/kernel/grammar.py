@@ -68,7 +68,7 @@ def text(program: Program, digits: int | None = None) -> str:
     return shown if digits is None else re.sub(rf"(?m)( = [0-9a-f]{{{digits}}})[0-9a-f]+$", r"\1...", shown)
 
 
-def parsed(text: str) -> Program:
+def parse_program(text: str) -> Program:
     """Return the program that a text shows; whether it makes sense is for `checking` to say.
 
     Raises:
@@ -143,7 +143,7 @@ def guard_of(text: str, rank: int) -> Guard:
     return tuple(found)
 
 
-def listed(pattern: str, read: Callable[[str], Any] = str, write: Callable[[Any], str] = str) -> Kind:
+def list_kind(pattern: str, read: Callable[[str], Any] = str, write: Callable[[Any], str] = str) -> Kind:
     """Return the kind of several values with commas between them."""
     items = rf"(?:{pattern}(?:, {pattern})*)?"
     return Kind(
@@ -167,10 +167,10 @@ def field_of(text: str) -> tuple[str, int]:
 KINDS = {
     "": Kind(r"\w+"),
     "name": Kind(r"[\w.]+"),
-    "names": listed(r"\w+"),
+    "names": list_kind(r"\w+"),
     "int": Kind(r"\d+", lambda text, _: int(text), absent=None),
-    "ints": listed(r"-?\d+", int),
-    "dimensions": listed(r"i\d+", lambda text: int(text[1:]), "i{}".format),
+    "ints": list_kind(r"-?\d+", int),
+    "dimensions": list_kind(r"i\d+", lambda text: int(text[1:]), "i{}".format),
     "places": Kind(
         r"(?: %\d+)*",
         lambda text, _: tuple([int(place) for place in re.findall(r"\d+", text)]),
@@ -191,7 +191,7 @@ KINDS = {
     ),
     "adds": Kind(r"\+?=", lambda text, _: text == "+=", lambda add: "+=" if add else "=", None),
     "reverse": Kind("reverse", lambda text, _: True, lambda _: "reverse", False),
-    "fields": listed(r"\w+ -?\d+", field_of, lambda field: f"{field[0]} {field[1]}"),
+    "fields": list_kind(r"\w+ -?\d+", field_of, lambda field: f"{field[0]} {field[1]}"),
 }
 """The kinds of fields."""
 

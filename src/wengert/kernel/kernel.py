@@ -293,7 +293,7 @@ class Run(ProgramStep):
     @property
     def changes(self) -> tuple[str, ...]:
         """The inputs that the program changes."""
-        changed = self.program.changed
+        changed = self.program.changed_inputs
         return tuple([x for x, name in zip(self.arguments, self.program.inputs, strict=False) if name in changed])
 
     @property
@@ -561,12 +561,12 @@ class Program:
         return tuple([step for step in self.steps if isinstance(step, Kernel)])
 
     @property
-    def named(self) -> dict[str, Buffer]:
+    def buffers_by_name(self) -> dict[str, Buffer]:
         """Its buffers by their names."""
         return {buffer.name: buffer for buffer in self.buffers}
 
     @property
-    def changed(self) -> frozenset[str]:
+    def changed_inputs(self) -> frozenset[str]:
         """The names of the inputs that it changes."""
         return frozenset([buffer.name for buffer in self.buffers if buffer.kind == "changed"])
 

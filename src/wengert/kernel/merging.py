@@ -8,7 +8,7 @@ from dataclasses import replace
 from wengert.kernel.kernel import Affine, Bound, Guard, Kernel, Program, Stage
 
 
-def merged(program: Program) -> Program:
+def merge_loops(program: Program) -> Program:
     """Return a program whose loops are as few as its index maps allow; every point of them is what it was."""
     own = frozenset([buffer.name for buffer in program.buffers if buffer.kind == "row"])
     return replace(program, steps=tuple([without_rows(merged_inside(kernel), own) for kernel in program.kernels]))
@@ -35,7 +35,7 @@ def without_rows(kernel: Kernel, own: frozenset[str]) -> Kernel:
         return kernel
     flat = first if alone else without(first, 0)
     (extent,) = flat.extents
-    return Kernel(1, (changed(flat, (1, extent), (1,)),))
+    return Kernel(1, (remap_stage(flat, (1, extent), (1,)),))
 
 
 def buffers_of(stage: Stage) -> Iterator[str]:
@@ -74,10 +74,10 @@ def without(stage: Stage, dimension: int) -> Stage:
     extents = stage.extents
     longer = (*extents[:dimension], extents[dimension] * extents[dimension + 1], *extents[dimension + 2 :])
     places = [*range(dimension + 1), *range(dimension, len(extents) - 1)]
-    return changed(stage, longer, tuple(places))
+    return remap_stage(stage, longer, tuple(places))
 
 
-def changed(stage: Stage, extents: tuple[int, ...], places: tuple[int, ...]) -> Stage:
+def remap_stage(stage: Stage, extents: tuple[int, ...], places: tuple[int, ...]) -> Stage:
     """Return a stage of other extents; of dimensions that go to one place the last one is what steps there are."""
 
     def at(found: Affine) -> Affine:

@@ -128,11 +128,11 @@ OPCODES = table(
     Opcode("xor", 2, np.bitwise_xor, takes="bits"),
     Opcode("not", 1, np.invert, takes="bits"),
     Opcode("select", 3, np.where, takes="any", moves=True),
-    Opcode("guarded", 2, fused.guarded, cost=2),
+    Opcode("guarded", 2, fused.strong_zero, cost=2),
     Opcode("convert", 1, gives="stated", takes="any", moves=True),
     # what expressions of functions are made of besides; `argument` is what a function is of
     Opcode("argument", 0, gives="stated", cost=0, moves=True),
-    Opcode("fma", 3, fused.fused),
+    Opcode("fma", 3, fused.fma),
     Opcode("bitcast", 1, gives="stated", moves=True),
     Opcode("entry", 1, gives="stated", cost=8, moves=True),  # of a table of constants, named by the operation's buffer
     Opcode("shift_left", 2, np.left_shift),
@@ -140,7 +140,7 @@ OPCODES = table(
     # as AVX-512 has them: getexp, getmant of |x| from 3/4 to 3/2, scalef
     Opcode("exponent", 1, fused.exponent, cost=2),
     Opcode("fraction", 1, fused.fraction, cost=2),
-    Opcode("scale", 2, fused.scaled, cost=2),
+    Opcode("scale", 2, fused.scale_by_power, cost=2),
     # functions
     Opcode(
         "exp", 1, np.exp, cost=20, function=Expansion("exponential.exp", (1.2, 1.2), (1.1, 1.1)), never_negative=True
@@ -180,7 +180,7 @@ OPCODES = table(
     Opcode("fmod", 2, np.fmod, cost=15, function=Expansion("division.fmod", (0, 0), (0, 0))),
     Opcode("frexp_mantissa", 1, fused.mantissa, cost=5, function=Expansion("division.frexp", (0, 0), (0, 0))),
     Opcode("frexp_exponent", 1, fused.power, cost=5, function=Expansion("division.frexp", (0, 0), (0, 0), result=1)),
-    Opcode("ldexp", 2, fused.scaled, cost=5, function=Expansion("division.ldexp", (0.5, 0.5), (0.5, 0.5))),
+    Opcode("ldexp", 2, fused.scale_by_power, cost=5, function=Expansion("division.ldexp", (0.5, 0.5), (0.5, 0.5))),
     Opcode("nextafter", 2, np.nextafter, cost=5, function=Expansion("division.nextafter", (0, 0), (0, 0))),
     Opcode("spacing", 1, np.spacing, cost=5, function=Expansion("division.spacing", (0, 0), (0, 0))),
     Opcode("hypot", 2, np.hypot, cost=20, function=Expansion("powers.hypot", (1, 1.3), (1, 1.3)), never_negative=True),
@@ -208,7 +208,7 @@ OPCODES = table(
 """Every opcode by name; the names are NumPy's where it has the function."""
 
 
-def evaluated(name: str, dtype: np.dtype[np.generic], operands: Sequence[Any]) -> Any:
+def evaluate_opcode(name: str, dtype: np.dtype[np.generic], operands: Sequence[Any]) -> Any:
     """Return the values of dtype that an opcode makes of operands.
 
     Raises:

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from wengert.kernel.checking import checked
+from wengert.kernel.checking import check_step
 from wengert.kernel.durations import LANES, StridedAccess, cycles_of_lanes
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduce, Stage, Store
 from wengert.kernel.opcodes import OPCODES
@@ -75,7 +75,7 @@ def illegal(program: Program, schedule: Schedule) -> str:
                 return f"lanes along dimension {lane} of {len(stage.extents)}"
             if lane and stage.updates:
                 return f"lanes along dimension {lane}, of which changes at computed places take one after the other"
-            if lane in scanned(stage):
+            if lane in scanned_dimensions(stage):
                 return f"lanes along dimension {lane}, whose steps follow one from the other"
     for pack in schedule.packs:
         kernel = program.kernels[pack.kernel]
@@ -110,7 +110,7 @@ def can_unpack(program: Program, stage: Stage, reduction: Reduce) -> bool:
     written += [r.into for own in stages for r in own.reductions]
     kept = {keep.buffer for kernel in program.kernels for keep in kernel.kept}
     is_alone = written.count(reduction.into) == 1 and reduction.into not in kept
-    return is_alone and size == program.named[reduction.into].size
+    return is_alone and size == program.buffers_by_name[reduction.into].size
 
 
 # The choice
@@ -118,7 +118,7 @@ def can_unpack(program: Program, stage: Stage, reduction: Reduce) -> bool:
 
 def schedule_of(program: Program) -> Schedule:
     """Return a schedule that makes lanes read side by side, and rows share what they read."""
-    kernels, buffers = program.kernels, program.named
+    kernels, buffers = program.kernels, program.buffers_by_name
     lanes = tuple([tuple([lane_of(program, buffers, kernel, stage) for stage in kernel.stages]) for kernel in kernels])
     tiles = tuple([tile_of(kernel, own) for kernel, own in zip(program.kernels, lanes, strict=True)])
     return Schedule(lanes, tiles, tuple(packs_of(program, lanes)), tuple(unpacks_of(program, lanes)))
@@ -129,7 +129,7 @@ def lane_of(program: Program, buffers: dict[str, Buffer], kernel: Kernel, stage:
 
     Where steps follow one from the other, none if lanes would have gaps.
     """
-    own = scanned(stage)
+    own = scanned_dimensions(stage)
     free = [d for d in reversed(range(1, len(stage.extents))) if d not in own]
     if stage.updates or not free:
         return 0
@@ -146,7 +146,7 @@ def lane_of(program: Program, buffers: dict[str, Buffer], kernel: Kernel, stage:
     return 0 if is_apart else lane
 
 
-def scanned(stage: Stage) -> set[int]:
+def scanned_dimensions(stage: Stage) -> set[int]:
     """Return the dimensions whose steps follow one from the other."""
     return {d for reduction in stage.reductions if reduction.kind == "scan" for d in reduction.over}
 
@@ -197,7 +197,7 @@ def tile_of(kernel: Kernel, lanes: tuple[int, ...]) -> int:
         return 1
     if sum([math.prod(stage.extents) * len(stage.operations) for stage in stages]) <= MACHINE.quick:
         return 1
-    if any(scanned(stage) and not lane for stage, lane in zip(stages, lanes, strict=True)):
+    if any(scanned_dimensions(stage) and not lane for stage, lane in zip(stages, lanes, strict=True)):
         return next((n for n in MACHINE.tiles if kernel.rows % n == 0), 1)  # each row waits for its own sum alone
     longest = max([s.extents[lane] for s, lane in zip(stages, lanes, strict=True) if lane], default=1)
     sums = sum([sums_that_share(stage, lane) for stage, lane in zip(stages, lanes, strict=True)])
@@ -260,7 +260,7 @@ def has_gaps(at: Affine | None, lane: int) -> bool:
 Copies = dict[tuple[str, Affine, int, tuple[int, ...]], Operation]
 
 
-def scheduled(program: Program, schedule: Schedule) -> Program:
+def apply_schedule(program: Program, schedule: Schedule) -> Program:
     """Return a program with the lanes, tiles and copies of a schedule, which must be legal."""
     buffers = list(program.buffers)
     kernels: list[Kernel] = []
@@ -269,35 +269,35 @@ def scheduled(program: Program, schedule: Schedule) -> Program:
         copies: Copies = {}
         for pack in schedule.packs:
             if pack.kernel == k:
-                stages[pack.stage] = packed(stages[pack.stage], pack, copies, buffers, kernels)
+                stages[pack.stage] = pack_load(stages[pack.stage], pack, copies, buffers, kernels)
         last: list[Kernel] = []
         for unpack in schedule.unpacks:
             if unpack.kernel == k:
-                stages[unpack.stage] = unpacked(stages[unpack.stage], unpack, buffers, last)
+                stages[unpack.stage] = unpack_column(stages[unpack.stage], unpack, buffers, last)
         kernels += [replace(kernel, stages=tuple(stages), tile=tile), *last]
-    return checked("scheduled", replace(program, buffers=tuple(buffers), steps=tuple(kernels)))
+    return check_step("scheduled", replace(program, buffers=tuple(buffers), steps=tuple(kernels)))
 
 
 def with_schedule(program: Program) -> Program:
     """Return a program as it is carried out: it, and those that its steps run, by the schedules that are chosen."""
     if not program.is_nested:
-        return scheduled(program, schedule_of(program))
+        return apply_schedule(program, schedule_of(program))
     return replace(program, steps=tuple([step.with_programs(with_schedule) for step in program.steps]))
 
 
-def packed(stage: Stage, pack: Pack, copies: Copies, buffers: list[Buffer], kernels: list[Kernel]) -> Stage:
+def pack_load(stage: Stage, pack: Pack, copies: Copies, buffers: list[Buffer], kernels: list[Kernel]) -> Stage:
     """Return a stage with a load of a copy, lanes side by side; enter the copy and its kernel, if they are new."""
     load = stage.operations[pack.place]
     assert load.at is not None
     key = load.buffer, load.at, stage.lane, stage.extents
     if key not in copies:
-        copies[key] = copied(stage, load, buffers, kernels)
+        copies[key] = copy_load(stage, load, buffers, kernels)
     operations = [*stage.operations]
     operations[pack.place] = copies[key]
     return replace(stage, operations=tuple(operations))
 
 
-def unpacked(stage: Stage, unpack: Unpack, buffers: list[Buffer], kernels: list[Kernel]) -> Stage:
+def unpack_column(stage: Stage, unpack: Unpack, buffers: list[Buffer], kernels: list[Kernel]) -> Stage:
     """Return a stage that adds up a column in memory of its own, lanes side by side; enter that and what copies it."""
     reduction = stage.reductions[unpack.number]
     assert reduction.at is not None
@@ -322,8 +322,8 @@ def side_by_side(stage: Stage, given: Affine, dtype: Any, buffers: list[Buffer])
     return buffers[-1], Affine(0, tuple([along.get(d, 0) for d in range(len(stage.extents))])), order
 
 
-def copied(stage: Stage, load: Operation, buffers: list[Buffer], kernels: list[Kernel]) -> Operation:
-    """Enter the kernel that copies what a load reads; return the load of the copy."""
+def copy_load(stage: Stage, load: Operation, buffers: list[Buffer], kernels: list[Kernel]) -> Operation:
+    """Enter the kernel that copies the elements that a load reads; return the load of the copy."""
     assert load.at is not None
     own, at, order = side_by_side(stage, load.at, load.dtype, buffers)
     read = Affine(load.at.constant, (0, *[load.at.coefficients[d] for d in order]))

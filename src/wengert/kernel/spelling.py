@@ -19,7 +19,7 @@ from wengert.support.machine import MACHINE
 
 def spelled_out(program: Program) -> Program:
     """Return a program in which choices along short dimensions are made before it runs."""
-    kernels = [replace(k, stages=tuple(map(decided, k.stages))) for k in program.kernels]
+    kernels = [replace(k, stages=tuple(map(decide_guards, k.stages))) for k in program.kernels]
     return replace(program, steps=tuple(map(with_rows_decided, kernels)))
 
 
@@ -38,16 +38,16 @@ def with_rows_last(stage: Stage) -> Stage:
     """Return a stage of one row, in which rows are the last dimension."""
     last = len(stage.extents)
 
-    def turned(own: Any) -> Any:
+    def turn_axes(own: Any) -> Any:
         at = own.at and Affine(own.at.constant, (0, *own.at.coefficients[1:], own.at.coefficients[0]))
         guard = tuple([replace(bound, dimension=bound.dimension or last) for bound in own.guard])
         return replace(own, at=at, guard=guard)
 
     extents = (1, *stage.extents[1:], stage.extents[0])
-    return Stage(extents, tuple(map(turned, stage.operations)), tuple(map(turned, stage.stores)))
+    return Stage(extents, tuple(map(turn_axes, stage.operations)), tuple(map(turn_axes, stage.stores)))
 
 
-def decided(stage: Stage) -> Stage:
+def decide_guards(stage: Stage) -> Stage:
     """Return a stage without the short dimensions that something is guarded along, if all that it does is to store."""
     if stage.reductions or stage.updates:
         return stage
@@ -60,10 +60,10 @@ def decided(stage: Stage) -> Stage:
 
 def with_long_lanes(program: Program) -> Program:
     """Return a program in which lanes run over many rows where there are but few points within each."""
-    return replace(program, steps=tuple([lengthened(kernel) for kernel in program.kernels]))
+    return replace(program, steps=tuple([spell_out(kernel) for kernel in program.kernels]))
 
 
-def lengthened(kernel: Kernel) -> Kernel:
+def spell_out(kernel: Kernel) -> Kernel:
     """Return a kernel of many rows with the few points of its only stage spelled out, if its code stays short."""
     (stage, *others) = kernel.stages
     points = prod(stage.extents[1:])
@@ -141,18 +141,20 @@ class Spelling:
         for point in range(self.given.extents[self.dimension]):
             places: list[int] = []
             for operation in self.given.operations:
-                places.append(self.written(operation, places, point))
+                places.append(self.write_operation(operation, places, point))
             for store in self.given.stores:
-                guard = self.left(store.guard, point)
+                guard = self.remaining_guard(store.guard, point)
                 if guard is not None:
                     stores.append(replace(store, at=self.at(store.at, point), value=places[store.value], guard=guard))
             points.append(places)
         extents = (*self.given.extents[: self.dimension], *self.given.extents[self.dimension + 1 :])
-        reductions = [own for r in self.given.reductions for own in self.reduced(r, [x[r.value] for x in points])]
-        return pruned(Stage(extents, tuple(self.operations), tuple(stores), tuple(reductions)))
+        reductions = [
+            own for r in self.given.reductions for own in self.spell_reduction(r, [x[r.value] for x in points])
+        ]
+        return prune_stage(Stage(extents, tuple(self.operations), tuple(stores), tuple(reductions)))
 
-    def reduced(self, given: Reduce, values: list[int]) -> list[Reduce]:
-        """Return what is left of a reduction, of which there is a value for each point along the dimension."""
+    def spell_reduction(self, given: Reduce, values: list[int]) -> list[Reduce]:
+        """Return the reductions of the other dimensions, given a value for each point along this one."""
         over = tuple([d - (d > self.dimension) for d in given.over if d != self.dimension])
         ats = [None if given.at is None else self.at(given.at, point) for point in range(len(values))]
         if self.dimension not in given.over:
@@ -162,9 +164,9 @@ class Spelling:
             found = self.put(Operation(given.combine, (found, x), dtype))
         return [replace(given, value=found, over=over, at=ats[0])]
 
-    def written(self, operation: Operation, places: list[int], point: int) -> int:
+    def write_operation(self, operation: Operation, places: list[int], point: int) -> int:
         """Write an operation for a point along the dimension, unless there is one like it; return its place."""
-        guard = self.left(operation.guard, point)
+        guard = self.remaining_guard(operation.guard, point)
         operands = tuple([places[x] for x in operation.operands])
         if operation.name == "pick" and not guard:
             return operands[0 if guard == () else 1]
@@ -188,8 +190,8 @@ class Spelling:
         coefficients, own = given.coefficients, self.dimension
         return Affine(given.constant + point * coefficients[own], (*coefficients[:own], *coefficients[own + 1 :]))
 
-    def left(self, guard: Guard, point: int) -> Guard | None:
-        """Return what is left of a guard at a point along the dimension; None where it does not hold."""
+    def remaining_guard(self, guard: Guard, point: int) -> Guard | None:
+        """Return a guard's bounds along other dimensions, at a point along this one; None where it does not hold."""
         own = [bound for bound in guard if bound.dimension == self.dimension]
         if any(not bound.low <= point < bound.high for bound in own):
             return None
@@ -205,7 +207,7 @@ def without_unread(program: Program) -> Program:
         stages: list[Stage] = []
         for stage in reversed(kernel.stages):
             kept = tuple([store for store in stage.stores if store.buffer not in own or store.buffer in needed])
-            stage = stage if len(kept) == len(stage.stores) else pruned(replace(stage, stores=kept))
+            stage = stage if len(kept) == len(stage.stores) else prune_stage(replace(stage, stores=kept))
             if stage.results:
                 stages.insert(0, stage)
             needed |= {o.buffer for o in stage.operations} | {u.buffer for u in stage.updates}
@@ -215,7 +217,7 @@ def without_unread(program: Program) -> Program:
     return replace(program, buffers=tuple(buffers), steps=tuple(kernels))
 
 
-def pruned(stage: Stage) -> Stage:
+def prune_stage(stage: Stage) -> Stage:
     """Return a stage without operations that nothing uses."""
     used: set[int] = set()
     todo = list(stage.results)

@@ -151,7 +151,7 @@ class RepeatedValues:
             if root.outer is not None and 1 < math.prod(root.inner) <= MACHINE.spelled_points[0]:
                 lane = root.outer
             inner = [d for d in inner if root.space[d] > MACHINE.spelled_points[0] or d == lane]
-        reduced = {d for d in inner if d in root.axes or d == root.scanned}
+        reduced = {d for d in inner if d in root.axes or d == root.scan_axis}
         order = sorted(inner, key=lambda d: (d in reduced, d == lane if reduced else d not in depends))
         for d in order if root.outer is None else (root.outer, *order):
             yield d, root.space[d] / LANES if d == lane else root.space[d]

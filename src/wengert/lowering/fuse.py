@@ -65,14 +65,14 @@ class Group:
                     return False, None  # a diagonal: another place of each row, which buffers of the row have not
         if found is None:
             found = orders.rows_of(root)
-        if found in (None, root.scanned) or root.space[found] != self.rows:
+        if found in (None, root.scan_axis) or root.space[found] != self.rows:
             return False, found
         if root.is_apart and root.long == [found]:
             return False, found
         return orders.is_good(root, found, self.roots), found
 
 
-def grouped(roots: Mapping[PointNode, Root]) -> list[Group]:
+def group_roots(roots: Mapping[PointNode, Root]) -> list[Group]:
     """Return kernels to be, in order, each with its roots."""
     groups: list[Group] = []
     homes: dict[Root, Group] = {}

@@ -7,9 +7,9 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from wengert.core.maps.index_maps import AxisIndex, IndexMap, compose, flattened, identity_map, is_within, strides_for
+from wengert.core.maps.index_maps import AxisIndex, IndexMap, compose, flatten_map, identity_map, is_within, strides_for
 from wengert.core.memory.buffers import as_bytes
-from wengert.kernel.checking import checked
+from wengert.kernel.checking import check_step
 from wengert.kernel.kernel import (
     Affine,
     Bound,
@@ -25,10 +25,10 @@ from wengert.kernel.kernel import (
     Store,
     Update,
 )
-from wengert.kernel.merging import merged as with_merged_dimensions
-from wengert.kernel.spelling import pruned, spelled_out, with_long_lanes, with_numbers_alone, without_unread
+from wengert.kernel.merging import merge_loops as with_merged_dimensions
+from wengert.kernel.spelling import prune_stage, spelled_out, with_long_lanes, with_numbers_alone, without_unread
 from wengert.lowering.broadcast_values import repeated_values
-from wengert.lowering.fuse import Group, computed_again, grouped, set_stages
+from wengert.lowering.fuse import Group, computed_again, group_roots, set_stages
 from wengert.lowering.loop_roots import Root, find_roots
 from wengert.lowering.nodes import Access, Box, PointNode, Shape
 from wengert.lowering.rules.lower import Lowered
@@ -48,16 +48,16 @@ def program_of(lowered: Lowered, window: AxisIndex | None = None) -> Program:
     nodes, is_changed = lowered.nodes, window is not None
     whole = [*nodes.made]
     roots = find_roots(outputs, nodes, whole, changed=is_changed)
-    groups = grouped(roots)
+    groups = group_roots(roots)
     if kept := computed_again(groups, roots, nodes.made) | repeated_values(groups, roots, nodes.made):
         roots = find_roots(outputs, nodes, whole, kept, is_changed)
-        groups = grouped(roots)
+        groups = group_roots(roots)
     set_stages(groups, roots, nodes.made)
     searched = {node.args[0].node for node in nodes.made if node.kind == "row"}
     memory = BufferNames(roots, groups, searched)
-    for k, node in enumerate(given(lowered.inputs)):
+    for k, node in enumerate(without_none(lowered.inputs)):
         memory.name(node, f"x{k}", "input")
-    for k, (node, (_, shape)) in enumerate(zip(outputs, given(lowered.outputs), strict=True)):
+    for k, (node, (_, shape)) in enumerate(zip(outputs, without_none(lowered.outputs), strict=True)):
         if window is not None and not k:
             memory.change(roots[node], "x0", window)
         else:
@@ -69,21 +69,21 @@ def program_of(lowered: Lowered, window: AxisIndex | None = None) -> Program:
         tuple([b.name for b in buffers if b.kind in kinds]) for kinds in (("input", "changed"), ("output",))
     ]
     failing = made[-1] if nodes.outside else ""
-    program = checked("fused", without_unread(Program(inputs, made, buffers, kernels, failing)))
+    program = check_step("fused", without_unread(Program(inputs, made, buffers, kernels, failing)))
     for step in (spelled_out, with_merged_dimensions, with_long_lanes, with_merged_dimensions, with_numbers_alone):
-        program = checked(step.__name__, step(program))
+        program = check_step(step.__name__, step(program))
     return program
 
 
-def given(items: Sequence[Any]) -> list[Any]:
-    """Return what is there."""
+def without_none(items: Sequence[Any]) -> list[Any]:
+    """Return the items that are not None."""
     return [x for x in items if x is not None]
 
 
 def output_nodes(lowered: Lowered) -> list[PointNode]:
     """Return a node for each output, computed for it alone: its elements are the output's, one after the other."""
     found: list[PointNode] = []
-    for k, (access, shape) in enumerate(given(lowered.outputs)):
+    for k, (access, shape) in enumerate(without_none(lowered.outputs)):
         node = access.node
         if node in found or not is_as_it_lies(access, shape):
             args = [access.through(identity_map(shape))]
@@ -98,7 +98,7 @@ def is_as_it_lies(access: Access, shape: Shape) -> bool:
     if node.kind not in ("point", "reduce", "scan", "choice", "pieces", "gather", "scatter"):
         return False
     order = tuple([(d, step) for d, step in enumerate(strides_for(shape)) if shape[d] > 1])
-    return prod(node.shape) == prod(shape) and flattened(node.shape, access.map) == AxisIndex(0, order)
+    return prod(node.shape) == prod(shape) and flatten_map(node.shape, access.map) == AxisIndex(0, order)
 
 
 class BufferNames:
@@ -225,7 +225,7 @@ class KernelWriter:
         """Return the kernel."""
         order: dict[tuple[int, Shape, int | None], list[Root]] = {}
         for root in self.group.roots:
-            order.setdefault((root.level, root.inner, root.scanned), []).append(root)
+            order.setdefault((root.level, root.inner, root.scan_axis), []).append(root)
         rows = self.group.rows or 1
         items = sorted(order.items(), key=lambda item: item[0][0])
         writers = [StageWriter(self, rows, inner, roots) for (_, inner, _), roots in items]
@@ -257,7 +257,7 @@ class StageWriter:
     def stage(self) -> Stage:
         """Return the stage, without operations that nothing uses."""
         results = tuple(self.stores), tuple(self.reductions)
-        return pruned(Stage(self.extents, tuple(self.operations), *results, updates=tuple(self.updates)))
+        return prune_stage(Stage(self.extents, tuple(self.operations), *results, updates=tuple(self.updates)))
 
     # Roots
 
@@ -327,7 +327,7 @@ class StageWriter:
             if missing:
                 todo += missing
                 continue
-            self.values[key] = self.written(key, [self.values[need] for need in needs])
+            self.values[key] = self.write_value(key, [self.values[need] for need in needs])
             fresh = fresh and not computed
             todo.pop()
         return self.values[wanted]
@@ -335,15 +335,15 @@ class StageWriter:
     def leaf(self, key: Key) -> Operation | None:
         """Return what reads a value that is in memory, a number, or known; None if it has to be computed."""
         node, read, _ = key
-        guard = self.needed(key)
+        guard = self.read_guard(key)
         if node.kind == "constant":
             return Operation("constant", (), node.dtype, value=node.value)
         if node.kind == "index":
             return Operation("index", (), node.dtype, at=self.affine(read[0]))
         if node.kind == "buffer":
-            return self.load(self.memory.constant(node), node, flattened(node.shape, read), guard)
+            return self.load(self.memory.constant(node), node, flatten_map(node.shape, read), guard)
         if node.kind == "row":
-            return self.load(self.held(node), node, read[0], guard)
+            return self.load(self.row_buffer(node), node, read[0], guard)
         owner = self.owners.get(node)
         if owner is None:
             return None
@@ -354,7 +354,7 @@ class StageWriter:
                 return None
         return Operation("load", (), node.dtype, owner.buffer, self.at(owner, read), guard)
 
-    def held(self, row: PointNode) -> str:
+    def row_buffer(self, row: PointNode) -> str:
         """Return the buffer that a row of elements is in."""
         node = row.args[0].node
         return self.memory.constant(node) if node.kind == "buffer" else self.owners[node].buffer
@@ -367,7 +367,7 @@ class StageWriter:
         """Return what a value is computed from."""
         node, read, guard = key
         if node.kind in ("choice", "pieces"):
-            return [self.key(a.through(read), merged(guard, own)) for a, own in self.reached(key)]
+            return [self.key(a.through(read), merge_guards(guard, own)) for a, own in self.reached_arguments(key)]
         args = node.args[1:] if node.kind == "gather" else node.args
         return [self.key(a.through(read), guard) for a in args]
 
@@ -377,32 +377,34 @@ class StageWriter:
         That of one row stays: of a choice among rows it leaves one.
         """
         is_row = any(bound.high - bound.low == 1 for bound in guard)
-        return (*access, guard if is_row else self.needed((*access, guard)))
+        return (*access, guard if is_row else self.read_guard((*access, guard)))
 
-    def needed(self, key: Key) -> Guard:
-        """Return the guard of what is read from memory; none where nothing is read outside of it anyway."""
+    def read_guard(self, key: Key) -> Guard:
+        """Return the guard of a read from memory; none where nothing is read outside of it anyway."""
         node, read, guard = key
         return () if not guard or is_within(node.shape, read, self.extents) else guard
 
-    def written(self, key: Key, values: list[int]) -> int:
-        """Write what computes a value from others; return its place."""
+    def write_value(self, key: Key, values: list[int]) -> int:
+        """Write the operation that computes a node from others; return its place."""
         node, read, _ = key
         if node.kind == "choice":
-            return self.picked(node, [own for _, own in self.reached(key)], values)
+            return self.write_choice(node, [own for _, own in self.reached_arguments(key)], values)
         if node.kind == "pieces":
-            return self.summed(node, [own for _, own in self.reached(key)], values)
+            return self.write_sum(node, [own for _, own in self.reached_arguments(key)], values)
         if node.kind == "gather":
             row, index = node.args[0].node, compose(node.args[0].map, read)[0]
             at = self.affine(index)
             name = node.name or "gather"  # searches read all of a row, whatever guards them
             return self.put(
-                Operation(name, tuple(values), node.dtype, self.held(row), at, () if node.name else self.needed(key))
+                Operation(
+                    name, tuple(values), node.dtype, self.row_buffer(row), at, () if node.name else self.read_guard(key)
+                )
             )
         if node.name == "copy":
             return values[0]
         return self.put(Operation(node.name, tuple(values), node.dtype))
 
-    def reached(self, key: Key) -> list[tuple[Access, Guard]]:
+    def reached_arguments(self, key: Key) -> list[tuple[Access, Guard]]:
         """Return the arguments of a choice or pieces that are read somewhere, each with where it is.
 
         Those of a choice are left out that are not where its value is wanted: a slice of a stack reads one of its rows.
@@ -414,14 +416,14 @@ class StageWriter:
             own = self.bounds(box, read)
             if own is None:
                 continue
-            both = merged(guard, own)
+            both = merge_guards(guard, own)
             if node.kind == "pieces" or all(bound.low < bound.high for bound in both):
                 found.append((access, own))
             if node.kind == "choice" and both == guard:  # there it is everywhere
                 break
         return found
 
-    def picked(self, node: PointNode, guards: list[Guard], values: list[int]) -> int:
+    def write_choice(self, node: PointNode, guards: list[Guard], values: list[int]) -> int:
         """Write a choice of values by where the point is."""
         if not values:
             return self.zero(node)
@@ -430,7 +432,7 @@ class StageWriter:
             found = self.put(Operation("pick", (value, found), node.dtype, guard=guard)) if guard else value
         return found
 
-    def summed(self, node: PointNode, guards: list[Guard], values: list[int]) -> int:
+    def write_sum(self, node: PointNode, guards: list[Guard], values: list[int]) -> int:
         """Write a sum of values, each where it is."""
         found = None
         for guard, value in zip(guards, values, strict=True):
@@ -467,9 +469,9 @@ class StageWriter:
             return self.affine(compose((root.window,), read)[0])
         if root.row is not None and self.memory.is_own(root):
             kept = [k for k in range(len(shape)) if k != root.row]
-            return self.affine(flattened([shape[k] for k in kept], tuple([read[k] for k in kept])))
+            return self.affine(flatten_map([shape[k] for k in kept], tuple([read[k] for k in kept])))
         order = self.memory.orders.get(root, range(len(shape)))
-        return self.affine(flattened([shape[k] for k in order], tuple([read[k] for k in order])))
+        return self.affine(flatten_map([shape[k] for k in order], tuple([read[k] for k in order])))
 
     def bounds(self, box: Box, read: IndexMap) -> Guard | None:
         """Return where a map reads within a box; None if nowhere."""
@@ -488,7 +490,7 @@ class StageWriter:
                 return None
             if first > 0 or last < self.extents[d]:
                 found.append(Bound(d, first, last))
-        return merged((), found)
+        return merge_guards((), found)
 
 
 class FillWriter(StageWriter):
@@ -502,7 +504,7 @@ class FillWriter(StageWriter):
         places = dimensions_over(root.node.shape, None)
         start = root.node.args[0]
         value = self.value((start.node, compose(start.map, places), ()))
-        self.stores.append(Store(root.buffer, self.affine(flattened(root.node.shape, places)), value))
+        self.stores.append(Store(root.buffer, self.affine(flatten_map(root.node.shape, places)), value))
 
 
 def dimensions_of(root: Root) -> IndexMap:
@@ -529,7 +531,7 @@ def number_of(root: Root) -> str:
     return f"n{root.node.number}"
 
 
-def merged(guard: Guard, more: Iterable[Bound]) -> Guard:
+def merge_guards(guard: Guard, more: Iterable[Bound]) -> Guard:
     """Return where two guards hold."""
     found: dict[int, Bound] = {}
     for bound in (*guard, *more):

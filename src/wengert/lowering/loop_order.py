@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from wengert.core.maps.index_maps import IndexMap, flattened, strides_for
+from wengert.core.maps.index_maps import IndexMap, flatten_map, strides_for
 from wengert.kernel.durations import LANES, StridedAccess, cycles_of_lanes
 from wengert.kernel.opcodes import OPCODES
 from wengert.lowering.loop_roots import Computed, Root, below
@@ -55,7 +55,7 @@ class LoopOrders:
         first = root.first
         if first is None or all(self.is_along(twin, first) for twin in self.twins[root]):
             return first
-        free = [d for d in root.long if all(d != twin.scanned for twin in self.twins[root])]
+        free = [d for d in root.long if all(d != twin.scan_axis for twin in self.twins[root])]
         best = min(free, key=lambda d: self.duration(root, d), default=first)
         return first if self.excess(root, first, best) <= 0 else best
 
@@ -111,7 +111,7 @@ def duration(root: Root, outer: int) -> float:
 
 def lane_of(root: Root, outer: int | None) -> int | None:
     """Return the dimension that lanes run over where rows run over another one, as schedules choose it."""
-    inner = [d for d in root.long if d not in (outer, root.scanned)]
+    inner = [d for d in root.long if d not in (outer, root.scan_axis)]
     if root.kind == "store":
         inner = [d for d in inner if root.space[d] > MACHINE.spelled_points[0]] or inner
     if len(inner) < 2:
@@ -157,7 +157,7 @@ def step_of(node: PointNode, read: IndexMap, lane: int, root: Root, outer: int |
 @lru_cache(maxsize=MOST_KNOWN)
 def steps_in_memory(shape: Shape, read: IndexMap) -> dict[int, int]:
     """Return how many elements further a reader reads for a step along each dimension that it moves along."""
-    return dict(flattened(shape, read).terms)
+    return dict(flatten_map(shape, read).terms)
 
 
 def bytes_of(node: PointNode) -> int:

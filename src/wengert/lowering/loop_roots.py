@@ -79,7 +79,7 @@ class Root:
         return [k for k, n in enumerate(self.space) if n != 1]
 
     @property
-    def scanned(self) -> int | None:
+    def scan_axis(self) -> int | None:
         """The dimension whose steps follow one from the other, if there is one; rows cannot run over it."""
         return self.node.axes[0] if self.kind == "scan" else None
 
@@ -88,8 +88,8 @@ class Root:
         """The first dimension that rows can run over; none if lanes go on where steps follow."""
         if self.kind == "scatter":  # one after the other
             return None
-        free = [k for k in self.long if k != self.scanned]
-        if len(self.long) < 2 or (self.scanned == self.long[0] and len(free) == 1):
+        free = [k for k in self.long if k != self.scan_axis]
+        if len(self.long) < 2 or (self.scan_axis == self.long[0] and len(free) == 1):
             return None
         return free[0]
 
@@ -259,7 +259,7 @@ def is_worth_memory(node: PointNode, seen: Reads) -> bool:
         return True
     dear = node.cost > MACHINE.recomputed
     readers = set[Root]().union(*seen.values())
-    if dear and any(reader.scanned == reader.long[-1] for reader in readers if reader.kind == "scan"):
+    if dear and any(reader.scan_axis == reader.long[-1] for reader in readers if reader.kind == "scan"):
         return True  # it can be computed in lanes, and what follows cannot
     if len(readers) > MACHINE.many_loops and node.cost > MACHINE.recomputed_far:
         return True

@@ -110,7 +110,9 @@ class Access(NamedTuple):
         return self.node.shape == shape and self.map == identity_map(shape)
 
 
-def narrowed(kind: Kind, shape: Shape, args: Sequence[Access], space: Shape, boxes: Sequence[Box]) -> Sequence[Access]:
+def narrow_arguments(
+    kind: Kind, shape: Shape, args: Sequence[Access], space: Shape, boxes: Sequence[Box]
+) -> Sequence[Access]:
     """Return the arguments of a node, those parts of joined arrays in their place that are all it reads of these."""
     if not any(a.node.boxes for a in args) or kind in ("row", "gather", "scatter"):
         return args
@@ -190,7 +192,7 @@ class Nodes:
         mark: Hashable = None,
     ) -> PointNode:
         """Return the node of these attributes; `mark` tells apart what is equal otherwise."""
-        args = narrowed(kind, tuple(shape), args, tuple(space), boxes)
+        args = narrow_arguments(kind, tuple(shape), args, tuple(space), boxes)
         read = tuple([(a.node.number, a.map) for a in args])
         key = (kind, name, tuple(shape), dtype, read, axes, tuple(space), tuple(boxes), mark)
         node = self.known.get(key)

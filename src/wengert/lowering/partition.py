@@ -15,7 +15,7 @@ from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, aval_of
-from wengert.kernel.checking import checked
+from wengert.kernel.checking import check_step
 from wengert.kernel.kernel import Program
 from wengert.lowering.correlation_steps import correlation_step
 from wengert.lowering.iterations import iteration_of
@@ -54,7 +54,7 @@ INDEXING = frozenset((getitem, assign))
 """What native code does and fails at for some elements."""
 
 
-def segmented(
+def partition_graph(
     graph: Graph, least: Callable[[Graph], bool] | None = None, *, is_apart: bool = False, lent: Lent | None = None
 ) -> Segments[Program]:
     """Return a graph in segments.
@@ -86,7 +86,7 @@ class StepLowering(StructuredLowering):
         """Return the program of a graph; None if no program computes all of it."""
         graph = flatten_calls(graph)
         graph = with_results_like(graph, variables_like(graph.outputs))
-        program = segmented(graph, lent=EMPTY).whole
+        program = partition_graph(graph, lent=EMPTY).whole
         return None if program is None else Once(graph, program)
 
     def branch(self, graphs: Sequence[Graph]) -> Choice | None:
@@ -99,7 +99,7 @@ class StepLowering(StructuredLowering):
             everything = [True] * len(results)
             needed = needed_inputs(graph, everything)
             graph = narrow_graph(graph, needed, everything)
-            program = segmented(graph, lent=EMPTY).whole
+            program = partition_graph(graph, lent=EMPTY).whole
             if program is None:
                 return None
             cases.append((needed, graph, program))
@@ -115,8 +115,8 @@ class StepLowering(StructuredLowering):
         condition = None if params["cond"] is None else flatten_calls(params["cond"])
         if iteration is None or (condition is not None and type(condition.outputs[0]) is not Variable):
             return None
-        body = segmented(iteration.graph, lent=iteration.lent).whole
-        first = None if condition is None else segmented(condition, lent=EMPTY).whole
+        body = partition_graph(iteration.graph, lent=iteration.lent).whole
+        first = None if condition is None else partition_graph(condition, lent=EMPTY).whole
         if body is None or (condition is not None and first is None):
             return None
         return Rounds(iteration, body, first)
@@ -146,7 +146,7 @@ class Partition:
 
     Args:
         graph: without calls.
-        lent: see `segmented`.
+        lent: see `partition_graph`.
 
     Attributes:
         given: the graph as it is given; `graph` has products as they are steps.
@@ -239,7 +239,7 @@ class Partition:
                 own = subgraph(rest.equations, set(distinct_variables(rest.outputs)))
             if own.outputs or any(map(must_run, own.equations)):
                 writer.add(own, program_of(lower(own)) if step is None else step)
-        return checked("steps", writer.program())
+        return check_step("steps", writer.program())
 
 
 def small_parts(

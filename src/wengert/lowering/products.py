@@ -26,7 +26,7 @@ from wengert.lowering.rules.joins import Part, choice
 from wengert.lowering.rules.lower import Lowered, Lowering, known_parameters
 from wengert.lowering.rules.operands import Pair
 from wengert.lowering.rules.scalars import Scalar
-from wengert.lowering.rules.view_index_maps import reshaped
+from wengert.lowering.rules.view_index_maps import reshape_access
 from wengert.passes.equations import unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.indexing.parts import assign
@@ -179,11 +179,11 @@ class ComplexFactor:
         nodes, shape = Nodes(), self.labels.lengths_of(self.own)
         factor = self.views[-1].outputs[0] if self.views else self.x
         lowering = Lowering(Graph((self.x,), self.views, (factor,)), nodes)
-        lowered = lowering.lowered()
+        lowered = lowering.lower_graph()
         value = lowering.value(factor)
         assert isinstance(value, Pair)
         at = [AxisIndex(0, ((self.order.index(n), 1),) if self.labels.lengths[n] > 1 else ()) for n in self.own]
-        halves = [reshaped(nodes, part, factor.shape, shape).through(tuple(at)) for part in value]
+        halves = [reshape_access(nodes, part, factor.shape, shape).through(tuple(at)) for part in value]
         ends = self.order.index(TERM), self.order.index(PART)
         conjugated = self.labels.conjugated[self.place], self.labels.conjugated[1 - self.place]
         parts = []

@@ -51,7 +51,7 @@ class Rounds(NamedTuple):
     def results(self) -> dict[Variable, str]:
         """The buffers of the body that results are in: what it changes, or its outputs."""
         names = dict(zip(self.iteration.inputs, self.body.inputs, strict=True))
-        found = {x: names[v] for x, v in self.iteration.lent.items() if names[v] in self.body.changed}
+        found = {x: names[v] for x, v in self.iteration.lent.items() if names[v] in self.body.changed_inputs}
         others = [x for x in self.iteration.graph.outputs if x not in found]
         return {**found, **dict(zip(others, self.body.outputs, strict=False))}
 
@@ -314,7 +314,7 @@ class StepsWriter:
                 made[v] = x
                 rows.append(Row(self.write(*self.rows_of(x, v, spec.length)), outs[v]))
         ends = zip(starts, iteration.inputs[own:ahead], iteration.carried, equation.outputs, strict=False)
-        carried = tuple([self.carried(start, v, names[v], x, outs, end) for start, v, x, end in ends])
+        carried = tuple([self.carry_value(start, v, names[v], x, outs, end) for start, v, x, end in ends])
         counted, first = is_counted(iteration.params), ""
         if loop.condition is not None:
             first = self.room((), np.dtype(bool))
@@ -337,7 +337,7 @@ class StepsWriter:
         self.steps.append(Run(program_of(Lowered(nodes, (), ((value, array.shape),), {})), (name,)))
         return name
 
-    def carried(
+    def carry_value(
         self, start: str, variable: Variable, into: str, x: Any, outs: dict[Variable, str], end: Variable
     ) -> Carried:
         """Return how a value is carried: from a buffer, as an input of the body, which gives it or it is known."""

@@ -83,7 +83,7 @@ def factors_before(equation: Equation) -> list[Equation]:
         if inner.primitive is solve and is_of_one_matrix(inner):
             matrix, is_transposed = source_of(inner.inputs[0], definitions)
             if matrix in steady:
-                packed, pivots = known.setdefault(matrix, factorised(matrix, inner)).outputs
+                packed, pivots = known.setdefault(matrix, factor_equation(matrix, inner)).outputs
                 instead[inner] = by_factors(inner, packed, pivots, is_transposed)
     if not instead and body is params["body"]:
         return [equation]
@@ -117,14 +117,14 @@ def source_of(matrix: Variable, definitions: Mapping[Variable, Equation]) -> tup
 def replacements(matrix: Variable, members: Sequence[tuple[Equation, bool]]) -> dict[Equation, list[Equation]]:
     """Return what equations with one matrix are by its factors; the first has these, too."""
     first = members[0][0]
-    factors = factorised(matrix, first)
+    factors = factor_equation(matrix, first)
     packed, pivots = factors.outputs
     found = {e: by_factors(e, packed, pivots, is_transposed) for e, is_transposed in members}
     found[first].insert(0, factors)
     return found
 
 
-def factorised(matrix: Variable, reader: Equation) -> Equation:
+def factor_equation(matrix: Variable, reader: Equation) -> Equation:
     """Return what factorises the matrix of an equation."""
     outputs = Variable.of(aval_of(matrix)), Variable.of(Aval(matrix.shape[:1], INDICES))
     return Equation(lu_factor, (matrix,), {"check_finite": False}, outputs, reader.origin)
@@ -133,7 +133,9 @@ def factorised(matrix: Variable, reader: Equation) -> Equation:
 def by_factors(equation: Equation, packed: Variable, pivots: Variable, is_transposed: bool) -> list[Equation]:
     """Return what an equation is by the factors of its matrix, or of the transpose."""
 
-    def bound(primitive: Primitive, inputs: tuple[Any, ...], outputs: Sequence[Variable], **params: Any) -> Equation:
+    def make_equation(
+        primitive: Primitive, inputs: tuple[Any, ...], outputs: Sequence[Variable], **params: Any
+    ) -> Equation:
         return Equation(primitive, inputs, params, tuple(outputs), equation.origin)
 
     if equation.primitive in OF_DIAGONAL:
@@ -143,16 +145,16 @@ def by_factors(equation: Equation, packed: Variable, pivots: Variable, is_transp
             zip((*graph.inputs, *graph.outputs), (packed, pivots, *equation.outputs), strict=True)
         )
         return [
-            bound(e.primitive, rename_known(known, e.inputs), [known.get(v, v) for v in e.outputs], **e.params)
+            make_equation(e.primitive, rename_known(known, e.inputs), [known.get(v, v) for v in e.outputs], **e.params)
             for e in graph.equations
         ]
     before, right = list[Equation](), equation.inputs[-1]
     if equation.primitive is inv:
         right = Variable.of(aval_of(packed))
         ones = np.broadcast_to(np.ones((), packed.dtype), packed.shape[:1])
-        before = [bound(place_diagonal, (ones,), [right], shape=packed.shape, offset=0, axis1=0, axis2=1)]
+        before = [make_equation(place_diagonal, (ones,), [right], shape=packed.shape, offset=0, axis1=0, axis2=1)]
     by = {"trans": int(is_transposed), "check_finite": False}
-    return [*before, bound(lu_solve, (packed, right, pivots), equation.outputs, **by)]
+    return [*before, make_equation(lu_solve, (packed, right, pivots), equation.outputs, **by)]
 
 
 def signs_and_logarithms(operands: Sequence[Any]) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ from wengert.kernel.kernel import Program
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.nodes import Nodes
 from wengert.lowering.rules.complexes import is_complex
-from wengert.lowering.rules.joins import changed
+from wengert.lowering.rules.joins import write_in_place
 from wengert.lowering.rules.lower import Lowered, Lowering, reason_refused
 from wengert.lowering.rules.operands import Refused
 from wengert.passes.equations import distinct_variables
@@ -55,7 +55,7 @@ def write_step(equation: Equation, *, is_small: bool = False) -> WriteStep | Non
         return None
     lowering = Lowering(Graph(inputs, (), ()), Nodes())
     lowering.give_inputs()
-    found = changed(lowering.call(equation, list(map(lowering.value, equation.inputs))), axes_in_kernels(base))
+    found = write_in_place(lowering.call(equation, list(map(lowering.value, equation.inputs))), axes_in_kernels(base))
     if isinstance(found, Refused):
         return None
     access, extents, window = found

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from wengert.native.functions import BEGIN, MARK, ConstantTable, NativeFunction, Template, argument, listed
+from wengert.native.functions import BEGIN, MARK, ConstantTable, NativeFunction, Template, argument, join_by_commas
 from wengert.native.structs import BOOL, I64, VOID, Type, Void
 from wengert.native.values import Instructions, Operand, Value
 
@@ -107,7 +107,7 @@ class Builder(Instructions):
         before = self.end(f"br label %{head}") if certain else self.branch(first < last, head, out)
         self.begin(head)
         at = len(self.lines)
-        loop = OpenLoop(self.named(I64), [self.named(value.type) for value in carried], step)
+        loop = OpenLoop(self.reserve_value(I64), [self.reserve_value(value.type) for value in carried], step)
         yield loop
         if loop.following is None:
             raise TypeError("`next` was not called for what the loop carries")
@@ -117,12 +117,12 @@ class Builder(Instructions):
         back = self.branch(following < last, head, out)
         self.begin(out)
         rounds = zip([loop.index, *loop.values], [first, *carried], [following, *loop.following], strict=True)
-        self.lines[at:at] = [f"  {x.text} = {joined(a, before, c, back)}" for x, a, c in rounds]
+        self.lines[at:at] = [f"  {x.text} = {phi_instruction(a, before, c, back)}" for x, a, c in rounds]
         if certain:
             loop.results = loop.following
             return
         ends = zip(carried, loop.following, strict=True)
-        loop.results = [self.new(a.type, joined(a, before, c, back)) for a, c in ends]
+        loop.results = [self.new(a.type, phi_instruction(a, before, c, back)) for a, c in ends]
 
     @contextmanager
     def forever(self) -> Iterator[None]:
@@ -188,11 +188,11 @@ class Builder(Instructions):
         back = self.end(f"br label %{join}")
         self.begin(join)
         pairs = zip(given, other, strict=True)
-        return [x if x is y else self.new(x.type, joined(x, before, y, back)) for x, y in pairs]
+        return [x if x is y else self.new(x.type, phi_instruction(x, before, y, back)) for x, y in pairs]
 
     # ---------------------------------------------------------------- text
 
-    def named(self, kind: Type) -> Value:
+    def reserve_value(self, kind: Type) -> Value:
         """Return a value that is to be defined later."""
         return Value(self, kind, self.name())
 
@@ -215,7 +215,7 @@ class Builder(Instructions):
         self.lines.append(f"{block}:")
         self.block = block
 
-    def finished(self) -> list[str]:
+    def finish(self) -> list[str]:
         """Return the lines, when all are written."""
         if self.block is not None:
             if not isinstance(self.returns, Void):
@@ -224,7 +224,7 @@ class Builder(Instructions):
         return self.lines
 
 
-def joined(x: Value, before: str | None, y: Value, back: str | None) -> str:
+def phi_instruction(x: Value, before: str | None, y: Value, back: str | None) -> str:
     """Return the instruction for a value that depends on where the control came from."""
     return f"phi {x.type} [ {x.text}, %{before} ], [ {y.text}, %{back} ]"
 
@@ -239,7 +239,7 @@ def program(*exported: NativeFunction) -> str:
     while waiting:
         function = waiting.pop()
         if function not in texts:
-            texts[function], called = written(function, exported)
+            texts[function], called = write_function(function, exported)
             waiting.extend(called)
     names = [function.name for function in texts]
     if len(set(names)) < len(names):
@@ -247,17 +247,17 @@ def program(*exported: NativeFunction) -> str:
     return "\n".join(texts[function] for function in sorted(texts, key=lambda f: f.name))
 
 
-def written(
+def write_function(
     function: NativeFunction | ConstantTable, exported: Sequence[NativeFunction]
 ) -> tuple[str, list[NativeFunction | ConstantTable]]:
     """Return the text of one function, and those that it calls; or that of constants."""
     if isinstance(function, ConstantTable):
         b = Builder(VOID)
-        values = listed([b.constant(function.scalar, value) for value in function.values])
+        values = join_by_commas([b.constant(function.scalar, value) for value in function.values])
         return f"@{function.name} = internal constant [{len(function.values)} x {function.scalar}] [{values}]\n", []
     signature, attributes = function.signature, function.attributes
     if function.body is None:
-        return f"declare {function.head}({listed(signature.parameters)}){attributes}\n", []
+        return f"declare {function.head}({join_by_commas(signature.parameters)}){attributes}\n", []
     b = Builder(signature.returns)
     code = function.body.__code__
     names = function.parameters or code.co_varnames[1 : code.co_argcount]
@@ -266,8 +266,8 @@ def written(
     parameters = [Value(b, kind, f"%{name}") for kind, name in zip(signature.parameters, names, strict=True)]
     function.body(b, *parameters)
     linkage = "" if function in exported else "internal "
-    head = f"define {linkage}{function.head}({listed(parameters)}){attributes} {{\nentry:\n"
-    return head + "\n".join([*b.stacked, *b.finished()]) + "\n}\n", list(b.called)
+    head = f"define {linkage}{function.head}({join_by_commas(parameters)}){attributes} {{\nentry:\n"
+    return head + "\n".join([*b.stacked, *b.finish()]) + "\n}\n", list(b.called)
 
 
 def template(kinds: Sequence[Type], write: Callable[..., Sequence[Value]]) -> Template:

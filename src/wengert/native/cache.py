@@ -67,20 +67,20 @@ class ObjectCache:
         self.unseen = limit  # bytes written by this process since it last looked how much there is
         self.refusal = "it is switched off" if folder is None else refusal_of(folder)
         if folder is not None and self.refusal:
-            logged(f"{folder} is not used, because {self.refusal}")
+            log_line(f"{folder} is not used, because {self.refusal}")
 
     def get(self, text: str, beside: Sequence[Bytes] = ()) -> bytes | None:
         """Return what was kept for a text and the arrays beside it; None if there is nothing, or if it is damaged."""
         path = self.path_of(text)
         if path is None:
             return None
-        content, status = opened(path, beside)
+        content, status = read_trusted(path, beside)
         name = os.path.basename(path)
-        data = unsealed(name, content)
+        data = unseal(name, content)
         if data is None:
-            logged(f"{name}: {'not found' if status is None else 'damaged or of other arrays, and not used'}")
+            log_line(f"{name}: {'not found' if status is None else 'damaged or of other arrays, and not used'}")
             return None
-        logged(f"{name}: found")
+        log_line(f"{name}: found")
         if status is not None and time.time() - status.st_mtime > USED_AGAIN:
             with contextlib.suppress(OSError):  # another process removed it, or it cannot be written to
                 os.utime(path, follow_symlinks=os.utime not in os.supports_follow_symlinks)
@@ -94,7 +94,7 @@ class ObjectCache:
         name, begun = os.path.basename(path), f"{path}.{os.getpid()}-{os.urandom(6).hex()}"
         try:
             with open(begun, "xb", opener=for_me_alone) as file:
-                file.write(sealed(name, data))
+                file.write(seal(name, data))
                 for array in beside:
                     file.write(array.data)
             os.replace(begun, path)
@@ -104,10 +104,10 @@ class ObjectCache:
             with contextlib.suppress(OSError):
                 os.unlink(begun)
             self.refusal = f"nothing can be written to it ({error.strerror})"
-            logged(f"{self.folder} is not used any more, because {self.refusal}")
+            log_line(f"{self.folder} is not used any more, because {self.refusal}")
             return
         size = len(data) + size_of(beside)
-        logged(f"{name}: kept, {size} bytes")
+        log_line(f"{name}: kept, {size} bytes")
         self.unseen += size
         if self.unseen >= self.limit // SHARE:
             self.unseen = 0
@@ -130,7 +130,7 @@ class ObjectCache:
             if size > self.limit or (not finished and now - status.st_mtime > ABANDONED):
                 with contextlib.suppress(OSError):  # another process was faster
                     os.unlink(path)
-                logged(f"{os.path.basename(path)}: removed")
+                log_line(f"{os.path.basename(path)}: removed")
 
     def usage(self) -> Usage:
         """Return how much is kept."""
@@ -156,7 +156,7 @@ class ObjectCache:
                         yield entry.path, entry.stat(follow_symlinks=False)
 
 
-def opened(path: str, beside: Sequence[Bytes] = ()) -> tuple[bytes, os.stat_result | None]:
+def read_trusted(path: str, beside: Sequence[Bytes] = ()) -> tuple[bytes, os.stat_result | None]:
     """Return the content of a file that nobody else can have written, and its status; nothing of others.
 
     Nor of one that does not end with the arrays beside it, which are left out.
@@ -169,7 +169,7 @@ def opened(path: str, beside: Sequence[Bytes] = ()) -> tuple[bytes, os.stat_resu
         return b"", None
     try:
         status = os.fstat(file)
-        is_ours = stat.S_ISREG(status.st_mode) and trusted(status)
+        is_ours = stat.S_ISREG(status.st_mode) and is_trusted(status)
         content = os.read(file, max(status.st_size - size_of(beside), 0)) if is_ours else b""
         return content if all(follows(file, array) for array in beside) else b"", status
     except OSError:
@@ -236,10 +236,10 @@ def refusal_on_the_way(folder: str) -> str:
         if names and status.st_mode & OTHERS_MAY_WRITE and not status.st_mode & stat.S_ISVTX:
             return f"others can write to {found}"
         place = found
-    return "" if trusted(os.stat(place)) else "others can write to it"
+    return "" if is_trusted(os.stat(place)) else "others can write to it"
 
 
-def trusted(status: os.stat_result) -> bool:
+def is_trusted(status: os.stat_result) -> bool:
     """Whether a file or folder is the user's, and nobody else can write to it."""
     if os.name != "posix":
         return True  # there, the folder lies where other users have no rights
@@ -251,7 +251,7 @@ def for_me_alone(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def sealed(name: str, data: bytes) -> bytes:
+def seal(name: str, data: bytes) -> bytes:
     """Return the content of a file with some data: a digest of name and data comes first."""
     return seal_of(name, data) + data
 
@@ -261,13 +261,13 @@ def seal_of(name: str, data: bytes) -> bytes:
     return MAGIC + digest_of(name.encode(), b"\0", data)
 
 
-def unsealed(name: str, content: bytes) -> bytes | None:
+def unseal(name: str, content: bytes) -> bytes | None:
     """Return the data in a file; None if the file is damaged, or was made under another name."""
     data = content[len(MAGIC) + DIGEST :]
     return data if content.startswith(seal_of(name, data)) else None
 
 
-def logged(line: str) -> None:
+def log_line(line: str) -> None:
     """Print a line about the cache, if that is wanted."""
     if "cache" in config.LOGGED:
         from wengert.support.logs import say
@@ -285,11 +285,11 @@ def dependencies() -> tuple[Any, ...]:
     """Return that: Wengert, Python, NumPy, LLVM, SciPy, which offers BLAS and LAPACK to native code, the processor."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     libraries = library("llvmlite/_version.py"), library("scipy/version.py")
-    return installed(folder) or sources(folder), sys.version, np.__version__, *libraries, processor()
+    return installation_record(folder) or sources(folder), sys.version, np.__version__, *libraries, processor()
 
 
-def installed(folder: str) -> tuple[str, int, int] | None:
-    """Return what an installer wrote about the package in a folder, with size and time; None if none put it there.
+def installation_record(folder: str) -> tuple[str, int, int] | None:
+    """Return the record of an installer about the package in a folder, with size and time; None without one.
 
     Nobody edits what was installed, and to look at all its files takes a quarter of the time of starting.
     """

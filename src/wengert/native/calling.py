@@ -190,15 +190,15 @@ def are_apart(b: Builder, variant: Value, frame: Value) -> None:
     """Whether what will be written to shares memory with no other argument."""
     spans, addresses = variant.get("spans"), frame.get("addresses")
 
-    def reached(place: Value) -> list[Value]:
+    def span_of(place: Value) -> list[Value]:
         ends = spans.at(place * 2)
         return [addresses.at(place).to(I64).load() + end.load() for end in (ends, ends.at(1))]
 
     with b.loop(variant.get("writes")) as one:
         own = variant.get("written").at(one.index).load()
-        low, high = reached(own)
+        low, high = span_of(own)
         with b.loop(variant.get("inputs")) as each:
-            begin, end = reached(each.index)
+            begin, end = span_of(each.index)
             b.give_if(each.index.differs(own) & (begin < high) & (low < end), False)
     b.give(True)
 
@@ -216,7 +216,7 @@ def drop_all(b: Builder, objects: Value, count: Value) -> None:
 def matches(b: Builder, node: Value, thing: Value, frame: Value) -> None:
     """Whether an object is what a node describes; note where its data lie."""
     b.give_if(thing.get("type").differs(node.get("type")), False)
-    way, slot = node.get("way"), node.get("slot").widened(I64)
+    way, slot = node.get("way"), node.get("slot").widen(I64)
     with b.when(way.equals(Way.ARRAY)):  # first, as most are
         b.give_if(b.call(fits, node, thing.to(ARRAY)).equals(False), False)
         frame.get("objects").at(slot).store(thing)
@@ -243,7 +243,7 @@ def matches(b: Builder, node: Value, thing: Value, frame: Value) -> None:
         b.give(True)
     address.store(number)
     with b.when(way.equals(Way.BOOL)):
-        number.store(b.call(is_true, thing).widened(I64))
+        number.store(b.call(is_true, thing).widen(I64))
         b.give(True)
     beyond = b.stack(I32)
     number.store(b.call(int_value, thing, beyond))
@@ -271,7 +271,7 @@ def fits(b: Builder, node: Value, array: Value) -> None:
     with b.when(own.differs(dtype)):  # an unpickled array's, or another
         same = [own.get(field).equals(dtype.get(field)) for field in ("type", "characters", "number")]
         b.give_if((same[0] & same[1] & same[2]).equals(False), False)
-    rank, shape, wanted = node.get("rank").widened(I64), array.get("shape"), node.get("shape")
+    rank, shape, wanted = node.get("rank").widen(I64), array.get("shape"), node.get("shape")
     with b.loop(rank) as axes, b.when(shape.at(axes.index).load().differs(wanted.at(axes.index).load())):
         b.give(False)
     strides = node.get("strides")
@@ -336,7 +336,7 @@ def has_attributes(b: Builder, node: Value, thing: Value, frame: Value) -> None:
             b.give(False)
         number = b.call(dict_size, attributes)
         b.do(drop, attributes)
-        b.give_if(number.differs(held.widened(I64)), False)
+        b.give_if(number.differs(held.widen(I64)), False)
     with b.loop(count) as each:
         found = b.call(attribute, thing, node.get("names").at(each.index).load()).to(OBJECT)
         with b.when(found.equals(None)):
@@ -376,7 +376,7 @@ def run(b: Builder, variant: Value, frame: Value, result: Value) -> None:
             place, output, size = (variant.get("donated").at(each.index * 3 + k).load() for k in range(3))
             addresses = frame.get("addresses")
             b.do(copy, addresses.at(place).load(), addresses.at(output).load(), size)
-        result.store(b.call(assembled, variant.get("result").to(NODE), frame))
+        result.store(b.call(assemble_result, variant.get("result").to(NODE), frame))
     b.do(drop_all, objects.at(inputs), outputs)  # what an error has left; the others belong to the result
     with b.when(frame.get("holds").differs(0)):
         b.do(drop_all, objects, inputs)
@@ -476,14 +476,14 @@ def box(b: Builder, variant: Value, frame: Value) -> None:
     with b.loop(variant.get("outputs")) as each:
         node, slot = nodes.at(each.index), inputs + each.index
         with b.when(node.get("way").differs(Way.ARRAY) & node.get("way").differs(Way.IN_PLACE)):
-            made = b.call(boxed, node, frame.get("numbers").at(slot * 2))
+            made = b.call(box_number, node, frame.get("numbers").at(slot * 2))
             b.give_if(made.equals(None), False)
             frame.get("objects").at(slot).store(made)
     b.give(True)
 
 
 @native(POINTER, Pointer(NODE), Pointer(I64))
-def boxed(b: Builder, node: Value, number: Value) -> None:
+def box_number(b: Builder, node: Value, number: Value) -> None:
     """Return a number as an object."""
     way, real = node.get("way"), number.to(F64)
     with b.when(way.equals(Way.FLOAT)):
@@ -493,16 +493,16 @@ def boxed(b: Builder, node: Value, number: Value) -> None:
     with b.when(way.equals(Way.INT)):
         b.give(b.call(new_int, number.load()))
     with b.when(way.equals(Way.BOOL)):
-        b.give(b.call(new_bool, number.to(I8).load().widened(I64)))
+        b.give(b.call(new_bool, number.to(I8).load().widen(I64)))
     b.give(b.call(new_complex, real.load(), real.at(1).load()))
 
 
 @native(POINTER, Pointer(NODE), Pointer(FRAME))
-def assembled(b: Builder, node: Value, frame: Value) -> None:
+def assemble_result(b: Builder, node: Value, frame: Value) -> None:
     """Return a result: an array or number that was made, a known object or a copy of it, or a container of results."""
     way, count, items = node.get("way"), node.get("count"), node.get("items").to(NODE)
     with b.when(way < Way.SAME):
-        place = frame.get("objects").at(node.get("slot").widened(I64))
+        place = frame.get("objects").at(node.get("slot").widen(I64))
         made = place.load()
         place.store(None)
         b.give(made)
@@ -520,7 +520,7 @@ def assembled(b: Builder, node: Value, frame: Value) -> None:
             several = b.call(new, count)
             b.give_if(several.equals(None), None)
             with b.loop(count) as each:
-                item = b.call(assembled, items.at(each.index), frame)
+                item = b.call(assemble_result, items.at(each.index), frame)
                 with b.when(item.equals(None)):
                     b.do(drop, several)
                     b.give(None)
@@ -545,7 +545,7 @@ def assembled_by_name(b: Builder, node: Value, frame: Value) -> None:
         several.store(b.call(new_dict))
     b.give_if(several.load().equals(None), None)
     with b.loop(node.get("count")) as each:
-        item, name, failed = b.call(assembled, items.at(each.index), frame), b.stack(POINTER), b.stack(I32)
+        item, name, failed = b.call(assemble_result, items.at(each.index), frame), b.stack(POINTER), b.stack(I32)
         with b.when(item.equals(None)):
             b.do(drop, several.load())
             b.give(None)

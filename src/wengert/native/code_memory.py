@@ -39,7 +39,7 @@ class Linked(FieldRecord):
     outside: tuple[tuple[int, str], ...]
     functions: tuple[tuple[str, int], ...]
 
-    def packed(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """Return it as bytes, to be kept where damage is noticed."""
         return MAGIC + marshal.dumps(self.values())
 
@@ -106,10 +106,10 @@ def load(packed: bytes, external: Callable[[str], int]) -> Code:
     Raises:
         OSError: there is no memory, or none may be executed.
     """
-    return mapped(Linked(*marshal.loads(memoryview(packed)[len(MAGIC) :])), external)
+    return map_code(Linked(*marshal.loads(memoryview(packed)[len(MAGIC) :])), external)
 
 
-def mapped(code: Linked, external: Callable[[str], int]) -> Code:
+def map_code(code: Linked, external: Callable[[str], int]) -> Code:
     """Return code in memory."""
     memory, content = CodeMemory(len(code.content)), bytearray(code.content)
     for place, target in code.inside:

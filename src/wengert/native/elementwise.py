@@ -24,7 +24,7 @@ from wengert.support.deferred_warnings import unregister
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.machine import CONDITIONS, MACHINE
 
-unregister(globals())  # `shared` says who meets what stops
+unregister(globals())  # `share_ufunc` says who meets what stops
 
 LARGE = MACHINE.shared_elements
 """Elements from which an operation is worth sharing."""
@@ -153,7 +153,7 @@ def set_num_threads(threads: int) -> None:
     SHARING.set_threads(threads)
 
 
-def shared(ufunc: np.ufunc, own: bool = False) -> Callable[..., Any]:
+def share_ufunc(ufunc: np.ufunc, own: bool = False) -> Callable[..., Any]:
     """Return a function that computes a ufunc on several threads where its operands allow it.
 
     Args:
@@ -166,7 +166,7 @@ def shared(ufunc: np.ufunc, own: bool = False) -> Callable[..., Any]:
         stops, see `wengert.support.deferred_warnings`: the caller meets that.
 
     >>> import numpy as np
-    >>> shared(np.add)(np.ones(100_000), 2.0)[-1]
+    >>> share_ufunc(np.add)(np.ones(100_000), 2.0)[-1]
     np.float64(3.0)
     """
     loops: dict[np.dtype[Any], tuple[Any, int] | None] = {}
@@ -186,7 +186,7 @@ def shared(ufunc: np.ufunc, own: bool = False) -> Callable[..., Any]:
                 first, second = operand_array(x, dtype), (like if y is None else operand_array(y, dtype))
                 result = np.empty(like.shape, dtype) if out is None else out
                 raised = sharing.apply(loop[1], first, second, result)
-                if raised == 0 or (raised > 0 and (out is not None or not raised & reported())):
+                if raised == 0 or (raised > 0 and (out is not None or not raised & reported_conditions())):
                     return result
         if out is None:
             return ufunc(x) if y is None else ufunc(x, y)
@@ -218,6 +218,6 @@ def operand_array(x: Any, dtype: np.dtype[Any]) -> Any:
     return array if math.isfinite(array) or not math.isfinite(x) else np.array(x)  # NumPy reports what is too large
 
 
-def reported() -> int:
+def reported_conditions() -> int:
     """Return the floating-point conditions that NumPy would report at present."""
     return sum(CONDITIONS[name] for name, action in np.geterr().items() if action != "ignore")

@@ -84,19 +84,19 @@ class Format(NamedTuple):
     through_slots: dict[int, Write]
 
 
-def linked(image: bytes, machine: str) -> Linked:
+def link_image(image: bytes, machine: str) -> Linked:
     """Return object code linked.
 
     Raises:
         ObjectCodeError: the image is damaged, of another processor, or needs what is not provided for.
     """
     try:
-        return ElfImage(image, FORMATS[machine]).linked()
+        return ElfImage(image, FORMATS[machine]).link()
     except (struct.error, IndexError) as error:  # a number that does not fit, or a place outside of the image
-        raise damaged(f"a part that lies outside of it or does not fit ({error})") from error
+        raise damage_error(f"a part that lies outside of it or does not fit ({error})") from error
 
 
-def undefined(image: bytes, machine: str) -> list[str]:
+def undefined_names(image: bytes, machine: str) -> list[str]:
     """Return the names that object code uses and does not define."""
     symbols = ElfImage(image, FORMATS[machine]).symbols
     return [symbol.name for symbol in symbols if symbol.section == UNDEFINED and symbol.name not in ("", TABLE)]
@@ -187,7 +187,7 @@ class ElfImage:
         require(symbol.value <= self.sections[symbol.section].size, f"{symbol.name!r} outside of its section")
         return self.places[symbol.section] + symbol.value
 
-    def linked(self) -> Linked:
+    def link(self) -> Linked:
         """Return the code and where addresses stand in it."""
         content = bytearray(self.size)
         for number, place in self.places.items():
@@ -213,7 +213,7 @@ class ElfImage:
                 self.form.direct[kind](content, at, self.target_of(number) + addend, at)
             else:
                 if kind not in self.form.through_slots:
-                    raise damaged(f"a relocation of kind {kind}, which is not known", UnknownRelocationError)
+                    raise damage_error(f"a relocation of kind {kind}, which is not known", UnknownRelocationError)
                 self.form.through_slots[kind](content, at, self.slots[number] + HALF + addend, at)
         functions = [(x.name, self.place_of(x)) for x in self.symbols if x.is_global and x.section != UNDEFINED]
         return Linked(bytes(content), tuple(inside), tuple(outside), tuple(functions))
@@ -227,10 +227,10 @@ class ElfImage:
 def require(condition: bool, found: str) -> None:
     """Raise an ObjectCodeError saying what was found in an image, unless a condition holds."""
     if not condition:
-        raise damaged(found)
+        raise damage_error(found)
 
 
-def damaged(found: str, error: type[ObjectCodeError] = ObjectCodeError) -> ObjectCodeError:
+def damage_error(found: str, error: type[ObjectCodeError] = ObjectCodeError) -> ObjectCodeError:
     """Return the error for an image in which something was found."""
     needed = "code of this processor as LLVM writes it is needed"
     return error(describe("object code", found, needed, "Remove it from where it was kept"))
@@ -260,7 +260,7 @@ X86_64 = Format(
 # ------------------------------------------------------------------------------------------------ AArch64
 
 
-def patched(memory: bytearray, at: int, bits: int, low: int, width: int) -> None:
+def patch_field(memory: bytearray, at: int, bits: int, low: int, width: int) -> None:
     """Set a field of the instruction at a place."""
     (instruction,) = struct.unpack_from("<I", memory, at)
     mask = (1 << width) - 1
@@ -271,7 +271,7 @@ def branch26(memory: bytearray, at: int, target: int, own: int) -> None:
     """Write the distance of a branch, in instructions."""
     distance = target - own
     require(distance % 4 == 0 and -(1 << 27) <= distance < 1 << 27, "a branch that is too far")
-    patched(memory, at, distance >> 2, 0, 26)
+    patch_field(memory, at, distance >> 2, 0, 26)
 
 
 def page21(memory: bytearray, at: int, target: int, own: int) -> None:
@@ -287,8 +287,8 @@ def near21(memory: bytearray, at: int, target: int, own: int) -> None:
 def distance21(memory: bytearray, at: int, distance: int) -> None:
     """Write a number of 21 bits in the two fields of ADR and ADRP."""
     require(-(1 << 20) <= distance < 1 << 20, "an address that is too far")
-    patched(memory, at, distance, 29, 2)
-    patched(memory, at, distance >> 2, 5, 19)
+    patch_field(memory, at, distance, 29, 2)
+    patch_field(memory, at, distance >> 2, 5, 19)
 
 
 def low12(shift: int) -> Write:
@@ -296,7 +296,7 @@ def low12(shift: int) -> Write:
 
     def write(memory: bytearray, at: int, target: int, _own: int) -> None:
         require(target % (1 << shift) == 0, "an address between two numbers")
-        patched(memory, at, (target & 0xFFF) >> shift, 10, 12)
+        patch_field(memory, at, (target & 0xFFF) >> shift, 10, 12)
 
     return write
 

@@ -108,7 +108,7 @@ def emit_assembly(text: str, target: Target) -> str:
             return str(machine(target, is_long(text)).emit_assembly(module))
 
 
-def linked(image: bytes) -> bytes:
+def link_object(image: bytes) -> bytes:
     """Return object code as it is kept: where its format is known, only what needs to be known when it is loaded.
 
     Returns:
@@ -121,7 +121,7 @@ def linked(image: bytes) -> bytes:
         from wengert.native import elf  # which code that was kept has no need of
 
     try:
-        return elf.linked(image, PROCESSOR).packed() if is_elf(image) else image
+        return elf.link_image(image, PROCESSOR).to_bytes() if is_elf(image) else image
     except elf.UnknownRelocationError:
         return image
 
@@ -150,7 +150,7 @@ def loaded_by_llvm(image: bytes, external: Mapping[str, int], others: Callable[[
 
         from wengert.native import elf
 
-    names = elf.undefined(image, PROCESSOR) if is_elf(image) else []
+    names = elf.undefined_names(image, PROCESSOR) if is_elf(image) else []
     found = {**{name: others(name) for name in names if name not in external}, **external}
     with UNSTOPPED:
         llvm.initialize_native_target()

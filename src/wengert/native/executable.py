@@ -18,7 +18,7 @@ from wengert.native.code_memory import Code, address_of
 from wengert.native.elementwise import SHARING
 from wengert.native.entry import Entry, Variant
 from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind
-from wengert.native.loader import loaded
+from wengert.native.loader import load_code
 from wengert.native.structs import I64, POINTER, Struct
 from wengert.support.caches import cached
 from wengert.support.machine import MACHINE
@@ -122,7 +122,7 @@ class Executable:
     def __init__(self, image: Image, address_of: Callable[[str], int], team: ctypes.c_void_p = SHARING.place) -> None:
         self.image = image
         outside = {name: address_of(name) for name in image.outside}
-        code = loaded(image.code, outside) if image.code else Code({"run": outside[image.outside[0]]}, None)
+        code = load_code(image.code, outside) if image.code else Code({"run": outside[image.outside[0]]}, None)
         if "share" in image.outside and team is SHARING.place:
             SHARING.want()
         self.callee = Callee(
@@ -148,7 +148,7 @@ class Executable:
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """Return the outputs for arrays that are the inputs, of their dtypes and shapes."""
-        made: list[Any] = self.entry(*map(checked, arrays, self.given))
+        made: list[Any] = self.entry(*map(check_array, arrays, self.given))
         if self.grown and not made[-1]:
             for i in self.grown:
                 made[i] = taken_over(made[i], self.made[i].shape[1:], self.made[i].dtype)
@@ -182,7 +182,7 @@ class OfArrays(Entry):
         return made
 
 
-def checked(array: Any, kind: ArrayKind) -> Any:
+def check_array(array: Any, kind: ArrayKind) -> Any:
     """Return an array that must be of a dtype and a shape, with its elements side by side; rows that grow as those."""
     if kind.shape[:1] == (UNKNOWN,) and array.dtype == kind.dtype and array.shape[1:] == kind.shape[1:]:
         return Rows.of(array)

@@ -105,6 +105,6 @@ def intrinsic(name: str, of: tuple[Type, ...], returns: Type | Void, parameters:
     return external(".".join(["llvm", name, *map(suffix, of)]), returns, *parameters)
 
 
-def listed(items: Sequence[object]) -> str:
-    """Return what stands between parentheses."""
+def join_by_commas(items: Sequence[object]) -> str:
+    """Return items with commas between them, as between parentheses."""
     return ", ".join(map(str, items))

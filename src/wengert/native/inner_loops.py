@@ -35,10 +35,10 @@ def code() -> int:
     Raises:
         AttributeError, ImportError, OSError, RuntimeError: LLVM cannot serve here.
     """
-    return kept_code("inner loops as jobs", written).addresses["apply"]
+    return kept_code("inner loops as jobs", program_text).addresses["apply"]
 
 
-def written() -> str:
+def program_text() -> str:
     """Return the text of the native functions; what it is written with is loaded only if it is needed."""
     with UNSTOPPED:
         from wengert.native.builder import program

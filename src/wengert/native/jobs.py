@@ -180,7 +180,7 @@ def work(b: Builder, team: Value, number: Value) -> None:
     regions = team.get("regions")
     with b.loop(regions) as visited:
         b.do(work_on, team, (number + visited.index) % regions)
-    conditions = b.call(met_conditions, ALL).widened(I64)
+    conditions = b.call(met_conditions, ALL).widen(I64)
     team.field("raised").fetch_or(conditions, "monotonic")
 
 

@@ -10,7 +10,9 @@ from wengert.native.code_memory import Code, address_of, is_linked, load
 from wengert.support.fork_safety import UNSTOPPED
 
 
-def loaded(image: bytes, external: Mapping[str, int] | None = None, others: Callable[[str], int] = address_of) -> Code:
+def load_code(
+    image: bytes, external: Mapping[str, int] | None = None, others: Callable[[str], int] = address_of
+) -> Code:
     """Bring object code for this machine into memory.
 
     Raises:
@@ -35,9 +37,9 @@ def kept_object(key: str, write: Callable[[], str]) -> bytes:
     image = cache.get(key)
     if image is None:
         with UNSTOPPED:
-            from wengert.native.engine import emit_object, host, linked
+            from wengert.native.engine import emit_object, host, link_object
 
-        image = linked(emit_object(write(), host()))
+        image = link_object(emit_object(write(), host()))
         cache.put(key, image)
     return image
 
@@ -55,7 +57,7 @@ def kept_function(name: str, write: Callable[[str], str]) -> int:
     address = FUNCTIONS.get(name)
     if address is None:
         image = kept_object(f"function {name}", lambda: write(name))
-        code = loaded(image, others=lambda other: kept_function(other, write) if "." in other else address_of(other))
+        code = load_code(image, others=lambda other: kept_function(other, write) if "." in other else address_of(other))
         code.stay()  # programs that call it may run until the very end of the process
         address = FUNCTIONS[name] = code.addresses[name]
     return address
@@ -73,6 +75,6 @@ def kept_code(key: str, write: Callable[[], str] | None = None) -> Code:
         AttributeError, ImportError, OSError, RuntimeError: the system lacks a function that the text calls, or LLVM is
             absent or cannot compile it here.
     """
-    code = loaded(kept_object(key, write or (lambda: key)))
+    code = load_code(kept_object(key, write or (lambda: key)))
     code.stay()  # threads may be in it until the very end of the process
     return code

@@ -43,7 +43,7 @@ def apply(b: Builder, team: Value, loop: Value, x: Value, y: Value, out: Value) 
         rows.field("strides").at(number).store(step)
         rows.field("jumps").at(number).store(b.select(step.differs(0), array.get("strides"), None))
     gaps = has_gaps(x) | has_gaps(second) | has_gaps(out)
-    last, shape = out.get("rank").widened(I64) - 1, out.get("shape")
+    last, shape = out.get("rank").widen(I64) - 1, out.get("shape")
     count = b.call(elements, out)
     length = b.select(gaps, shape.at(last).load(), count)
     b.give_if(length < PART, UNSUITABLE)
@@ -94,7 +94,7 @@ def has_gaps(array: Value) -> Value:
 def elements(b: Builder, array: Value) -> None:
     """Return how many elements an array has."""
     shape = array.get("shape")
-    with b.loop(array.get("rank").widened(I64), carry=[1]) as axes:
+    with b.loop(array.get("rank").widen(I64), carry=[1]) as axes:
         axes.next(axes.values[0] * shape.at(axes.index).load())
     b.give(axes.results[0])
 
@@ -106,7 +106,7 @@ def stride(b: Builder, array: Value, out: Value, size: Value) -> None:
     The size of an element where it has the result's shape, 0 where it has no dimensions, UNSUITABLE if it does not
     suit. Strides must fall from axis to axis, so that NumPy's result is C-contiguous.
     """
-    rank, out_rank = array.get("rank").widened(I64), out.get("rank").widened(I64)
+    rank, out_rank = array.get("rank").widen(I64), out.get("rank").widen(I64)
     b.give_if(array.get("dtype").differs(out.get("dtype")) | (array.get("flags") & ALIGNED).equals(0), UNSUITABLE)
     b.give_if(rank.equals(0), 0)
     b.give_if(rank.differs(out_rank), UNSUITABLE)

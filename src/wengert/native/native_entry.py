@@ -221,10 +221,10 @@ class NativeCode:
 
     def __init__(self) -> None:
         with UNSTOPPED:
-            from wengert.native.loader import kept_object, loaded
+            from wengert.native.loader import kept_object, load_code
 
         key = f"the entry of {sys.implementation.cache_tag}, NumPy {np.__version__}"
-        code = loaded(kept_object(key, written), {name: numpy_function(name) for name in NUMPY_FUNCTIONS})
+        code = load_code(kept_object(key, program_text), {name: numpy_function(name) for name in NUMPY_FUNCTIONS})
         code.stay()  # entries are called until the very end of the process
         self.call = code.addresses["call"]
         entry = ctypes.py_object
@@ -234,7 +234,7 @@ class NativeCode:
 native_code = functools.cache(NativeCode)
 
 
-def written() -> str:
+def program_text() -> str:
     """Return the text of the native functions; what it is written with is loaded only if it is needed."""
     with UNSTOPPED:
         from wengert.native.builder import program

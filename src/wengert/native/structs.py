@@ -227,7 +227,7 @@ def padding(members: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 def integer(kind: Type) -> Integer:
     """Return a type that must be one of integers."""
-    return required(kind, Integer, "number")
+    return require_type(kind, Integer, "number")
 
 
 def numeric(kind: Type) -> Scalar:
@@ -237,10 +237,10 @@ def numeric(kind: Type) -> Scalar:
 
 def vector(kind: Type) -> VectorType:
     """Return a type that must be one of vectors."""
-    return required(kind, VectorType, "vector")
+    return require_type(kind, VectorType, "vector")
 
 
-def required(kind: Type, sort: type[T], what: str) -> T:
+def require_type(kind: Type, sort: type[T], what: str) -> T:
     """Return a type that must be one of a sort."""
     if not isinstance(kind, sort):
         raise TypeError(f"{kind!r} is no {what}")

@@ -28,7 +28,7 @@ class Team:
 
     def __init__(self, threads: int) -> None:
         check_system()
-        functions = kept_code("a team", written).addresses
+        functions = kept_code("a team", program_text).addresses
         code, linger = functions["dispatch"], functions["linger"]
         libc = ctypes.CDLL(None)
         libc.aligned_alloc.restype = ctypes.c_void_p
@@ -64,7 +64,7 @@ class Team:
         return int(self.dispatch(self.address, function, argument, count, grain))
 
 
-def written() -> str:
+def program_text() -> str:
     """Return the text of what workers run; what it is written with is loaded only if it is needed."""
     with UNSTOPPED:
         from wengert.native.builder import program

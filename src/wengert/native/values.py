@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from wengert.native.functions import BEGIN, ConstantTable, NativeFunction, intrinsic, listed
+from wengert.native.functions import BEGIN, ConstantTable, NativeFunction, intrinsic, join_by_commas
 from wengert.native.structs import (
     BOOL,
     I32,
@@ -99,7 +99,7 @@ class Value:
     def __rsub__(self, other: Operand) -> Value:
         return self.b.constant(self.type, other) - self
 
-    def widened(self, kind: Integer) -> Value:
+    def widen(self, kind: Integer) -> Value:
         """Return the same number in more bits; it must not be negative."""
         if not isinstance(self.type, Integer) or self.type.bits >= kind.bits:
             raise TypeError(f"{self.type!r} cannot be widened to {kind!r}")
@@ -135,14 +135,14 @@ class Value:
 
     def load(self, order: Order | None = None) -> Value:
         """Load what is at this address; atomically, if an order is given."""
-        kind = self.stored()
+        kind = self.stored_type()
         if order is None:
             return self.b.new(kind, f"load {kind}, {self}, align {size(kind)}")
         return self.b.new(kind, f"load atomic {kind}, {self} {order}, align {size(kind)}")
 
     def store(self, value: Operand, order: Order | None = None) -> None:
         """Store a value at this address; atomically, if an order is given."""
-        kind = self.stored()
+        kind = self.stored_type()
         stored = self.b.operand(value, kind)
         if order is None:
             self.b.put(f"store {stored}, {self}, align {size(kind)}")
@@ -151,7 +151,7 @@ class Value:
 
     def load_where(self, mask: Value) -> Value:
         """Load those numbers of a vector for which a mask is set; the others are zero and are not touched."""
-        kind = self.stored()
+        kind = self.stored_type()
         zero = self.b.constant(kind, 0)
         return self.b.intrinsic("masked.load", kind, self.as_address(), size(kind), mask, zero, of=(kind, POINTER))
 
@@ -166,7 +166,7 @@ class Value:
             place = flags.index("i1 1")
             self.to(element(value.type)).at(place).store(self.b.extract(value, place))
             return
-        of = self.stored(), POINTER
+        of = self.stored_type(), POINTER
         self.b.do_intrinsic("masked.store", value, self.as_address(), size(value.type), mask, of=of)
 
     def bring(self, written: bool) -> None:
@@ -178,7 +178,7 @@ class Value:
     def gather(self, indices: Value, mask: Value) -> Value:
         """Load the numbers at several indices from this address, where a mask is set; the others are zero."""
         count = vector(indices.type).count
-        kind, addresses = VectorType(numeric(self.stored()), count), self.addresses(indices)
+        kind, addresses = VectorType(numeric(self.stored_type()), count), self.addresses(indices)
         zero = self.b.constant(kind, 0)
         of = kind, addresses.type
         return self.b.intrinsic("masked.gather", kind, addresses, size(kind), mask, zero, of=of)
@@ -208,12 +208,12 @@ class Value:
 
     def update(self, operation: str, value: Operand, order: Order) -> Value:
         """Combine the number at this address with another, atomically."""
-        kind = self.stored()
+        kind = self.stored_type()
         return self.b.new(kind, f"atomicrmw {operation} {self}, {self.b.operand(value, integer(kind))} {order}")
 
     def compare_exchange(self, old: Operand, new: Operand, order: Order) -> Value:
         """Store `new` at this address if `old` is there, atomically; return whether it was."""
-        kind = integer(self.stored())
+        kind = integer(self.stored_type())
         operands = f"{self.b.operand(old, kind)}, {self.b.operand(new, kind)}"
         pair = self.b.name()
         self.b.put(f"{pair} = cmpxchg {self}, {operands} {order} {order}")
@@ -225,7 +225,7 @@ class Value:
             raise TypeError(f"{self.type!r} is no address")
         return self.type.to
 
-    def stored(self) -> Stored:
+    def stored_type(self) -> Stored:
         """Return the type of the number, the address or the vector that this is the address of."""
         kind = self.pointee()
         if not isinstance(kind, Stored):
@@ -340,10 +340,10 @@ class Instructions:
         """Return a vector of constants."""
         kind = VectorType(scalar, len(values))
         return Value(
-            self, kind, f"<{listed([f'{scalar.text} {written_constant(scalar, value)}' for value in values])}>"
+            self, kind, f"<{join_by_commas([f'{scalar.text} {written_constant(scalar, value)}' for value in values])}>"
         )
 
-    def shuffled(self, x: Value, places: Sequence[int]) -> Value:
+    def shuffle(self, x: Value, places: Sequence[int]) -> Value:
         """Return a vector of some numbers of another."""
         kind = vector(x.type)
         found = vector_of(kind.element, len(places))
@@ -403,7 +403,7 @@ class Instructions:
         if len(arguments) != len(signature.parameters):
             raise TypeError(f"{head}: {len(arguments)} arguments for {len(signature.parameters)} parameters")
         given = [self.operand(x, kind) for x, kind in zip(arguments, signature.parameters, strict=True)]
-        return signature, f"call {head}({listed(given)})"
+        return signature, f"call {head}({join_by_commas(given)})"
 
     def table(self, table: ConstantTable) -> Value:
         """Return the address of the first of some constants."""
@@ -449,4 +449,4 @@ def written_constant(kind: Type, value: Operand) -> str:
 @functools.cache
 def written_places(places: tuple[int, ...]) -> str:
     """Return which elements of vectors a shuffle takes."""
-    return f"<{len(places)} x i32> <{listed([f'i32 {place}' for place in places])}>"
+    return f"<{len(places)} x i32> <{join_by_commas([f'i32 {place}' for place in places])}>"

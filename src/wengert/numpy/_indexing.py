@@ -89,7 +89,7 @@ def call_on_ndarrays(function: Callable[..., Any], *args: Any, **kwargs: Any) ->
     """Call a NumPy function that writes into an ndarray; a Tensor being differentiated or traced is refused."""
     for x in (*args, *kwargs.values()):
         if type(x) is Tensor and innermost_trace(x) is not None:
-            raise x._stored()
+            raise x._storage_error()
     return function(
         *(np.asarray(x) if type(x) is Tensor else x for x in args),
         **{name: np.asarray(x) if type(x) is Tensor else x for name, x in kwargs.items()},

@@ -64,7 +64,7 @@ def given_or_none(value: Any, default: Any = None) -> Any:
     return None if value is NO_VALUE or value is default else value
 
 
-def chosen(where: Any) -> Any:
+def counted_elements(where: Any) -> Any:
     """Return which elements count, None for all; NumPy takes None for no element at all."""
     if where is None:
         needed = "truth values are needed, which NumPy does not take None for"
@@ -132,7 +132,7 @@ def sum(
             return found
         return compact_sum(x, {"axis": along, "keepdims": kept})
     params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
-    initial, where = starting(np.add, x, initial, params.get("dtype")), chosen(where)
+    initial, where = starting(np.add, x, initial, params.get("dtype")), counted_elements(where)
     mask = () if where is None else (operand("sum", where),)
     if initial is None:
         result = apply(reductions.sum_, x, *mask, **params)
@@ -154,7 +154,7 @@ def mean(
             fixed: Tensor = with_fixed_means_of_nothing(result, x, (), params)
             return fixed
         return result if x._trace is None or x.size else apply(conversion.barrier, result)
-    where = chosen(where)
+    where = counted_elements(where)
     mask = () if where is None else (operand("mean", where),)
     if x.dtype.char in "fdgFDG":  # those of others are sums of a dtype of its own
         dtype = dtype_within(x, dtype, out)
@@ -200,7 +200,7 @@ def prod(
         return compact_prod(x, {"axis": axes(axis, x.ndim, of_ufunc=True), "keepdims": flag(keepdims)})
     params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
     initial = starting(np.multiply, x, initial, params.get("dtype"))
-    result = reduce_with(reductions.prod, x, params, initial=initial, where=chosen(where))
+    result = reduce_with(reductions.prod, x, params, initial=initial, where=counted_elements(where))
     return with_out("prod", result, out)
 
 
@@ -214,7 +214,7 @@ def extremum(
         return compact_extrema[primitive](x, params)
     params |= params_of(x, axis, keepdims, of_ufunc=True)
     initial = starting(np.maximum, x, initial)
-    result = reduce_with(primitive, x, params, initial=initial, where=chosen(where))
+    result = reduce_with(primitive, x, params, initial=initial, where=counted_elements(where))
     return with_out(name, result, out)
 
 
@@ -279,7 +279,7 @@ def truth(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any
             return found
     x = as_tensor(a)
     params = {"ufunc": ufunc, **params_of(x, axis, keepdims, of_ufunc=True)}
-    result = reduce_with(reductions.constant_reduce, x, params, where=chosen(where))
+    result = reduce_with(reductions.constant_reduce, x, params, where=counted_elements(where))
     return with_out(name, result, out)
 
 

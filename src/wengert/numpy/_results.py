@@ -20,7 +20,7 @@ from wengert.core.memory.memory_layout import (
 )
 from wengert.core.memory.possible_aliases import part_of
 from wengert.core.memory.views import base_and_path, undecided_text
-from wengert.core.memory.write_watches import note_write, rebound
+from wengert.core.memory.write_watches import note_write, rebind_handle
 from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.plain_functions import call_plain_method
 from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete
@@ -170,7 +170,7 @@ def replace(name: str, target: Tensor, result: Any) -> Tensor:
         found = found.astype(target.dtype)
     if type(target._trace) is Masked:
         note_write(target)
-        rebound(target, found)
+        rebind_handle(target, found)
     else:
         write_through(target, found)
     return target

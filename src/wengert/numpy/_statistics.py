@@ -24,7 +24,7 @@ from wengert.numpy._namespace import enter_as
 from wengert.numpy._reductions import (
     NO_VALUE,
     Params,
-    chosen,
+    counted_elements,
     flag,
     given_or_none,
     mean,
@@ -56,7 +56,7 @@ def dispersion(
     params = {"ddof": ddof, **params_of(x, axis, keepdims, dtype, of_ufunc=name.startswith("nan"))}
     center = given_or_none(extras["mean"])
     center = None if center is None else as_tensor(center)
-    return with_out(name, reduce_with(primitive, x, params, mean=center, where=chosen(extras["where"])), out)
+    return with_out(name, reduce_with(primitive, x, params, mean=center, where=counted_elements(extras["where"])), out)
 
 
 def enter_dispersion(function: Any, primitive: Primitive, what: str) -> Callable[..., Tensor]:
@@ -122,7 +122,7 @@ def nanmean(
 ) -> Tensor:
     """Return the mean over axes of the elements that are not NaN; see `numpy.nanmean`."""
     x = screen_nans(a)
-    where = chosen(where)
+    where = counted_elements(where)
     mask = () if where is None else (operand("nanmean", where),)
     result = apply(statistics.nanmean, x, *mask, **params_of(x, axis, keepdims, dtype, of_ufunc=True))
     return with_out("nanmean", result, out)

@@ -92,11 +92,11 @@ def harmless(where: Any, operands: list[Any]) -> list[Any]:
     1 divides integers, and 0.5 is in the domain of all functions of floats but arccosh, and has finite derivatives.
     """
 
-    def kept(x: Any) -> Any:
+    def mask_operand(x: Any) -> Any:
         dtype = aval_of(x).dtype
         return np.where(where, x, dtype.type(0.5 if dtype.kind in "fc" else 1))
 
-    return [x if is_weak(x) else kept(x) for x in operands]
+    return [x if is_weak(x) else mask_operand(x) for x in operands]
 
 
 def calculated_in(ufunc: np.ufunc, operands: list[Any], dtype: np.dtype[Any]) -> list[Any]:

@@ -225,7 +225,7 @@ class SumsOfLoop:
         if any(UNKNOWN in x.shape for x in factors) or np.result_type(*[x.dtype for x in factors]) != dtype:
             return None
         names = tuple([(len(labels.lengths), *own) for own in operands])
-        summed = labels.replaced(operands=names, lengths=(*labels.lengths, self.spec.length))
+        summed = labels.replace(operands=names, lengths=(*labels.lengths, self.spec.length))
         return ProductOfRows(factors, summed, is_negated, of_branch)
 
     def product_of(self, equation: Equation) -> ProductOfRows | None:
@@ -237,7 +237,7 @@ class SumsOfLoop:
         if labels is None or len(inner.inputs) != 2 or labels.relation is not None:
             return None
         if axes is not None and labels.merged is None:
-            labels = labels.replaced(result=tuple([labels.result[axis] for axis in axes]))
+            labels = labels.replace(result=tuple([labels.result[axis] for axis in axes]))
         elif axes is not None:
             return None
         factors, operands = [], []

@@ -31,7 +31,7 @@ def simplify(graph: Graph) -> Graph:
     kept: list[Equation] = []
     for equation in graph.equations:
         inputs = rename_known(known, equation.inputs)
-        found = rewritten(equation if inputs is equation.inputs else equation.using(inputs), definitions)
+        found = rewrite_equation(equation if inputs is equation.inputs else equation.using(inputs), definitions)
         if type(found) is Equation:
             kept.append(found)
             if found.primitive.registered:
@@ -42,7 +42,7 @@ def simplify(graph: Graph) -> Graph:
     return Graph(graph.inputs, kept, rename_known(known, graph.outputs))
 
 
-def rewritten(equation: Equation, definitions: Definitions) -> Any:
+def rewrite_equation(equation: Equation, definitions: Definitions) -> Any:
     """Return what is left of an equation when no rewrite applies any more; each makes it simpler."""
     if len(equation.outputs) != 1 or equation.primitive.structured:
         return equation

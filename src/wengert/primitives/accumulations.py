@@ -208,7 +208,7 @@ def earlier_links(position: int, core: Shape, out: Shape, params: Params) -> lis
     places = np.arange(core[0]), np.arange(out[0])[:, None]
     steps, elements = places if position else (places[0] + (not params["reverse"]), places[1])
     later, earlier = np.nonzero(steps >= elements if params["reverse"] else steps <= elements)
-    own = [Coordinate.listed(0, later)], [Coordinate.listed(0, earlier)]
+    own = [Coordinate.from_table(0, later)], [Coordinate.from_table(0, earlier)]
     return [BoxMap((len(later),), *own)] if len(later) else []
 
 

@@ -287,8 +287,8 @@ def tanh_slope(x: Parts) -> Parts:
 
 def power(x: Parts, y: Parts) -> Parts | None:
     """Return a small whole power that is known, by products."""
-    exponent = y[0].known
-    if exponent is None or y[1].known != 0:
+    exponent = y[0].constant_value
+    if exponent is None or y[1].constant_value != 0:
         return None
     if not 1 <= abs(exponent) <= MOST_PRODUCTS or exponent != int(exponent):
         return None

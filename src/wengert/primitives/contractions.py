@@ -49,13 +49,13 @@ def shape_mismatch(name: str, x: Any, y: Any, needed: str) -> ShapeError:
 def product(name: str, evaluate: Callable[..., Any], labels: Callable[..., Labels], needed: str, **form: Any) -> Any:
     """Declare a product of two arrays; `needed` says which shapes fit, for the error."""
 
-    def evaluated(x: Any, y: Any, **params: Any) -> Any:
+    def evaluate_product(x: Any, y: Any, **params: Any) -> Any:
         try:
             return evaluate(x, y, **params)
         except ValueError as error:
             raise shape_mismatch(name, x, y, needed) from error
 
-    return multilinear(name, evaluated, form=Contraction(remembered(labels), **form))
+    return multilinear(name, evaluate_product, form=Contraction(remembered(labels), **form))
 
 
 # Products of matrices and vectors along the last axes, of stacks of them
@@ -251,7 +251,7 @@ def cross_links(_position: int, core: Shape, out: Shape, _params: Params) -> lis
     if not out:
         return None
     places, others = np.nonzero(~np.eye(3, dtype=bool)[:, : core[0]])
-    return [BoxMap((len(places),), [Coordinate.listed(0, places)], [Coordinate.listed(0, others)])]
+    return [BoxMap((len(places),), [Coordinate.from_table(0, places)], [Coordinate.from_table(0, others)])]
 
 
 cross = multilinear(

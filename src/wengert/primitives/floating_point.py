@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.primitives.declare import constant, elementwise, opaque
-from wengert.native.elementwise import LARGE, shared
+from wengert.native.elementwise import LARGE, share_ufunc
 
 Parts = tuple[Any, Any]
 BOOL = np.dtype(bool)
@@ -107,7 +107,7 @@ rint = constant("rint", np.rint)
 # rule takes the difference where it has digits enough, which one look at the least of all tells, and a formula by the
 # argument elsewhere. The look takes as long as is saved by the 1 being an array already.
 
-multiply_large, subtract_large = shared(np.multiply), shared(np.subtract)
+multiply_large, subtract_large = share_ufunc(np.multiply), share_ufunc(np.subtract)
 ONE = {char: np.ones((), char) for char in "efdgFDG"}
 LEAST = {"e": 2.0**-3, "f": 2.0**-5, "F": 2.0**-5} | dict.fromkeys("dgDG", 2.0**-16)
 """Differences from 1 below which too few digits are left, by the characters of dtypes."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.memory.masked_selection import chosen as select
+from wengert.core.memory.masked_selection import select_where as select
 from wengert.core.primitives.declare import constant, elementwise, opaque
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.tensor import unwrap_plain

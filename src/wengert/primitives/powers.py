@@ -15,7 +15,7 @@ from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.aval import strong
 from wengert.core.values.dispatch import apply, at_once
-from wengert.native.elementwise import shared
+from wengert.native.elementwise import share_ufunc
 from wengert.primitives import complex_parts
 from wengert.primitives.comparisons import shifted_at
 from wengert.primitives.floating_point import is_nan
@@ -152,7 +152,7 @@ def raised_at(x: Any, y: Any, by_root: bool = True) -> Any:
         y: the exponent.
         by_root: whether arrays to the power 1/2 are square roots, as for NumPy, which makes -inf NaN and keeps -0.0.
     """
-    exponent = y.known
+    exponent = y.constant_value
     powers: Mapping[float, Callable[[], Any]] = {
         0: lambda: np.full_like(x, 1),
         1: lambda: x,
@@ -168,7 +168,7 @@ def raised_at(x: Any, y: Any, by_root: bool = True) -> Any:
     if known is not None:
         return known()
     if x.dtype.kind != "f":
-        return power_of_two(int(x.known), y) if x.known is not None and y.dtype == np.int64 else None
+        return power_of_two(int(x.constant_value), y) if x.constant_value is not None and y.dtype == np.int64 else None
     if exponent == 0.5 and by_root and x.shape:
         return np.sqrt(x)
     known = inverse.get(exponent) if exponent is not None else None
@@ -214,7 +214,7 @@ RAISED: Any = {
     "whole_bits": bits_of_base,
 }
 power = elementwise("power", np.power, **POWER, **RAISED)
-power_large = shared(np.power)
+power_large = share_ufunc(np.power)
 
 
 def raised_large(x: Any, y: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.form import Reduction
-from wengert.core.memory.masked_selection import chosen
+from wengert.core.memory.masked_selection import select_where
 from wengert.core.primitives.cotangent import has_no_nan, match_dtype, sum_over, unbroadcast
 from wengert.core.primitives.declare import constant, linear, opaque
 from wengert.core.values.aval import Aval
@@ -332,7 +332,7 @@ def extremum_vjp(
         ct = restore_axes(ct, x.shape, axis, keepdims)
     share = match_dtype(ct / count, ct.dtype)
     cts = {} if started is None else {"initial": np.sum(np.where(started, share, 0.0))}
-    return (chosen(attained, share), *(cts.get(name) for name in extras))
+    return (select_where(attained, share), *(cts.get(name) for name in extras))
 
 
 def extremum_jvp(
@@ -349,7 +349,7 @@ def extremum_jvp(
     attained, started, count = find_attaining(out, x, rest, axis, keepdims, extras, skipna)
     moved: Any = 0.0
     if tangents[0] is not None:
-        moved = np.sum(chosen(attained, tangents[0]), axis=axis, keepdims=len(axis) < len(x.shape))
+        moved = np.sum(select_where(attained, tangents[0]), axis=axis, keepdims=len(axis) < len(x.shape))
     initial = options_of(extras, tangents[1:]).get("initial")
     if initial is not None:
         moved = moved + np.where(started, initial, 0.0)

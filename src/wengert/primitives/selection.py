@@ -13,7 +13,7 @@ from wengert.core.forms.batching import lead
 from wengert.core.forms.form import Flags, Lanes, Params, Pointwise, Selection
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import Coordinate
-from wengert.core.memory.masked_selection import chosen, either, unchosen
+from wengert.core.memory.masked_selection import either, select_where, select_where_not
 from wengert.core.primitives.cotangent import guard, match_dtype
 from wengert.core.primitives.declare import constant, elementwise, linear
 from wengert.core.primitives.primitive import Primitive
@@ -30,8 +30,8 @@ where = elementwise(
     either,
     d=(
         None,
-        lambda t, _out, condition, _x, _y: chosen(condition, t),
-        lambda t, _out, condition, _x, _y: unchosen(condition, t),
+        lambda t, _out, condition, _x, _y: select_where(condition, t),
+        lambda t, _out, condition, _x, _y: select_where_not(condition, t),
     ),
     passes=True,
     scalar=lambda condition, x, y: np.where(condition.astype(bool), x, y),
@@ -108,7 +108,7 @@ def clip_value(t: Any, out: Any, x: Any, low: Any, high: Any) -> Any:
     if type(out) is ndarray and out.shape == np.shape(x):
         within = (x > low) & (x < high)
         if np.count_nonzero(within) == np.count_nonzero(out == x):  # there are no ties
-            return chosen(within, t)
+            return select_where(within, t)
     raised = np.maximum(x, low)
     return split_at_ties(split_at_ties(t, raised < high, raised == high), x > low, x == low)
 
@@ -218,7 +218,7 @@ class CountedSelection(Selection):
         own = [Coordinate.along(0)]
         if not isinstance(places, np.ndarray):
             return None
-        return [BoxMap((n,), [Coordinate.listed(0, places.astype(np.int64))], own)]
+        return [BoxMap((n,), [Coordinate.from_table(0, places.astype(np.int64))], own)]
 
 
 bincount = linear(

@@ -13,7 +13,7 @@ from wengert.core.forms.form import SIZE, Boxes, Flags, Lanes, Params, Place, Sh
 from wengert.core.forms.routine import Routine
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import Coordinate
-from wengert.core.memory.masked_selection import chosen, unchosen
+from wengert.core.memory.masked_selection import select_where, select_where_not
 from wengert.core.memory.views import Step
 from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import linear
@@ -221,7 +221,7 @@ def triangle_of(x: Any, *, k: int, upper: bool) -> Any:
     make = small_mask if rows * columns <= 2 * MACHINE.call_elements else np.tri
     mask = make(rows, columns, k - 1 if upper else k, bool)
     if type(x) is np.ndarray and x.dtype.kind == "f":
-        return unchosen(mask, x) if upper else chosen(mask, x)
+        return select_where_not(mask, x) if upper else select_where(mask, x)
     zeros = np.zeros(1, x.dtype)
     return np.where(mask, zeros, x) if upper else np.where(mask, x, zeros)
 
@@ -230,7 +230,7 @@ def triangle_links(_position: int, core: Shape, _out: Shape, params: Params) -> 
     """Return the elements that `tril` or `triu` keeps."""
     mask = np.tri(core[0], core[1], params["k"] - 1 if params["upper"] else params["k"], bool)
     rows, columns = np.nonzero(~mask if params["upper"] else mask)
-    own = [Coordinate.listed(0, rows), Coordinate.listed(0, columns)]
+    own = [Coordinate.from_table(0, rows), Coordinate.from_table(0, columns)]
     return [BoxMap((len(rows),), own, own)] if len(rows) else []
 
 

@@ -108,7 +108,7 @@ def level_at_zero(logarithm: Tensor) -> Any:
     return flat_where(logarithm == -np.inf, logarithm)
 
 
-def raised(logarithm: Any) -> Any:
+def from_logarithm(logarithm: Any) -> Any:
     """Return the probability or density with a logarithm; where it vanishes to all orders it has no slope."""
     return np.exp(flat_where(logarithm <= FAINT, logarithm))
 

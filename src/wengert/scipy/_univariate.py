@@ -20,7 +20,7 @@ from wengert.scipy._distributions import (
     all_of,
     either,
     evaluate_where,
-    raised,
+    from_logarithm,
     vanish_at_infinity,
 )
 
@@ -422,8 +422,8 @@ CONTINUOUS = {
             lower=0.0,
             open_below=True,
             logpdf=lambda x, mu: -0.5 * LOG_TWO_PI - 1.5 * np.log(x) - 0.5 * (np.sqrt(x) / mu - 1 / np.sqrt(x)) ** 2,
-            cdf=lambda x, mu: raised(invgauss_logcdf(x, mu)),
-            sf=lambda x, mu: raised(invgauss_logsf(x, mu)),
+            cdf=lambda x, mu: from_logarithm(invgauss_logcdf(x, mu)),
+            sf=lambda x, mu: from_logarithm(invgauss_logsf(x, mu)),
             logcdf=invgauss_logcdf,
             logsf=invgauss_logsf,
             ppf=lambda q, mu: apply(quantiles.invgauss_ppf, q, mu),

@@ -216,9 +216,9 @@ def jitted_elements(
 def filling(run: Function, call: DerivativeCall) -> Jitted[..., Any]:
     """Return the jitted function of an array and all arguments that writes elements there, and gives the rest."""
 
-    def filled(memory: Any, *args: Any) -> Any:
+    def fill_memory(memory: Any, *args: Any) -> Any:
         data, *rest = run(*args)
         memory[...] = data
         return tuple(rest)
 
-    return Jitted(filled, tuple(i + 1 for i in call.static[0]), (), (0,))
+    return Jitted(fill_memory, tuple(i + 1 for i in call.static[0]), (), (0,))

@@ -81,10 +81,10 @@ class Recent(OrderedDict[K, V]):
         super().__setitem__(key, value)
         self.move_to_end(key)
         while len(self) > self.most:
-            self.left(self.popitem(last=False)[1])
+            self.on_eviction(self.popitem(last=False)[1])
 
-    def left(self, value: V) -> None:
-        """Be told of what goes."""
+    def on_eviction(self, value: V) -> None:
+        """Be told of a value that makes room for others."""
 
 
 class cached(Generic[T]):  # noqa: N801 - a decorator

@@ -136,8 +136,8 @@ def read_record(path: str) -> Machine:
     with UNSTOPPED:
         import json
 
-        from wengert.native.cache import opened
-    content, _ = opened(path)
+        from wengert.native.cache import read_trusted
+    content, _ = read_trusted(path)
     try:
         values: Any = json.loads(content)
         if isinstance(values, dict) and all(is_likely(name, value) for name, value in values.items()):

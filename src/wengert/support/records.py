@@ -56,7 +56,7 @@ class FieldRecord:
             raise UsageError(type(self).__name__, f"{len(values)} values and the names {list(named)}", needed, action)
         vars(self).update(found)
 
-    def replaced(self, **changes: Any) -> Self:
+    def replace(self, **changes: Any) -> Self:
         """Return a record with other values of some fields; raise a UsageError for names of others."""
         unknown = [name for name in changes if name not in self.fields]
         if unknown:

@@ -73,7 +73,7 @@ def backward(
         nodes = list(dict.fromkeys(node_of("backward", x) for x in as_list("backward", inputs)))
     run = run_sweep("backward", outputs, cotangents, retain_graph, create_graph, nodes)
     leaves = [node for node in run.cts if type(node) is Leaf and requires_grad(node)] if nodes is None else nodes
-    received = [(node, ct) for node in leaves if (ct := run.received(node)) is not None]
+    received = [(node, ct) for node in leaves if (ct := run.cotangent_of(node)) is not None]
     asked = set(leaves)
     received += [(node, ct) for node, ct in run.retained if node not in asked]
     with ACCUMULATION.lock:

@@ -138,7 +138,7 @@ class Batch(Transient):
         try:
             if primitive.at_points:
                 return self.elementwise(primitive, operands, params)
-            return self.computed(primitive, operands, params)
+            return self.compute_lanes(primitive, operands, params)
         except FAILURES as error:
             mask, fill = ACTIVE.mask, ACTIVE.fill
             if mask is None:
@@ -168,7 +168,7 @@ class Batch(Transient):
         )
         noted.__cause__ = error
 
-    def computed(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def compute_lanes(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Compute all lanes one level below, of an operation that is not elementwise."""
         batched = [self.is_batched(x) for x in operands]
         values = [self.value_below(x) for x in operands]

@@ -132,34 +132,34 @@ class UserCall(Primitive):
     def vjp(self, ct: Any, out: Any, operands: Values, avals: Avals, _params: Any) -> Values:
         """Apply the reverse rule; lane by lane if it looks at elements."""
         if any(ct[i] is not None for i in self.only_saved):
-            raise self.unknown(position_of(*caller()))
-        cts, outs = self.parted(ct), [] if out is None else self.parted(out)
+            raise self.unknown_error(position_of(*caller()))
+        cts, outs = self.split_results(ct), [] if out is None else self.split_results(out)
 
         def rule(values: Values) -> Values:
             c, o, x = divide_values(values, len(cts), len(outs))
-            return self.pull(self.joined(c), self.joined(o) if outs else None, x, avals)
+            return self.pull(self.join_results(c), self.join_results(o) if outs else None, x, avals)
 
-        return self.seen(rule, [*cts, *outs, *operands])
+        return self.apply_rule(rule, [*cts, *outs, *operands])
 
     def jvp(self, tangents: Values, out: Any, *operands: Any) -> Any:
         """Apply the forward rule; lane by lane if it looks at elements."""
-        outs = self.parted(out)
+        outs = self.split_results(out)
 
         def rule(values: Values) -> Values:
             t, o, x = divide_values(values, len(tangents), len(outs))
-            return self.parted(self.push(t, self.joined(o), x))
+            return self.split_results(self.push(t, self.join_results(o), x))
 
         if self.has_jvp:
-            found = list(self.seen(rule, [*tangents, *outs, *operands]))
+            found = list(self.apply_rule(rule, [*tangents, *outs, *operands]))
         else:
-            found = self.parted(propagate_opaque(self, tangents, out, operands, {}))
+            found = self.split_results(propagate_opaque(self, tangents, out, operands, {}))
         if self.only_saved:
             code, offset = caller()
             for i in self.only_saved:
-                found[i] = unknown_like(outs[i], lambda: self.unknown(position_of(code, offset)))
-        return self.joined(found)
+                found[i] = unknown_like(outs[i], lambda: self.unknown_error(position_of(code, offset)))
+        return self.join_results(found)
 
-    def unknown(self, place: Position) -> GraphError:
+    def unknown_error(self, place: Position) -> GraphError:
         """Return the error about a derivative of what the call only saved; `place` is that of the call."""
         return GraphError(
             f"{self.name}.forward",
@@ -170,8 +170,8 @@ class UserCall(Primitive):
             "pass it to ctx.mark_non_differentiable",
         )
 
-    def seen(self, rule: Callable[[Values], Values], values: Values) -> Values:
-        """Return what a rule gives; where the values are lanes at which it cannot look, lane by lane."""
+    def apply_rule(self, rule: Callable[[Values], Values], values: Values) -> Values:
+        """Return the results of a rule; where the values are lanes at which it cannot look, lane by lane."""
         before = refusal_count()
         try:
             return rule(values)
@@ -181,28 +181,28 @@ class UserCall(Primitive):
                 raise
         forgive(before)
         lanes = [None if x is None else lead(trace.value_below(x), trace.is_batched(x), trace.size) for x in values]
-        found = self.one_by_one(lambda xs: self.seen(rule, xs), lanes, [True] * len(lanes), trace.size)
+        found = self.one_by_one(lambda xs: self.apply_rule(rule, xs), lanes, [True] * len(lanes), trace.size)
         return [None if x is None else make_batched(unwrap_plain(x), trace) for x in found]
 
     def one_by_one(self, rule: Callable[[Values], Values], values: Values, flags: Sequence[bool], size: int) -> Values:
         """Return what a rule of one lane gives for all, in front, where the flagged values have lanes in front."""
         lanes = [rule([lane(x, i) if flag else x for x, flag in zip(values, flags, strict=True)]) for i in range(size)]
         warn_of_loop(self.name, self.function)
-        return [self.gathered(parts) for parts in zip(*lanes, strict=True)]
+        return [self.gather_lanes(parts) for parts in zip(*lanes, strict=True)]
 
-    def gathered(self, lanes: Values) -> Any:
+    def gather_lanes(self, lanes: Values) -> Any:
         """Return a result of all lanes, which were computed one by one; zeros where some gave none."""
         example = next((x for x in lanes if x is not None), None)
         if example is None:
             return None
         return stack_lanes("vmap", self.name, [np.zeros_like(example) if x is None else x for x in lanes])
 
-    def parted(self, value: Any) -> list[Any]:
-        """Return what belongs to each result."""
+    def split_results(self, value: Any) -> list[Any]:
+        """Return the parts of a value that belong to each result."""
         return list(value) if self.outputs > 1 else [value]
 
-    def joined(self, parts: Values) -> Any:
-        """Return what belongs to all results as rules receive and return it."""
+    def join_results(self, parts: Values) -> Any:
+        """Return the parts of all results as rules receive and return them."""
         return tuple(parts) if self.outputs > 1 else parts[0]
 
     def remember(self, results: Sequence[Tensor]) -> None:
@@ -264,9 +264,9 @@ class InLanes(UserCall):
         """What the calls of one lane have in common."""
         return self.one.code
 
-    def called(self) -> Sequence[Any]:
-        """Return what the call of one lane calls."""
-        return self.one.called()
+    def user_functions(self) -> Sequence[Any]:
+        """Return the functions that the call of one lane calls."""
+        return self.one.user_functions()
 
     def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
         """Make the calls of all lanes."""
@@ -308,17 +308,17 @@ class InLanes(UserCall):
         """Whether something was found different in one lane."""
         return self.one.depends_on_values
 
-    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
-        """Save what the rule of one lane needs, of all."""
-        return self.one.saved(wanted)
+    def select_residuals(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save the residuals that the rule of one lane needs, of all lanes."""
+        return self.one.select_residuals(wanted)
 
     def kept_output(self, out: Any) -> Any:
-        """Save what the rule of one lane needs, of all."""
+        """Save the residuals that the rule of one lane needs, of all lanes."""
         return self.one.kept_output(out)
 
     def pull(self, ct: Any, out: Any, operands: Values, avals: Avals) -> Values:
         """Apply the reverse rule of one lane to each; operands that all lanes share get the sum."""
-        cts, outs = self.parted(ct), [] if out is None else self.parted(out)
+        cts, outs = self.split_results(ct), [] if out is None else self.split_results(out)
         lane_avals = [
             Aval(a.shape[1:], a.dtype) if flag and a is not None else a
             for a, flag in zip(avals, self.flags, strict=True)
@@ -326,7 +326,7 @@ class InLanes(UserCall):
 
         def rule(values: Values) -> Values:
             c, o, x = divide_values(values, len(cts), len(outs))
-            return self.one.pull(self.joined(c), self.joined(o) if outs else None, x, lane_avals)
+            return self.one.pull(self.join_results(c), self.join_results(o) if outs else None, x, lane_avals)
 
         flags = [True] * (len(cts) + len(outs)) + list(self.flags)
         found = self.together(rule, [*cts, *outs, *operands], flags)
@@ -334,14 +334,14 @@ class InLanes(UserCall):
 
     def push(self, tangents: Values, out: Any, operands: Values) -> Any:
         """Apply the forward rule of one lane to each."""
-        outs = self.parted(out)
+        outs = self.split_results(out)
 
         def rule(values: Values) -> Values:
             t, o, x = divide_values(values, len(tangents), len(outs))
-            return self.parted(self.one.push(t, self.joined(o), x))
+            return self.split_results(self.one.push(t, self.join_results(o), x))
 
         flags = [*self.flags, *[True] * len(outs), *self.flags]
-        return self.joined(self.together(rule, [*tangents, *outs, *operands], flags))
+        return self.join_results(self.together(rule, [*tangents, *outs, *operands], flags))
 
     def together(
         self, rule: Callable[[Values], Values], values: Values, flags: Sequence[bool], unroll: bool = True

@@ -99,7 +99,7 @@ class Context:
         self._saved = saved[:count]
         vars(self).update(zip(attributes, saved[count:], strict=True))
 
-    def _detached(self) -> Context:
+    def _detached_copy(self) -> Context:
         """Return the same with plain Tensors."""
         plain = copy.copy(self)
         plain._saved = tuple(x.detach() if type(x) is Tensor else x for x in self._saved)

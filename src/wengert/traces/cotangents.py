@@ -179,7 +179,7 @@ class Cotangents:
         known = collected[index]  # a residual that was lifted is another node of the same output
         collected[index] = ct if known is None else known + ct
 
-    def received(self, node: Node) -> Any:
+    def cotangent_of(self, node: Node) -> Any:
         """Return the cotangent that a leaf or wanted node received; None if it got none."""
         ct = self.captured.get(node)
         return self.cts.get(node) if ct is None else ct
@@ -189,7 +189,7 @@ class Cotangents:
         if node in self.owned and node not in self.captured:  # as most do
             self.owned.discard(node)
             return self.cts[node]
-        ct = self.received(node)
+        ct = self.cotangent_of(node)
         return None if ct is None else self.hand_over(node, ct, lenders)
 
     def hand_over(self, node: Node, ct: Any, lenders: Sequence[Any]) -> Any:

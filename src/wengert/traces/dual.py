@@ -138,14 +138,14 @@ class Dual(Transient):
         if isinstance(primitive, Structured):
             found, moved, steep = primitive.tangent(values, tangents, params, self.steep)
             self.steep = self.steep or (steep and any(t is not None and may_be_infinite(t) for t in moved))
-            return tuple(self.paired(unwrap_plain(o), t) for o, t in zip(found, moved, strict=True))
+            return tuple(self.pair_tangent(unwrap_plain(o), t) for o, t in zip(found, moved, strict=True))
         if numbers and primitive.firm:
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
         pointwise = isinstance(primitive, Elementwise)
         same = len(operands) == 2 and operands[0] is operands[1]
         ends = rooted and (same or not pointwise or primitive.sweeps_as == "power") and may_continue(primitive)
         if (ends or (primitive.square and not pointwise)) and primitive.outputs == 1:
-            return self.rooted(primitive, operands, values, tangents, params)
+            return self.compute_root(primitive, operands, values, tangents, params)
         if isinstance(primitive, Elementwise):
             result = self.elementwise(primitive, values, tangents, params)
             if (primitive.originates or (rooted and primitive.scales)) and result._trace is self:
@@ -161,10 +161,10 @@ class Dual(Transient):
         with silence():
             if primitive.outputs == 1:
                 out = unwrap_plain(out)
-                return self.paired(out, propagate(self.protected(primitive), tangents, out, values, params))
+                return self.pair_tangent(out, propagate(self.guard_primitive(primitive), tangents, out, values, params))
             outs = tuple(map(unwrap_plain, out))
-            moved = propagate(self.protected(primitive), tangents, outs, values, params)
-        return tuple(self.paired(o, t) for o, t in zip(outs, moved, strict=True))
+            moved = propagate(self.guard_primitive(primitive), tangents, outs, values, params)
+        return tuple(self.pair_tangent(o, t) for o, t in zip(outs, moved, strict=True))
 
     def offer(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor | None:
         """Return what a linear primitive of one operand gives for a Tensor of this trace; None if `process` has to.
@@ -200,9 +200,9 @@ class Dual(Transient):
         if moved is None:
             return None
         operand._kept = operand._kept or not primitive.view
-        return self.paired(out, moved)
+        return self.pair_tangent(out, moved)
 
-    def rooted(
+    def compute_root(
         self,
         primitive: Primitive,
         operands: Sequence[Any],
@@ -220,8 +220,8 @@ class Dual(Transient):
         with silence():
             moved = self.past_kink(step)
             if moved is None:
-                moved = propagate(self.protected(primitive), tangents, out, values, params)
-            result = self.paired(out, moved)
+                moved = propagate(self.guard_primitive(primitive), tangents, out, values, params)
+            result = self.pair_tangent(out, moved)
         if result._trace is self and step.depth <= LONGEST_CHAIN:
             result._node.origin = step
         return result
@@ -252,7 +252,7 @@ class Dual(Transient):
         factors = monomial_of(step, origin_of) if np.dtype(aval_of(step.out).dtype).kind == "f" else None
         if factors is None:
             return None
-        rule = self.protected(size_power).rules[0]
+        rule = self.guard_primitive(size_power).rules[0]
         terms = [self.tangent_by(factors, i, rule) for i, f in enumerate(factors) if f.handle is not None]
         return total([t for t in terms if t is not None])
 
@@ -276,7 +276,7 @@ class Dual(Transient):
         assert root is not None
         tangents = [None if node is None else strong(node.tangent) for node in step.handles]
         values = list(map(strong, step.operands))
-        return propagate(self.protected(root), tangents, strong(step.out), values, step.params)
+        return propagate(self.guard_primitive(root), tangents, strong(step.out), values, step.params)
 
     def elementwise(
         self, primitive: Elementwise, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
@@ -294,22 +294,22 @@ class Dual(Transient):
             moved = None if params or primitive.held else propagate_lanes(primitive, tangents, out, values)
             if moved is None:
                 moved = propagate_elementwise(primitive, tangents, out, values, params)
-            return self.paired(out, moved)
+            return self.pair_tangent(out, moved)
         with silence():
             if primitive.steep and not self.steep and Tensor not in map(type, (*tangents, *values)):
                 tangent = propagate_elementwise(primitive, tangents, out, values, params, primitive.declared)
                 if tangent is None or has_finite_square(tangent):
-                    return self.paired(out, tangent)
-            tangent = propagate_elementwise(self.protected(primitive), tangents, out, values, params)
+                    return self.pair_tangent(out, tangent)
+            tangent = propagate_elementwise(self.guard_primitive(primitive), tangents, out, values, params)
             if primitive.steep and not self.steep and primitive.is_steep(values):
                 self.steep = any(t is not None and may_be_steep(t, tangent, out) for t in tangents)
-            return self.paired(out, tangent)
+            return self.pair_tangent(out, tangent)
 
-    def protected(self, primitive: Primitive) -> Any:
+    def guard_primitive(self, primitive: Primitive) -> Any:
         """Return a primitive with the guards that its rules need behind an infinite partial."""
-        return primitive.shielded(False) if self.steep else primitive
+        return primitive.shielded_primitive(False) if self.steep else primitive
 
-    def paired(self, out: Any, tangent: Any) -> Tensor:
+    def pair_tangent(self, out: Any, tangent: Any) -> Tensor:
         """Return an output with its tangent, or as a constant where that is a structural zero."""
         if type(out) is ndarray:
             found = tangent
@@ -399,11 +399,11 @@ def propagate(
     if not primitive.steep:
         return rule(primitive, tangents, out, operands, params)
 
-    def pushed(moving: Sequence[Any]) -> Sequence[Any]:
+    def push_tangents(moving: Sequence[Any]) -> Sequence[Any]:
         given = rule(primitive, moving, out, operands, params)
         return given if primitive.outputs != 1 else (given,)
 
-    found = linear_image(pushed, tangents)
+    found = linear_image(push_tangents, tangents)
     return found if primitive.outputs != 1 else found[0]
 
 
@@ -481,7 +481,7 @@ def propagate_opaque(
     primitive: Primitive, tangents: Sequence[Any], out: Any, operands: Sequence[Any], params: Mapping[str, Any]
 ) -> Any:
     """Derive the jvp from the vjp: it is linear in the cotangent, and its transpose is the Jacobian."""
-    need_out, need = primitive.saved([t is not None for t in tangents])
+    need_out, need = primitive.select_residuals([t is not None for t in tangents])
     kept = [x if need(i) else None for i, x in enumerate(operands)]
     avals = [None if t is None else aval_of(x) for t, x in zip(tangents, operands, strict=True)]
     outs = out if isinstance(out, tuple) else (out,)

@@ -202,8 +202,8 @@ class FunctionCall(UserCall):
         self.pushed: int | None = None  # how many of these, the last, are for `jvp` alone
         self.out_avals: list[Aval] = []
 
-    def called(self) -> Sequence[Any]:
-        """Return what the user has defined."""
+    def user_functions(self) -> Sequence[Any]:
+        """Return the methods that the user has defined."""
         return self.cls.forward, self.cls.setup_context, self.cls.backward
 
     def anew(self, operands: Sequence[Any]) -> FunctionCall:
@@ -255,7 +255,7 @@ class FunctionCall(UserCall):
         if self.cls.vmap is Function.vmap:
             return super().compute_lanes(lanes, operands)
         count = len(operands)
-        outs, returns_tuple = self.vmapped(lanes, operands)
+        outs, returns_tuple = self.apply_vmap(lanes, operands)
 
         def lane(values: Sequence[Any]) -> Sequence[Tensor]:
             given = list(map(readable, values))
@@ -265,8 +265,8 @@ class FunctionCall(UserCall):
 
         return lanes.together(lane, [*operands, *outs], [*lanes.flags, *[True] * len(outs)])
 
-    def vmapped(self, lanes: InLanes, operands: Sequence[Tensor]) -> tuple[list[Tensor], bool]:
-        """Return what the user's `vmap` gives, lanes in front, and whether that is a tuple."""
+    def apply_vmap(self, lanes: InLanes, operands: Sequence[Tensor]) -> tuple[list[Tensor], bool]:
+        """Return the results of the user's `vmap`, lanes in front, and whether they are a tuple."""
         if self.cls.generate_vmap_rule or self.cls.setup_context is Function.setup_context:
             what, needed, action = (
                 ("generate_vmap_rule and a static vmap", "one of the two is needed", "Take generate_vmap_rule away")
@@ -338,7 +338,7 @@ class FunctionCall(UserCall):
         filling = (self.cls.forward, self.cls.setup_context)
         self.unfollowed = unknown_attributes(context, [*rest, *self.kwargs.values(), *vars(self.cls).values()], filling)
         self.shown, self.returns_tuple = len(outs), isinstance(result, tuple)
-        hidden = self.hidden(context, arguments, outs, operands)
+        hidden = self.hidden_values(context, arguments, outs, operands)
         self.note(context, arguments, outs, hidden)
         action = "Mark it dirty and return it, or write into a copy"
         clean = [i for i, x in enumerate(taken) if not any(x is dirty for dirty in context._dirty)]
@@ -397,7 +397,7 @@ class FunctionCall(UserCall):
             for x in context._dirty
         }
 
-    def hidden(
+    def hidden_values(
         self, context: Context, arguments: Sequence[Any], outs: Sequence[Any], operands: Sequence[Tensor]
     ) -> list[Any]:
         """Note where the saved values come from; return those that are neither arguments nor results."""
@@ -440,7 +440,7 @@ class FunctionCall(UserCall):
         needed = "the very Tensor that was passed in or is returned is needed"
         raise UsageError(f"{self.name}.forward", given, needed, "Mark that Tensor itself")
 
-    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+    def select_residuals(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save the operands and outputs that `forward` saved."""
         operands = {i for kind, i in self.sources if kind == "operand"}
         if self.unfollowed:
@@ -454,7 +454,7 @@ class FunctionCall(UserCall):
         needed = {i for kind, i in self.sources if kind == "output"}
         return tuple(value if i in needed else None for i, value in enumerate(out))
 
-    def restored(self, out: Any, operands: Sequence[Any], along: bool = False) -> Context:
+    def restore_context(self, out: Any, operands: Sequence[Any], along: bool = False) -> Context:
         """Return the context with the saved Tensors of the level where it is needed, by `jvp` if `along` is set."""
         context = copy.copy(self.context)
         assert context is not None
@@ -477,26 +477,29 @@ class FunctionCall(UserCall):
         """
         if self.cls.backward is Function.backward:
             raise self.lacking("backward")
-        context = self.restored(out, operands)
+        context = self.restore_context(out, operands)
         wanted = dict(zip(self.places, avals, strict=True))
         context.needs_input_grad = tuple(wanted.get(i) is not None for i in range(self.count))
         cts = ct[: self.shown] if self.outputs > 1 else [ct]
         lifted = any(type(c) is Tensor for c in cts)
-        given = [self.given(None if i in self.constant else c, i, context._materialize) for i, c in enumerate(cts)]
+        given = [
+            self.backward_cotangent(None if i in self.constant else c, i, context._materialize)
+            for i, c in enumerate(cts)
+        ]
         results = self.call("backward", "ctx, *cts", (context, *given), near=(*operands, *cts))
         results = results if isinstance(results, tuple) else (results,)
         followed = [x for x in operands if innermost_trace(x) is not None] if self.unfollowed else []
         if followed:
             guard = FirstOnly(self.name, self.unfollowed[0])
             results = tuple([x if x is None else apply(guard, as_tensor(x), *followed) for x in results])
-        return self.checked(results, avals, lifted)
+        return self.check_cotangents(results, avals, lifted)
 
     def push(self, tangents: Sequence[Any], out: Any, operands: Sequence[Any]) -> Any:
         """Call the user's `jvp` with the saved Tensors of this level."""
         given: list[Any] = [None] * self.count
         for place, tangent in zip(self.places, tangents, strict=True):
             given[place] = None if tangent is None else readable(tangent)
-        context = self.restored(out, operands, along=True)
+        context = self.restore_context(out, operands, along=True)
         results = self.call("jvp", "ctx, *tangents", (context, *given), near=(*operands, *tangents))
         results = results if isinstance(results, tuple) else (results,)
         if len(results) != self.shown:
@@ -509,14 +512,14 @@ class FunctionCall(UserCall):
         ]
         return (*moved, *[None] * (self.outputs - self.shown)) if self.outputs > 1 else moved[0]
 
-    def given(self, ct: Any, index: int, materialize: bool) -> Any:
+    def backward_cotangent(self, ct: Any, index: int, materialize: bool) -> Any:
         """Return a cotangent as `backward` receives it."""
         if ct is None:
             aval = self.out_avals[index]
             return constant_tensor(np.zeros(aval.shape, aval.dtype)[()]) if materialize else None
         return readable(ct.conj() if ct.dtype.kind == "c" else ct)
 
-    def checked(self, results: Sequence[Any], avals: Sequence[Aval | None], lifted: bool) -> list[Any]:
+    def check_cotangents(self, results: Sequence[Any], avals: Sequence[Aval | None], lifted: bool) -> list[Any]:
         """Return the cotangents of the operands, checking their number and shapes."""
         surplus = results[self.count :]
         if len(results) < self.count or any(x is not None for x in surplus):

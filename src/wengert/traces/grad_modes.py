@@ -66,11 +66,11 @@ class Mode:
         """Return a function, generator function or coroutine function that runs in this mode."""
         require_callable(type(self).__name__, function)
         again = self.again
-        wrapped: Any
+        wrapper: Any
         if inspect.isasyncgenfunction(function):
 
             @functools.wraps(function)
-            async def wrapped(*args: Any, **kwargs: Any) -> Any:
+            async def wrapper(*args: Any, **kwargs: Any) -> Any:
                 steps = function(*args, **kwargs)
                 step = steps.asend(None)
                 while True:
@@ -89,23 +89,23 @@ class Mode:
         elif inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
-            async def wrapped(*args: Any, **kwargs: Any) -> Any:
+            async def wrapper(*args: Any, **kwargs: Any) -> Any:
                 return await _Driven(again, function(*args, **kwargs))
 
         elif inspect.isgeneratorfunction(function):
 
             @functools.wraps(function)
-            def wrapped(*args: Any, **kwargs: Any) -> Any:
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
                 return (yield from drive(again, function(*args, **kwargs)))
 
         else:
 
             @functools.wraps(function)
-            def wrapped(*args: Any, **kwargs: Any) -> Any:
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
                 with again():
                     return function(*args, **kwargs)
 
-        return wrapped  # type: ignore[no-any-return]  # as the function was
+        return wrapper  # type: ignore[no-any-return]  # as the function was
 
 
 class _Driven:

@@ -156,7 +156,7 @@ class Jet(Transient):
         if SPECIAL and is_stopped(self):
             return wrapped_constants(apply(primitive, *map(self.value_below, operands), **params))
         if isinstance(primitive, Structured):
-            return self.structured(primitive, operands, params)
+            return self.apply_structured(primitive, operands, params)
         out = apply(primitive, *map(self.value_below, operands), **params)
         if primitive.kind == "constant":
             return wrapped_constants(out)
@@ -233,7 +233,9 @@ class Jet(Transient):
         found, rest = square ** int(exponent // 2), exponent % 2
         return found * power_value(factor.value, rest, ODD if rest == 1 else EVEN) if rest else found
 
-    def structured(self, primitive: Structured, operands: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
+    def apply_structured(
+        self, primitive: Structured, operands: Sequence[Any], params: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
         """Let an operation that runs graphs carry the coefficients along."""
         series = [self.series_of(x) for x in operands]
         parts = [None if s is None else tuple(s[k] for k in range(1, self.order + 1)) for s in series]
@@ -271,7 +273,7 @@ class Jet(Transient):
             return self.power(primitive, operands, params, out)
         if isinstance(primitive, Elementwise) and self.affine(primitive, [self.series_of(x) for x in operands]):
             return self.affine_result(primitive, operands, params, out)
-        return self.derived(primitive, operands, params, out)
+        return self.integrate_rule(primitive, operands, params, out)
 
     def result(self, out: Any, compute: Callable[[int], Any], degree: float = math.inf) -> Tensor:
         """Return a Tensor from its value, a function that computes the other coefficients, and their degree."""
@@ -352,7 +354,7 @@ class Jet(Transient):
         x, r = operands
         base = self.series_of(x)
         if base is None:
-            return self.derived(primitive, operands, params, out)
+            return self.integrate_rule(primitive, operands, params, out)
         if self.series_of(r) is not None:
             return self.varying_power(primitive, operands, params, out)
         if isinstance(r, int | float) and r == int(r) and 0 <= r <= 64:
@@ -386,7 +388,7 @@ class Jet(Transient):
             smooth = np.exp(r * np.log(x))
             return self.result(out, lambda k: smooth._node[k])
         smooth = np.exp(r * np.log(np.where(exists, x, 1.0)))
-        moved = self.derived(primitive, operands, params, out)
+        moved = self.integrate_rule(primitive, operands, params, out)
         still = self.power(primitive, (x, self.value_below(r)), params, out)
         exponent = self.series_of(r)
         assert exponent is not None
@@ -431,7 +433,7 @@ class Jet(Transient):
             return self.result(out, lambda _k: zero_of(out), 0)
         return self.result(out, lambda k: result._node[k], result._node.degree)
 
-    def derived(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], out: Any) -> Any:
+    def integrate_rule(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], out: Any) -> Any:
         """Integrate the primitive's own rule, which is called when the first derivative is asked for.
 
         Not before, because a rule may use the next of an endless sequence of primitives.
@@ -473,7 +475,7 @@ class Jet(Transient):
         """Return the derivatives of a primitive's results as series."""
         series = [self.series_of(x) for x in operands]
         tangents = [None if s is None else self.rate(x, s) for x, s in zip(operands, series, strict=True)]
-        protected = primitive.shielded(False) if self.steep else primitive
+        protected = primitive.shielded_primitive(False) if self.steep else primitive
         moved = propagate(protected, tangents, result, operands, params)
         found = []
         for rate in moved if isinstance(result, tuple) else (moved,):

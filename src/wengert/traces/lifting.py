@@ -60,12 +60,12 @@ class Lifting:
         if type(operands) is PackedResiduals:
             out, operands = node.residuals()
         if len(inputs) == 1:
-            tensors = [None if operands[0] is None else lifted(operands[0], inputs[0], tape)]
+            tensors = [None if operands[0] is None else lift_residual(operands[0], inputs[0], tape)]
         else:
-            tensors = [None if x is None else lifted(x, p, tape) for x, p in zip(operands, inputs, strict=True)]
+            tensors = [None if x is None else lift_residual(x, p, tape) for x, p in zip(operands, inputs, strict=True)]
         if type(out) is tuple:
             return tuple([self.lifted_part(item, i, node) for i, item in enumerate(out)]), tensors
-        return None if out is None else lifted(out, node, tape), tensors
+        return None if out is None else lift_residual(out, node, tape), tensors
 
     def lifted_part(self, value: Any, index: int, node: Node) -> Any:
         """Return one of several saved outputs as the Tensor it was."""
@@ -181,14 +181,14 @@ class Lifting:
     ) -> None:
         """Add a cotangent that a linear operation has given for another, and record that unless nobody asks for it."""
         if c.shape != parent.shape:
-            raise misshapen(node, c.shape, parent.shape)
+            raise shape_error(node, c.shape, parent.shape)
         made = None
         if ct._trace is not None:
             made = new_node(primitive, (ct._node,), params, NOTHING[1], (node.code, node.offset), c)
         sweep.add(parent, make_tensor(c, ct._trace, made), fresh)
 
 
-def lifted(value: Any, node: Node | None, tape: Tape) -> Any:
+def lift_residual(value: Any, node: Node | None, tape: Tape) -> Any:
     """Return a residual as the Tensor it was, so that rules applied to it are recorded."""
     if type(value) is not ndarray and not isinstance(value, np.generic) and (node is None or not is_number(value)):
         return value
@@ -197,7 +197,7 @@ def lifted(value: Any, node: Node | None, tape: Tape) -> Any:
     return tensor
 
 
-def misshapen(node: Node, given: tuple[int, ...], needed: tuple[int, ...]) -> GraphError:
+def shape_error(node: Node, given: tuple[int, ...], needed: tuple[int, ...]) -> GraphError:
     """Return the error about a vjp that gave a cotangent of the wrong shape."""
     return GraphError(
         node.name,

@@ -31,7 +31,7 @@ from wengert.traces.nodes import Leaf, Node, new_leaf, source_of
 from wengert.traces.tape import BASE_TAPE
 
 
-def _frozen(tensor: Tensor) -> Frozen | None:
+def _frozen_node(tensor: Tensor) -> Frozen | None:
     return tensor._node if type(tensor._node) is Frozen else None
 
 
@@ -124,7 +124,7 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
             self._node = Frozen(node.grad, node)
         return self
     if node is None:
-        frozen = _frozen(self)
+        frozen = _frozen_node(self)
         check_dtype("requires_grad", self.dtype)
         value = raw(self)
         if value is not self._value:  # a view becomes a value of its own
@@ -148,7 +148,7 @@ def _get_grad(self: Tensor) -> Tensor | None:
     node = _last_node(self)
     if node is None:
         require_untraced(self)
-        frozen = _frozen(self)
+        frozen = _frozen_node(self)
         return None if frozen is None else frozen.grad
     if type(node) is Leaf:
         return node.grad
@@ -174,7 +174,7 @@ def require_untraced(tensor: Tensor) -> None:
 def _set_grad(self: Tensor, value: ArrayLike | None) -> None:
     require_untraced(self)
     if value is None and _node(self) is None:
-        if (frozen := _frozen(self)) is not None:
+        if (frozen := _frozen_node(self)) is not None:
             self._node = Frozen(None, frozen.leaf)
         return
     node = _needed_node(self, "grad")

@@ -200,10 +200,10 @@ def powers_below(step: ChainStep, power: Power, origin: Origin, farthest: int) -
             return None
         factors = [MonomialFactor(handle, value, norm=is_norm(known))]
     rooted = bool(step.primitive.degree or step.primitive is size_power or power.exponent % 1)
-    return [raised(factors, i, power, rooted) for i in range(len(factors))]
+    return [raise_factor(factors, i, power, rooted) for i in range(len(factors))]
 
 
-def raised(factors: Sequence[MonomialFactor], i: int, power: Power, rooted: bool) -> MonomialFactor:
+def raise_factor(factors: Sequence[MonomialFactor], i: int, power: Power, rooted: bool) -> MonomialFactor:
     """Return a factor of the power of a monomial."""
     factor = factors[i]
     exponent, parity = factor.power
@@ -270,10 +270,10 @@ def scaled_factors(step: ChainStep, origin: Origin, farthest: int) -> list[Monom
         if i and step.primitive is divide:
             factors = [f._replace(power=Power(-f.power.exponent, f.power.parity)) for f in factors]
         found += factors
-    return merged(found) if more else None
+    return merge_factors(found) if more else None
 
 
-def merged(factors: Sequence[MonomialFactor]) -> list[MonomialFactor]:
+def merge_factors(factors: Sequence[MonomialFactor]) -> list[MonomialFactor]:
     """Return the factors with powers of one value as one: x**2 * x is x**3; elements of one array are others."""
     found: dict[Any, MonomialFactor] = {}
     for i, factor in enumerate(factors):
@@ -298,13 +298,13 @@ def seen_factors(step: ChainStep, result: Any, origin: Origin, farthest: int) ->
     if factors is None or known is None:
         return None
 
-    def seen(value: Any) -> Any:
+    def view_factor(value: Any) -> Any:
         return value if is_number(value) else view_of(step, value, known.shape)
 
     return [
         f._replace(
-            value=seen(f.value),
-            turn=None if f.turn is None else seen(f.turn),
+            value=view_factor(f.value),
+            turn=None if f.turn is None else view_factor(f.turn),
             views=f.views if f.handle is None else (*f.views, (step, handle, result)),
         )
         for f in factors

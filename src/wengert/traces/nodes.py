@@ -213,7 +213,7 @@ class Node:
         return position_of(self.code, self.offset)
 
     @property
-    def released(self) -> bool:
+    def is_released(self) -> bool:
         """Whether a sweep has used the residuals up."""
         return self.saved is RELEASED
 

@@ -31,7 +31,7 @@ class _OnceOnly(Primitive):
         """Give the result of all lanes."""
         return apply(self, lead(operands[0], batched[0], size), *operands[1:])
 
-    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+    def select_residuals(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save nothing."""
         return False, lambda operand: False
 
@@ -54,7 +54,7 @@ class FirstOnly(_OnceOnly):
         super().__init__(name)
         self.attribute = attribute
 
-    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+    def select_residuals(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save the operands that the attribute may depend on: what is transposed depends on it as well."""
         return False, lambda operand: operand > 0
 
@@ -106,7 +106,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         kept = (*cts, *ctx._saved, *public_attributes(ctx).values())
         traced = [x for x in kept if type(x) is Tensor and innermost_trace(x) is not None]
         with no_grad():
-            results = backward(ctx._detached(), *(x.detach() if type(x) is Tensor else x for x in cts))
+            results = backward(ctx._detached_copy(), *(x.detach() if type(x) is Tensor else x for x in cts))
         if not traced:
             return results
         found = results if isinstance(results, tuple) else (results,)

@@ -24,7 +24,7 @@ from wengert.core.memory.buffers import keep, lend, own_memory
 from wengert.core.memory.memory_layout import Strides, is_uniform, strides_of
 from wengert.core.memory.possible_aliases import Plain
 from wengert.core.memory.views import lasting
-from wengert.core.memory.write_watches import rebound, snapshot
+from wengert.core.memory.write_watches import rebind_handle, snapshot
 from wengert.core.primitives.kinds import Linear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of, aval_text, is_differentiable, is_number
@@ -118,7 +118,7 @@ class Staging(Transient):
             self.frozen.append(weakref.ref(operand))  # a handle that is held would be another name of its memory
             return read_only(lend(operand))
         if isinstance(trace, Staging) and trace.ended:
-            raise trace.escaped((operand,))
+            raise trace.escape_error((operand,))
         found = self.captured.get(identity_now(operand))
         if found is None:
             if is_staged(operand):  # what it is now, whatever is written to it later
@@ -151,7 +151,7 @@ class Staging(Transient):
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Append an equation."""
         if self.ended:
-            raise self.escaped(operands)
+            raise self.escape_error(operands)
         if SETTINGS is not None and SETTINGS.get() is not self.settings:
             self.require_no_more_raised(primitive)
         if primitive.kind == "elementwise":
@@ -166,7 +166,7 @@ class Staging(Transient):
             for variable, strides in zip(outputs, order, strict=True):
                 variable.strides = strides
         lasting = primitive if primitive.registered else primitive.lasting(inputs, outputs, self.in_vain)
-        if called := primitive.called():
+        if called := primitive.user_functions():
             self.steady.append(variables_stay(primitive.name, called))
         origin = number_origin(caller())
         self.equations.append(Equation(lasting, inputs, dict(params) if params else NO_PARAMS, outputs, origin))
@@ -346,12 +346,12 @@ def inputs_for(stage: Staging, outside: Sequence[Tensor]) -> Iterator[None]:
             found = stage.captured.get(identity_now(handle)) or stage.capture(handle, handle)
             start = stage.tensor(found.variable)
             adopted.append((handle, snapshot(handle), start._value))
-            rebound(handle, start)
+            rebind_handle(handle, start)
         yield
     finally:
         for handle, before, start in adopted:
             if handle._value is start:
-                rebound(handle, before)
+                rebind_handle(handle, before)
 
 
 def identity_now(tensor: Tensor) -> tuple[int, int, int]:

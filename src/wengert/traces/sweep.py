@@ -30,7 +30,7 @@ from wengert.primitives.indexing.index_layout import join_index
 from wengert.primitives.powers import size_power
 from wengert.primitives.selection import guarded
 from wengert.traces.cotangents import Cotangents, number_of
-from wengert.traces.lifting import Lifting, lifted, misshapen
+from wengert.traces.lifting import Lifting, lift_residual, shape_error
 from wengert.traces.monomials import (
     ChainStep,
     MonomialFactor,
@@ -121,14 +121,14 @@ class Sweep(Cotangents):
     def show(self, node: Node, ct: Any, owns: bool) -> tuple[Any, bool]:
         """Show a complete cotangent to hooks and who asks for it; return what goes on, and whether that is owned."""
         if node.hooks is not None:
-            ct, owns = self.hooked(node, ct), False
+            ct, owns = self.apply_hooks(node, ct), False
         if self.watch is not None:
             self.watch(node, ct)
         if self.wanted is not None and node in self.wanted:
             self.captured[node], owns = ct, False
         return ct, owns
 
-    def hooked(self, node: Node, ct: Any) -> Any:
+    def apply_hooks(self, node: Node, ct: Any) -> Any:
         """Pass a complete cotangent through the hooks of its value."""
         hooks = node.hooks
         assert hooks is not None
@@ -147,7 +147,7 @@ class Sweep(Cotangents):
         leaves = self.cts if self.watch is not None else [node for node in self.cts if node.hooks is not None]
         for leaf in sorted(leaves, key=number_of, reverse=True) if leaves else ():
             if leaf.hooks is not None:
-                self.cts[leaf] = self.hooked(leaf, self.cts[leaf])
+                self.cts[leaf] = self.apply_hooks(leaf, self.cts[leaf])
                 self.owned.discard(leaf)
             if self.watch is not None:
                 self.watch(leaf, self.cts[leaf])
@@ -174,13 +174,13 @@ class Sweep(Cotangents):
 
     # Guards
 
-    def protected(self, node: Node) -> Any:
+    def guarded_primitive(self, node: Node) -> Any:
         """Return the primitive of a node with the guards that its rules need behind what has been passed."""
         return node.primitive if node.number <= self.masked else self.with_guards(node.primitive)
 
     def with_guards(self, primitive: Any) -> Any:
         """Return a primitive with guards as they are needed behind a mask, or an infinite partial."""
-        return primitive.shielded(self.masks) if self.steep else primitive.guarded
+        return primitive.shielded_primitive(self.masks) if self.steep else primitive.guarded_primitive
 
     def pass_mask(self, node: Node, ct: Any, operands: Sequence[Any]) -> None:
         """Remember that a mask has been passed, if an operation is one, or has one among its residuals."""
@@ -231,13 +231,13 @@ class Sweep(Cotangents):
             return
         x = saved[0]
         if lifting is not None:
-            x = None if x is None else lifted(x, parent, lifting.tape)
-            out = None if out is None else lifted(out, node, lifting.tape)
+            x = None if x is None else lift_residual(x, parent, lifting.tape)
+            out = None if out is None else lift_residual(out, node, lifting.tape)
         if not self.retain:
             node.saved = RELEASED
             node.out = None
         if self.masked:
-            primitive = self.protected(node)
+            primitive = self.guarded_primitive(node)
         c = primitive.rules[0](ct, out, x)
         self.add(parent, c, lifting is None and c is not ct)  # type: ignore[arg-type]  # it is there
 
@@ -259,13 +259,13 @@ class Sweep(Cotangents):
             node.saved = RELEASED
             node.out = None
         if lifting is not None:
-            x = None if x is None else lifted(x, left, lifting.tape)
-            y = None if y is None else lifted(y, parent, lifting.tape)
-            out = None if out is None else lifted(out, node, lifting.tape)
+            x = None if x is None else lift_residual(x, left, lifting.tape)
+            y = None if y is None else lift_residual(y, parent, lifting.tape)
+            out = None if out is None else lift_residual(out, node, lifting.tape)
         elif type(ct) is Tensor:
             x, y = as_number(x, left), as_number(y, parent)
         if self.masked:
-            primitive = self.protected(node)
+            primitive = self.guarded_primitive(node)
         left_rule, right_rule = primitive.rules
         if parent is not None and right_rule is not None:
             c = ct if right_rule is relay else right_rule(ct, out, x, y)
@@ -353,7 +353,7 @@ class Sweep(Cotangents):
             node.saved = RELEASED
             node.out = None
         if self.masked:
-            primitive = self.protected(node)
+            primitive = self.guarded_primitive(node)
         if self.masked >= 0 and (primitive.masks or (general and has_mask(saved))):
             self.masked = FOR_GOOD
         steep, params = primitive.steep and primitive.is_steep(operands), node.given
@@ -382,7 +382,7 @@ class Sweep(Cotangents):
         if primitive.masks:
             self.masked = FOR_GOOD
         elif self.masked:
-            primitive = self.protected(node)
+            primitive = self.guarded_primitive(node)
         for position in reversed(range(len(operands))):
             parent, rule = node.inputs[position], primitive.rules[position]
             if parent is None or rule is None:
@@ -390,7 +390,7 @@ class Sweep(Cotangents):
             if position == 0 and owns and overwritable(node, primitive, ct, operands):
                 c = primitive.overwrite_large(ct, operands[1], ct)
             else:
-                c = unwrap_plain(rule(*map(wrapped, (ct, out, *operands))))
+                c = unwrap_plain(rule(*map(wrap_array, (ct, out, *operands))))
                 if primitive.steep and primitive.is_steep(operands):
                     self.notice(c, ct, out)
                 if c.shape != parent.shape:
@@ -429,7 +429,7 @@ class Sweep(Cotangents):
             if type(c) is Tensor:
                 c = current(c)
             if c.shape != parent.shape:
-                raise misshapen(node, c.shape, parent.shape)
+                raise shape_error(node, c.shape, parent.shape)
             self.add(parent, c, primitive.fresh)
             return
         operands = saved if lifting is None else lifting.residuals(node)[1]
@@ -523,7 +523,7 @@ class Sweep(Cotangents):
             node.saved = RELEASED
             node.out = None
         if self.masked:
-            primitive = self.protected(node)
+            primitive = self.guarded_primitive(node)
         alone = len(inputs) == 1
         if not alone or primitive.masks or primitive.outputs != 1:
             self.pass_mask(node, ct, operands)
@@ -536,7 +536,7 @@ class Sweep(Cotangents):
             if type(c) is Tensor:
                 c = current(c)
             if c.shape != parent.shape:
-                raise misshapen(node, c.shape, parent.shape)
+                raise shape_error(node, c.shape, parent.shape)
             self.add(parent, c, primitive.fresh and c is not ct)
 
     def pull(self, node: Node, ct: Any, owns: bool) -> None:
@@ -544,8 +544,8 @@ class Sweep(Cotangents):
         parents = [p if p is not None and self.leads(p) else None for p in node.inputs]
         if not any(p is not None for p in parents):
             return
-        if node.released:
-            raise released(node)
+        if node.is_released:
+            raise release_error(node)
         if node.hooks is not None:
             ct = node.hooks.replace_before(ct)
         if ct is not None:
@@ -562,7 +562,7 @@ class Sweep(Cotangents):
         if hooks is None and primitive.kind == "linear" and self.pull_in_place(node, parents, ct, owns, operands):
             return
         if self.masked:
-            primitive = self.protected(node)
+            primitive = self.guarded_primitive(node)
         self.pass_mask(node, ct, operands)
         cts = primitive.vjp(ct, out, operands, parents, node.params)
         if primitive.kind != "elementwise" and primitive.steep:
@@ -585,7 +585,7 @@ class Sweep(Cotangents):
                 if type(c) is Tensor:
                     c = current(c)
                 if c.shape != parent.shape:
-                    raise misshapen(node, c.shape, parent.shape)
+                    raise shape_error(node, c.shape, parent.shape)
                 self.add(parent, c, own or (fresh and c is not ct))
 
     pulls: ClassVar[dict[str, Callable[..., None]]] = {
@@ -610,7 +610,7 @@ class Sweep(Cotangents):
 
     def origin(self, node: Node) -> ChainStep | None:
         """Return the operation that made a value; None if a chain of them begins with it."""
-        if not may_continue(node.primitive) or node.primitive is RESULT or node.released or not self.is_open(node):
+        if not may_continue(node.primitive) or node.primitive is RESULT or node.is_released or not self.is_open(node):
             return None
         return self.step(node)
 
@@ -748,7 +748,7 @@ def as_number(value: Any, node: Node | None) -> Any:
     return value.item() if node is None and type(value) is ndarray and not value.ndim else value
 
 
-def wrapped(value: Any) -> Any:
+def wrap_array(value: Any) -> Any:
     """Return an array as a Tensor, and everything else as it is."""
     return make_tensor(value, None, None) if type(value) is ndarray else value
 
@@ -767,7 +767,7 @@ def has_mask(residuals: Sequence[Any]) -> bool:
     return False
 
 
-def released(node: Node) -> GraphError:
+def release_error(node: Node) -> GraphError:
     """Return the error about a graph that has been swept before."""
     return GraphError(
         "backward",

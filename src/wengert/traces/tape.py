@@ -107,7 +107,7 @@ class Tape(Transient):
         if self.ended:
             self.require_alive(operands)
         if primitive.structured and recording(self):
-            return self.structured(primitive, operands, params)  # type: ignore[arg-type]  # the flag says so
+            return self.record_structured(primitive, operands, params)  # type: ignore[arg-type]  # the flag says so
         inputs, values, plain = [], [], True
         for x in operands:
             node = None
@@ -158,7 +158,9 @@ class Tape(Transient):
                 place=position_of(*caller()),
             )
 
-    def structured(self, primitive: Structured, operands: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
+    def record_structured(
+        self, primitive: Structured, operands: Sequence[Any], params: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
         """Record an operation that runs graphs: its forward pass hands what the sweep will need to its pullback."""
         inputs = tuple(map(self.node_of, operands))
         wanted = [node is not None for node in inputs]

@@ -57,9 +57,9 @@ class Transient(Trace):
     def require_alive(self, operands: Sequence[Any]) -> None:
         """Raise an EscapedValueError if the transformation is over."""
         if has_ended(self):
-            raise self.escaped(operands)
+            raise self.escape_error(operands)
 
-    def escaped(self, operands: Sequence[Any]) -> EscapedValueError:
+    def escape_error(self, operands: Sequence[Any]) -> EscapedValueError:
         """Return the error about an operand used after its transformation ended."""
         tensor = next(x for x in operands if type(x) is Tensor and x._trace is self)
         name = self.made_by(tensor)

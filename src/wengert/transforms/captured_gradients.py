@@ -11,7 +11,7 @@ from typing import Any, Self
 from wengert.control.code_owners import is_library
 from wengert.core.containers.tree_leaves import flatten, places_in
 from wengert.core.diagnostics.argument_checks import shown
-from wengert.core.memory.write_watches import rebound, snapshot
+from wengert.core.memory.write_watches import rebind_handle, snapshot
 from wengert.core.values.aval import is_differentiable
 from wengert.core.values.frozen import unfreeze
 from wengert.core.values.tensor import WATCHING, Tensor
@@ -52,7 +52,7 @@ class CapturedSubstitution:
             unfreeze(handle)
         self.starts = [snapshot(start) for start in standing]
         for handle, start in zip(self.captured, standing, strict=True):
-            rebound(handle, start)
+            rebind_handle(handle, start)
 
     def __enter__(self) -> Self:
         """Return the context; `begin` is when others begin to stand for what is captured."""
@@ -65,7 +65,7 @@ class CapturedSubstitution:
             i for i, (x, start) in enumerate(pairs) if x._node is not start._node or x._value is not start._value
         ]
         for handle, state in zip(self.captured, self.before, strict=False):
-            rebound(handle, state)
+            rebind_handle(handle, state)
             handle._kept = state._kept
         if written and kind is None:
             given = f"a write to captured[{written[0]}], of shape {self.captured[written[0]].shape}"

@@ -22,7 +22,7 @@ from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.memory.buffers import lend
 from wengert.core.memory.views import base_and_path, lasting
-from wengert.core.memory.write_watches import Witness, rebound
+from wengert.core.memory.write_watches import Witness, rebind_handle
 from wengert.core.values.recording import next_level, recording_from, settings
 from wengert.core.values.tensor import WATCHING, Tensor, is_staged, make_tensor, raw
 from wengert.errors import GraphError
@@ -159,7 +159,7 @@ def call_witnessed(fun: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
         result = fun(*args, **kwargs)
     written = [x for x in witness.written_handles() if id(x) not in own]
     for handle in written:
-        rebound(handle, witness.log[id(handle)][1])
+        rebind_handle(handle, witness.log[id(handle)][1])
     if written:
         given = f"a function that writes to a Tensor of shape {written[0].shape} that it captured"
         needed = "a function that does the same each time is needed"

@@ -173,7 +173,7 @@ class CustomCall(UserCall):
         """The code of the function and of its rules."""
         return tuple([x.__code__ if isinstance(x, FunctionType) else type(x) for x in self.rule.functions])
 
-    def called(self) -> Sequence[Any]:
+    def user_functions(self) -> Sequence[Any]:
         """Return the function and its rules, unless these have taken what they captured."""
         return () if self.rule.closures is not None else self.rule.functions
 
@@ -271,7 +271,7 @@ class CustomCall(UserCall):
             raise self.error(given, f"a pair {needed} is needed", "Return a tuple of two", rule)
         return result
 
-    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+    def select_residuals(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save every operand."""
         return False, lambda operand: True
 

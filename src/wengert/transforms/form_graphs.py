@@ -48,7 +48,7 @@ def joint_graph(graph: Graph, wanted: Sequence[bool], masked: bool = False, stee
         run = Recording("jit", function, [inputs[i] for i in chosen], {}, range(len(chosen)), False)
         given = dict(zip(floats, cts, strict=True))
         seeds = [given.get(i) for i in range(len(graph.outputs))]
-        results = (*run.values(), *run.swept(seeds, retain=False, masked=masked, steep=steep))
+        results = (*run.values(), *run.sweep(seeds, retain=False, masked=masked, steep=steep))
         passed.append((run.masks, run.steep, frozenset(compress(chosen, run.reached))))
         return results
 

@@ -72,19 +72,19 @@ def linearize(fun: Callable[..., R], *primals: *Args) -> tuple[R, Callable[[*Arg
     """
     kept = tuple(map_leaves(own_copy, x) for x in primals)
 
-    def moved(*tangents: Any) -> tuple[Any, Any]:
+    def push_tangents(*tangents: Any) -> tuple[Any, Any]:
         output, tangent = push_forward("linearize", fun, kept, tangents, originals=primals)
         return tangent, output
 
     ones = [map_leaves(ones_of, x) for x in primals]
-    tangent, pullback, output = pull_back("linearize", moved, ones, has_aux=True, any_result=True)
+    tangent, pullback, output = pull_back("linearize", push_tangents, ones, has_aux=True, any_result=True)
     _, push = pull_back("linearize", pullback, [tangent], any_result=True)
 
     def pushforward(*tangents: *Args) -> Any:
         try:
             return push(tangents)[0]
         except (DtypeError, ShapeError, UsageError):
-            moved(*tangents)  # its error speaks of tangents, where that of a pullback speaks of a cotangent
+            push_tangents(*tangents)  # its error speaks of tangents, where that of a pullback speaks of a cotangent
             raise
 
     return output, pushforward

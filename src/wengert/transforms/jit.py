@@ -81,7 +81,7 @@ ARRAYS = frozenset({np.ndarray, np.float64, Tensor, *NUMBERS})
 class Forms(Recent[Any, TracedForm]):
     """Be the traced forms of a function, those used last."""
 
-    def left(self, form: TracedForm) -> None:
+    def on_eviction(self, form: TracedForm) -> None:
         """Let a form go at once, which its gradients refer to."""
         form.partitions.clear()
 

@@ -340,11 +340,11 @@ class OuterValues:
             self.parts.append(key if isinstance(key, Hashable) else Object(key))
             self.enter(content, False)
 
-    def emptied(self) -> OuterValues:
+    def with_zeros(self) -> OuterValues:
         """Return the same of values with zeros for the arguments, which a program keeps."""
-        return OuterValues(self.replaced(self.values, list(map(zeros_like, self.leaves)))[0], self.lifted)
+        return OuterValues(self.replace_values(self.values, list(map(zeros_like, self.leaves)))[0], self.lifted)
 
-    def replaced(self, values: Sequence[Any], leaves: Sequence[Any]) -> tuple[list[Any], Replacement]:
+    def replace_values(self, values: Sequence[Any], leaves: Sequence[Any]) -> tuple[list[Any], Replacement]:
         """Return values like those given at first, which may have been converted, with others for the arguments.
 
         And what tells, after they were called, whether they wrote to what would be lost.

@@ -129,9 +129,9 @@ class Recording:
         self, cts: Sequence[Any], *, retain: bool, watch: Callable[[Node, Any], None] | None = None
     ) -> tuple[Any, ...]:
         """Sweep from cotangents of the outputs; return those of the differentiated arguments, in their form."""
-        return self.in_containers(list(map(as_given, self.swept(cts, retain=retain, watch=watch), self.leaves)))
+        return self.in_containers(list(map(as_given, self.sweep(cts, retain=retain, watch=watch), self.leaves)))
 
-    def swept(
+    def sweep(
         self,
         cts: Sequence[Any],
         *,

@@ -105,17 +105,17 @@ class TracedForm:
     @cached
     def native(self) -> GraphFunction | None:
         """The graph as native code, where that is asked for."""
-        return native_function(self.packed, self.wish)
+        return native_function(self.packed_graph, self.wish)
 
     @cached
-    def packed(self) -> Graph:
+    def packed_graph(self) -> Graph:
         """The graph with results that fill memory of their own."""
         return with_packed_results(self.graph, {*self.merged, *[output for _, output in self.donated]})
 
     @cached
     def function(self) -> Run:
         """The graph as a function of arrays and numbers."""
-        return self.native or as_function(self.packed)
+        return self.native or as_function(self.packed_graph)
 
     def fits(self) -> bool:
         """Tell whether what the function captured is still there, with the shapes and dtypes it was traced with."""
@@ -306,7 +306,7 @@ class GraphCall(Primitive):
         """Run the backward half, or the whole gradient on Tensors if the sweep itself is differentiated."""
         cts = ct if type(ct) is list else [ct]
         if not self.key.masked and self.hides(cts):
-            return self.guarded.vjp(ct, out, operands, avals, params)
+            return self.guarded_primitive.vjp(ct, out, operands, avals, params)
         given = [self.complete(cts[i], i) for i in self.floats]
         if out is None or any(type(x) is Tensor for x in (*given, *operands)):
             found = call_form(self.traced.gradient(self.key), (*operands, *given))
@@ -323,11 +323,11 @@ class GraphCall(Primitive):
         return any(cts[i] is None and self.moving[i] for i in self.floats)
 
     @cached
-    def guarded(self) -> Primitive:
+    def guarded_primitive(self) -> Primitive:
         """The same for sweeps that have passed a mask."""
         return self if self.key.masked else self.behind(self.key.steep)
 
-    def shielded(self, _masked: bool) -> Primitive:
+    def shielded_primitive(self, _masked: bool) -> Primitive:
         """Return the same for sweeps that have passed an infinite partial."""
         return self if self.key.steep else self.behind(True)
 

@@ -225,7 +225,7 @@ def gradient(graph: Graph, wrt: int | str | Sequence[int | str] | None = None, *
         function = Narrowed(as_function(graph), args, chosen)
         run = Recording("gradient", function, [args[i] for i in chosen], {}, range(len(chosen)), False)
         seeds = [ones_for(x) if i == position else None for i, x in enumerate(run.outputs)]
-        return (*run.values(), *run.swept(seeds, retain=False))
+        return (*run.values(), *run.sweep(seeds, retain=False))
 
     avals, names, orders = zip(*[(v.aval, v.name, v.strides) for v in graph.inputs], strict=True)
     return trace_function(both, "gradient", avals, lambda xs: (xs, {}), names, orders=orders).graph

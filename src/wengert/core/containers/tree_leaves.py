@@ -179,12 +179,12 @@ def with_stand_ins(tree: Any, kinds: Collection[type[Any]] | None = None, is_lea
         return tree
     optree = load_optree()
 
-    def replaced(leaf: Any) -> Any:
+    def replace_leaf(leaf: Any) -> Any:
         make = stand_in_maker(type(leaf))
         return leaf if make is None or (is_leaf is not None and is_leaf(leaf)) else make(leaf)
 
     with WALKING:
-        return optree.tree_map(replaced, tree, is_leaf=is_leaf, namespace=NAMESPACE)
+        return optree.tree_map(replace_leaf, tree, is_leaf=is_leaf, namespace=NAMESPACE)
 
 
 def nesting_error(name: str, tree: Any) -> UsageError:

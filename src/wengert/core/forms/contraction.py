@@ -86,7 +86,7 @@ class Contraction(Form):
             return operands, [(primitive, params)]
         shapes = [shape_of(x)[flag:] for x, flag in zip(operands, batched, strict=True)]
         try:
-            labels = self.record(shapes, params).lifted(size, batched)
+            labels = self.record(shapes, params).add_lane(size, batched)
         except ValueError:
             avals = [Aval(shape, aval_of(x).dtype) for shape, x in zip(shapes, operands, strict=True)]
             self.results(primitive, avals, params)  # which says what does not fit
@@ -118,11 +118,11 @@ class Contraction(Form):
             shapes.insert(i, shape)
             if self.matrices and [*map(len, shapes)] == [2, 2]:
                 return others[0].T @ ct if i else ct @ others[0].T
-            labels = self.record(shapes, params).transposed(i)
+            labels = self.record(shapes, params).transpose(i)
             found = apply(PRIMITIVES["contract"], ct, *others, labels=labels)
         else:  # no Tensors: dispatching takes 1 us
             shapes = [other.shape, shape] if i else [shape, other.shape]
-            found = self.record(shapes, params).transposed(i).evaluate(ct, other)
+            found = self.record(shapes, params).transpose(i).evaluate(ct, other)
         return found if found.shape == shape else found.reshape(shape)
 
 

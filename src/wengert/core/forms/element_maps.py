@@ -15,7 +15,7 @@ import numpy as np
 from wengert.core.maps.box_maps import BoxMap, affine, identity
 from wengert.core.maps.composition import compose
 from wengert.core.maps.coordinates import Array, Coordinate, Table, read, spread_shape
-from wengert.core.maps.index_maps import AxisIndex, Shape, broadcast_map, decomposed, window_map
+from wengert.core.maps.index_maps import AxisIndex, Shape, broadcast_map, decompose_row, window_map
 
 Maps = list[BoxMap]
 FEW_TAPS = 64
@@ -54,7 +54,7 @@ def running_maps(shape: Shape, axis: int, reverse: bool) -> Maps:
     own = along(range(len(rest)))
     last = len(rest)
     sides = [
-        [*own[:axis], Coordinate.listed(last, places.astype(np.int64)), *own[axis:]] for places in (later, earlier)
+        [*own[:axis], Coordinate.from_table(last, places.astype(np.int64)), *own[axis:]] for places in (later, earlier)
     ]
     return [BoxMap((*[shape[d] for d in rest], len(later)), *sides)]
 
@@ -72,7 +72,7 @@ def view_maps(shape: Shape, view: Callable[[Array], Array], is_view: bool) -> Ma
         places = np.asarray(view(np.arange(1, math.prod(shape) + 1).reshape(shape))) - 1
         return arranged_maps(places)
     row, extents = found
-    split = decomposed(shape, row, extents)
+    split = decompose_row(shape, row, extents)
     return [BoxMap(extents, along(range(len(extents))), (Coordinate(row),) if split is None else affine(split))]
 
 
@@ -81,32 +81,32 @@ def arranged_maps(places: Array) -> Maps:
     dims = along(range(places.ndim))
     if not places.size:
         return []
-    whole = BoxMap(places.shape, dims, (tabled(places),))
+    whole = BoxMap(places.shape, dims, (coordinate_of_table(places),))
     found = whole.where(places >= 0)
     return [] if found is None else [found]
 
 
-def tabled(values: Array) -> Coordinate:
+def coordinate_of_table(values: Array) -> Coordinate:
     """Return a coordinate along all dimensions of an array."""
     if not values.ndim:
         return Coordinate.at(int(values))
     if values.ndim == 1:
-        return Coordinate.listed(0, values.astype(np.int64))
+        return Coordinate.from_table(0, values.astype(np.int64))
     return Coordinate(AxisIndex(0), (Table(range(values.ndim), values.astype(np.int64)),))
 
 
 def placed_maps(target: Shape, view: Callable[[Array], Array]) -> Maps:
     """Return the map of an operand that fills the part of a result which a view of it is."""
     parts = view_maps(target, view, True)
-    return [BoxMap(one.extents, unflattened(one.source, target, one.extents), one.target) for one in parts]
+    return [BoxMap(one.extents, unflatten_coordinate(one.source, target, one.extents), one.target) for one in parts]
 
 
-def unflattened(side: Sequence[Coordinate], shape: Shape, extents: Shape) -> Sequence[Coordinate]:
+def unflatten_coordinate(side: Sequence[Coordinate], shape: Shape, extents: Shape) -> Sequence[Coordinate]:
     """Return coordinates for each axis of a shape, in the place of one that counts its elements in C order."""
     if len(side) == len(shape):
         return side
     (row,) = side
-    split = None if row.tables else decomposed(shape, row.line, extents)
+    split = None if row.tables else decompose_row(shape, row.line, extents)
     if split is not None:
         return affine(split)
     dims = sorted(row.dims)
@@ -162,7 +162,7 @@ def labelled_map(
     target: Sequence[Coordinate] = [at[name] for name in labels.result]
     if labels.merged is not None:
         inner = labels.lengths_of(labels.result)
-        target = unflattened([BoxMap(extents, target, ()).places(inner, target)], labels.merged, extents)
+        target = unflatten_coordinate([BoxMap(extents, target, ()).places(inner, target)], labels.merged, extents)
     factor: Any = None
     for k, operand in enumerate(operands):
         if k != position and is_known(operand):
@@ -177,7 +177,7 @@ def convolved_maps(labels: Any, position: int, operands: Sequence[Any], shapes: 
     (own,) = [n for n in labels.operands[position] if n in labels.relation.labels]
     (other,) = [n for n in labels.operands[1 - position] if n in labels.relation.labels]
     (result,) = [n for n in labels.result if n in labels.relation.labels]
-    start, steps = labels.relation.solved(result)
+    start, steps = labels.relation.solve_for(result)
     names = list(dict.fromkeys([*labels.operands[position], *labels.operands[1 - position]]))
     count = labels.lengths[other]
     single = count <= FEW_TAPS
@@ -189,13 +189,13 @@ def convolved_maps(labels: Any, position: int, operands: Sequence[Any], shapes: 
         at = {n: Coordinate.along(d) for n, d in dims.items()}
         if tap is not None:
             at[other] = Coordinate.at(tap)
-        at[result] = at[own].scaled(steps[own]).plus(at[other].scaled(steps[other])).plus_offset(start)
-        raw = labelled_map(labels.replaced(merged=None), position, operands, shapes, at, names)
+        at[result] = at[own].scale(steps[own]).plus(at[other].scale(steps[other])).plus_offset(start)
+        raw = labelled_map(labels.replace(merged=None), position, operands, shapes, at, names)
         inner = labels.lengths_of(labels.result)
         clipped = compose(identity(inner), raw, inner)
         if clipped is not None and labels.merged is not None:
             row = clipped.places(inner, clipped.target)
-            clipped = clipped.onto(unflattened([row], labels.merged, clipped.extents))
+            clipped = clipped.onto(unflatten_coordinate([row], labels.merged, clipped.extents))
         found.append(clipped)
     return [one for one in found if one is not None]
 

@@ -175,8 +175,8 @@ class Lone(NamedTuple):
     axes: Names
     left: Names
 
-    def applied(self, x: Any) -> Any:
-        """Return what is left of an array."""
+    def reduce(self, x: Any) -> Any:
+        """Return the diagonals and sums of an array that the product needs."""
         if self.distinct != self.own:
             x = diagonal(x, self.own, self.distinct)
         return np.add.reduce(x, self.axes, x.dtype) if self.axes else x
@@ -226,7 +226,7 @@ def order_of_pairs(operands: tuple[Names, ...], result: Names, lengths: Shape) -
     """
     found: list[tuple[float, tuple[Pairing, ...]]] = []
     for left, right in pairs_tried(operands, result, lengths):
-        cost, own, rest = multiplied(operands, left, right, result, lengths)
+        cost, own, rest = multiply_pair(operands, left, right, result, lengths)
         if len(rest) == 1:
             return cost, (Pairing(left, right, result),)
         more, others = order_of_pairs(rest, result, lengths)
@@ -239,13 +239,13 @@ def pairs_tried(operands: tuple[Names, ...], result: Names, lengths: Shape) -> l
     pairs = list(itertools.combinations(range(len(operands)), 2))
     if len(operands) <= MOST_TRIED:
         return pairs
-    return [min(pairs, key=lambda pair: multiplied(operands, pair[0], pair[1], result, lengths)[0])]
+    return [min(pairs, key=lambda pair: multiply_pair(operands, pair[0], pair[1], result, lengths)[0])]
 
 
-def multiplied(
+def multiply_pair(
     operands: tuple[Names, ...], left: int, right: int, result: Names, lengths: Shape
 ) -> tuple[int, Names, tuple[Names, ...]]:
-    """Return what a product of two of several operands costs, its labels, and the operands from then on."""
+    """Return the cost of a product of two of several operands, its labels, and the operands from then on."""
     others = [own for i, own in enumerate(operands) if i not in (left, right)]
     elsewhere = {*result, *itertools.chain(*others)}
     names = tuple(dict.fromkeys((*operands[left], *operands[right])))

@@ -54,10 +54,10 @@ class Relation(FieldRecord):
             raise ValueError(f"labels {self.labels} with signs {self.signs}")
         require_counts((*self.labels, abs(self.constant)))
 
-    def solved(self, label: int) -> tuple[int, dict[int, int]]:
+    def solve_for(self, label: int) -> tuple[int, dict[int, int]]:
         """Return a label in terms of the others: a start, and by how much each of them moves it.
 
-        >>> Relation((0, 1, 2), (1, 1, -1), 0).solved(2)
+        >>> Relation((0, 1, 2), (1, 1, -1), 0).solve_for(2)
         (0, {0: 1, 1: 1})
         """
         signs = dict(zip(self.labels, self.signs, strict=True))
@@ -137,17 +137,17 @@ class Labels(FieldRecord, Composite):
     # Transformations
 
     @cached
-    def derived(self) -> Cache[Any, Labels]:
+    def derived_labels(self) -> Cache[Any, Labels]:
         """The records that were derived from this one: the same few are asked for again and again."""
         return Cache(most=MOST_DERIVED)
 
-    def lifted(self, size: int, batched: Sequence[bool]) -> Labels:
+    def add_lane(self, size: int, batched: Sequence[bool]) -> Labels:
         """Return the labels with one more in front of the result, and of those operands that have lanes."""
         key = (size, *batched)
-        found = self.derived.get(key)
+        found = self.derived_labels.get(key)
         if found is None:
             lane = (len(self.lengths),)
-            found = self.derived[key] = self.replaced(
+            found = self.derived_labels[key] = self.replace(
                 operands=tuple([lane * flag + own for own, flag in zip(self.operands, batched, strict=True)]),
                 result=lane + self.result,
                 lengths=(*self.lengths, size),
@@ -155,13 +155,13 @@ class Labels(FieldRecord, Composite):
             )
         return found
 
-    def transposed(self, i: int) -> Labels:
+    def transpose(self, i: int) -> Labels:
         """Return the labels of the cotangent of operand i, from that of the result and the other operands."""
-        found = self.derived.get(i)
+        found = self.derived_labels.get(i)
         if found is None:
             others = [j for j in range(len(self.operands)) if j != i]
             flip = self.conjugated[i]
-            found = self.derived[i] = self.replaced(
+            found = self.derived_labels[i] = self.replace(
                 operands=(self.result, *[self.operands[j] for j in others]),
                 result=self.operands[i],
                 conjugated=(flip, *[self.conjugated[j] != flip for j in others]),
@@ -181,7 +181,7 @@ class Labels(FieldRecord, Composite):
             found = multiply_labelled(arrays[0], arrays[1], self.product)
         else:
             xs = [x.reshape(own) for x, own in zip(arrays, self.shapes, strict=True)]
-            found = self.summed(xs, self.operands) if self.relation is None else self.convolved(*xs)
+            found = self.contract(xs, self.operands) if self.relation is None else self.convolve(*xs)
         if self.merged is not None:
             found = found.reshape(self.merged)
         return np.ascontiguousarray(found) if found.ndim else found[()]
@@ -242,7 +242,7 @@ class Labels(FieldRecord, Composite):
         (left, *others), (right, *more), (label, *rest) = *self.operands, self.result
         if others or more or rest:
             return None
-        start, steps = self.relation.solved(label)
+        start, steps = self.relation.solve_for(label)
         flips = tuple([slice(None, None, steps[own]) for own in (left, right)])
         lengths = [self.lengths[own] for own in (left, right)]
         start -= sum([n - 1 for own, n in zip((left, right), lengths, strict=True) if steps[own] < 0])
@@ -255,20 +255,20 @@ class Labels(FieldRecord, Composite):
         filled = None if (low, high) == (0, count) else (count, slice(low, high))
         return Sequences(flips, "full", slice(low - start, high - start), filled)
 
-    def summed(self, xs: Sequence[Any], names: Sequence[Names]) -> Any:
+    def contract(self, xs: Sequence[Any], names: Sequence[Names]) -> Any:
         """Return the result where labels are repeated or alone, or there is one operand."""
         if len(xs) == 2:
             first, second, kept, plan = sum_of_two(names[0], names[1], self.result, self.lengths)
-            found = multiply_labelled(first.applied(xs[0]), second.applied(xs[1]), plan)
+            found = multiply_labelled(first.reduce(xs[0]), second.reduce(xs[1]), plan)
             if kept == self.result:
                 return found
         else:
             (own,), (x,) = names, xs
             kept = kept_labels(self.result, names)
             found = x if kept == own else np.einsum(x, list(map(own.index, own)), list(map(own.index, kept)))
-        return self.stretched(found, kept)
+        return self.stretch(found, kept)
 
-    def stretched(self, found: Any, kept: Names) -> Any:
+    def stretch(self, found: Any, kept: Names) -> Any:
         """Repeat what was found along the labels that it lacks, and put it on the diagonals of repeated ones."""
         distinct = tuple(dict.fromkeys(self.result))
         there = [self.lengths[label] if label in kept else 1 for label in distinct]
@@ -277,12 +277,12 @@ class Labels(FieldRecord, Composite):
         (diagonal(out, self.result, distinct) if repeated else out)[...] = found.reshape(there)
         return out
 
-    def convolved(self, x: Any, y: Any) -> Any:
+    def convolve(self, x: Any, y: Any) -> Any:
         """Return the result where labels are bound: of sequences by `convolve`, of stacks by products with windows."""
         if self.sequences is not None:
             return convolution(x, y, *self.sequences)
         axis, frame, names = self.moving
-        return self.summed([windows(x, axis, frame), y], names)
+        return self.contract([windows(x, axis, frame), y], names)
 
     @cached
     def moving(self) -> tuple[int, Frame, tuple[Names, Names]]:
@@ -290,7 +290,7 @@ class Labels(FieldRecord, Composite):
         assert self.relation is not None
         left, right = self.operands
         label = next(name for name in left if name in self.relation.labels)
-        start, steps = self.relation.solved(label)
+        start, steps = self.relation.solve_for(label)
         axis = left.index(label)
         moves = [(step, self.lengths[name]) for name, step in steps.items()]
         frame = frame_axes(self.lengths[label], start, moves)

@@ -47,7 +47,7 @@ class LoopSpec(FieldRecord, Composite):
 
     def holding(self, constants: int, carried: int) -> LoopSpec:
         """Return what is said of the same loop with other numbers of operands."""
-        return self.replaced(constants=constants, carried=carried)
+        return self.replace(constants=constants, carried=carried)
 
 
 class Parts(NamedTuple):

@@ -32,7 +32,7 @@ class BoxMap:
     >>> shift = BoxMap((3,), (Coordinate.along(0),), (Coordinate.along(0, 1, 1),))
     >>> [pair.tolist() for pair in shift.pairs((3,), (4,))]
     [[0, 1, 2], [1, 2, 3]]
-    >>> shift.transposed().target == shift.source
+    >>> shift.transpose().target == shift.source
     True
     """
 
@@ -47,7 +47,7 @@ class BoxMap:
     @classmethod
     def of_pairs(cls, target: Shape, places: Array, source: Shape, others: Array, coefficient: Any = None) -> BoxMap:
         """Return the map of a list of pairs: places in a target and in a source, each counted in C order."""
-        return cls((len(places),), unraveled(places, target), unraveled(others, source), coefficient)
+        return cls((len(places),), unravel_places(places, target), unravel_places(others, source), coefficient)
 
     @property
     def size(self) -> int:
@@ -67,7 +67,7 @@ class BoxMap:
         """Return the map with other places in the target."""
         return BoxMap(self.extents, target, self.source, self.coefficient)
 
-    def transposed(self) -> BoxMap:
+    def transpose(self) -> BoxMap:
         """Return the map from the target to the source."""
         return BoxMap(self.extents, self.source, self.target, self.coefficient)
 
@@ -84,19 +84,19 @@ class BoxMap:
         """Return where in an array of a shape the points of one side are, counted in C order."""
         found = Coordinate.at(0)
         for coordinate, stride in zip(side, strides_for(shape), strict=True):
-            found = found.plus(coordinate if stride == 1 else coordinate.scaled(stride))
+            found = found.plus(coordinate if stride == 1 else coordinate.scale(stride))
         return found
 
     def pairs(self, target: Shape, source: Shape) -> tuple[Array, Array]:
         """Return all pairs of places in a target and in a source of these shapes, each counted in C order."""
         rows, columns = self.places(target, self.target), self.places(source, self.source)
-        return self.listed(rows), self.listed(columns)
+        return self.list_coordinate(rows), self.list_coordinate(columns)
 
-    def listed(self, coordinate: Coordinate) -> Array:
+    def list_coordinate(self, coordinate: Coordinate) -> Array:
         """Return a coordinate at all points, in C order."""
         return np.broadcast_to(coordinate.values(self.extents), self.extents).reshape(-1)
 
-    def selected(self, dims: Sequence[int], points: Sequence[Array]) -> BoxMap:
+    def select_points(self, dims: Sequence[int], points: Sequence[Array]) -> BoxMap:
         """Return the map at some points of a few dimensions, given by a place along each; they become one dimension."""
         return self.through(*at_points(self.extents, dims, points))
 
@@ -110,7 +110,7 @@ class BoxMap:
         part = mask.reshape([mask.shape[d] for d in dims])
         ranges = box_of(part)
         if ranges is None:
-            return self.selected(dims, np.nonzero(part))
+            return self.select_points(dims, np.nonzero(part))
         images = [Coordinate.along(d) for d in range(len(self.extents))]
         extents = list(self.extents)
         for d, own in zip(dims, ranges, strict=True):
@@ -129,13 +129,13 @@ class BoxMap:
         order = [d for d in order if self.extents[d] > 1]
         if order == list(range(len(self.extents))):
             return self
-        found = self.summed([d for d, n in enumerate(self.extents) if d not in order and n > 1])
+        found = self.sum_along([d for d, n in enumerate(self.extents) if d not in order and n > 1])
         images = [Coordinate.at(0)] * len(self.extents)
         for new, d in enumerate(order):
             images[d] = Coordinate.along(new)
         return found.through(images, tuple([self.extents[d] for d in order]))
 
-    def summed(self, dims: Sequence[int]) -> BoxMap:
+    def sum_along(self, dims: Sequence[int]) -> BoxMap:
         """Return the map with its coefficient added up along dimensions, which have one element then."""
         found = self.coefficient
         if not dims:
@@ -148,11 +148,11 @@ class BoxMap:
         return BoxMap(extents, self.target, self.source, found)
 
 
-def unraveled(places: Array, shape: Shape) -> list[Coordinate]:
+def unravel_places(places: Array, shape: Shape) -> list[Coordinate]:
     """Return the index of places in an array of a shape, as coordinates along one dimension."""
     if len(shape) == 1:
-        return [Coordinate.listed(0, places)]
-    return [Coordinate.listed(0, index) for index in np.unravel_index(places, shape)] if shape else []
+        return [Coordinate.from_table(0, places)]
+    return [Coordinate.from_table(0, index) for index in np.unravel_index(places, shape)] if shape else []
 
 
 def at_points(extents: Shape, dims: Sequence[int], points: Sequence[Array]) -> tuple[list[Coordinate], Shape]:
@@ -162,7 +162,7 @@ def at_points(extents: Shape, dims: Sequence[int], points: Sequence[Array]) -> t
     for new, d in enumerate(rest):
         images[d] = Coordinate.along(new)
     for d, places in zip(dims, points, strict=True):
-        images[d] = Coordinate.listed(len(rest), places)
+        images[d] = Coordinate.from_table(len(rest), places)
     return images, (*[extents[d] for d in rest], len(points[0]))
 
 
@@ -182,7 +182,7 @@ def box_of(mask: Array) -> list[range] | None:
     return found if math.prod(map(len, found)) == np.count_nonzero(mask) else None
 
 
-def joined(maps: Iterable[BoxMap | None]) -> list[BoxMap]:
+def join_maps(maps: Iterable[BoxMap | None]) -> list[BoxMap]:
     """Return maps without those that are equal to others, whose coefficients are added up, and those of no points."""
     found: dict[tuple[Any, ...], BoxMap] = {}
     for one in maps:

@@ -16,7 +16,7 @@ import numpy as np
 
 from wengert.core.maps.box_maps import BoxMap, at_points
 from wengert.core.maps.coordinates import Array, Coordinate, spread_shape
-from wengert.core.maps.index_maps import AxisIndex, Shape, decomposed
+from wengert.core.maps.index_maps import AxisIndex, Shape, decompose_row
 
 
 class Nowhere(Exception):
@@ -98,13 +98,13 @@ def read_whole(outer: BoxMap, inner: BoxMap) -> BoxMap | None:
         extents = outer.extents
         source = [c.through(images, extents) for c in inner.source]
         factor, other = outer.coefficient, inner.coefficient_through(images, extents)
-        return BoxMap(extents, outer.target, source, multiplied(factor, other))
+        return BoxMap(extents, outer.target, source, multiply_coefficients(factor, other))
     images = solved_by(outer.source, outer.extents, inner.target, inner.extents)
     if images is None:
         return None
     target = [c.through(images, inner.extents) for c in outer.target]
     factor, other = outer.coefficient_through(images, inner.extents), inner.coefficient
-    return BoxMap(inner.extents, target, inner.source, multiplied(factor, other))
+    return BoxMap(inner.extents, target, inner.source, multiply_coefficients(factor, other))
 
 
 def solved_by(
@@ -118,7 +118,7 @@ def solved_by(
         if x.solo is None or abs(x.solo[1]) != 1:
             return None
         dim, step = x.solo
-        value = y.plus_offset(-x.line.offset).scaled(step) if x.line.offset or step != 1 else y
+        value = y.plus_offset(-x.line.offset).scale(step) if x.line.offset or step != 1 else y
         low, high = value.span(others)
         if low < 0 or high >= extents[dim]:
             return None
@@ -126,7 +126,7 @@ def solved_by(
     return images
 
 
-def multiplied(factor: Any, other: Any) -> Any:
+def multiply_coefficients(factor: Any, other: Any) -> Any:
     """Return the product of two coefficients, of which None is 1."""
     return other if factor is None else factor if other is None else factor * other
 
@@ -152,7 +152,7 @@ class Meeting:
         source = [c.through(behind, self.extents) for c in self.inner.source]
         factor = self.outer.coefficient_through(ahead, self.extents)
         other = self.inner.coefficient_through(behind, self.extents)
-        return BoxMap(self.extents, target, source, multiplied(factor, other))
+        return BoxMap(self.extents, target, source, multiply_coefficients(factor, other))
 
     def solve(self) -> None:
         """Solve all equations, the easy ones first."""
@@ -208,9 +208,9 @@ class Meeting:
         dim, step = x.solo
         value = y.plus_offset(-x.line.offset)
         if self.covers(x, y):
-            self.eliminate(dim, value.scaled(step))
+            self.eliminate(dim, value.scale(step))
         elif y.solo is not None and abs(step) == 1:
-            self.cut(y.solo[0], value.scaled(step), self.extents[dim])
+            self.cut(y.solo[0], value.scale(step), self.extents[dim])
             return self.solve_again(left, right)
         else:
             self.keep(value, step, dim)
@@ -222,7 +222,7 @@ class Meeting:
         dim, step = x.solo
         if abs(step) != 1:
             return False
-        low, high = y.plus_offset(-x.line.offset).scaled(step).span(self.extents)
+        low, high = y.plus_offset(-x.line.offset).scale(step).span(self.extents)
         return low >= 0 and high < self.extents[dim]
 
     def cut(self, dim: int, value: Coordinate, length: int) -> None:
@@ -261,7 +261,7 @@ class Meeting:
         found = places[points]
         self.select(dims, points)
         last = len(self.extents) - 1
-        self.eliminate(dim - sum([d < dim for d in dims]), Coordinate.listed(last, found))
+        self.eliminate(dim - sum([d < dim for d in dims]), Coordinate.from_table(last, found))
 
     def solve_digits(self, left: Coordinate, right: Coordinate) -> bool:
         """Solve for several dimensions at once, the digits of a number; tell whether one side is such a number."""
@@ -274,7 +274,7 @@ class Meeting:
             if weights != [math.prod(shape[k + 1 :]) for k in range(len(shape))]:
                 continue
             row = y.plus_offset(-x.line.offset).line
-            found = decomposed(shape, row, self.extents)
+            found = decompose_row(shape, row, self.extents)
             if found is None:
                 if self.split(row, weights):
                     return self.solve_after_split(x, y)
@@ -310,7 +310,7 @@ class Meeting:
         if left.dims & right.dims or not mine or not others:
             dims = sorted(left.dims | right.dims)
             shape = [self.extents[d] for d in dims]
-            difference = left.plus(right.scaled(-1)).values(self.extents)
+            difference = left.plus(right.scale(-1)).values(self.extents)
             self.select(dims, np.nonzero(np.broadcast_to(difference, self.extents_of(dims)).reshape(shape) == 0))
             return True
         one, two = (self.numbers(c) for c in (left, right))

@@ -90,7 +90,7 @@ class Coordinate(NamedTuple):
         """Return the coordinate with something added."""
         return self._replace(line=self.line._replace(offset=self.line.offset + offset))
 
-    def scaled(self, factor: int) -> Coordinate:
+    def scale(self, factor: int) -> Coordinate:
         """Return the coordinate times a whole number."""
         offset, terms = self.line
         line = AxisIndex(offset * factor, tuple([(d, step * factor) for d, step in terms] if factor else ()))
@@ -110,7 +110,7 @@ class Coordinate(NamedTuple):
         """Return the coordinate where each dimension of its box is a coordinate of another box, of some extents."""
         found = Coordinate(AxisIndex(self.line.offset))
         for d, step in self.line.terms:
-            found = found.plus(images[d] if step == 1 else images[d].scaled(step))
+            found = found.plus(images[d] if step == 1 else images[d].scale(step))
         for table in self.tables:
             values = read(table.values, [images[d] for d in table.dims], extents)
             dims = [d for d, n in enumerate(values.shape) if n != 1]
@@ -132,7 +132,7 @@ class Coordinate(NamedTuple):
         return cls(AxisIndex(offset, ((dim, step),)))
 
     @classmethod
-    def listed(cls, dim: int, values: Array) -> Coordinate:
+    def from_table(cls, dim: int, values: Array) -> Coordinate:
         """Return one that a table along a dimension says; affine, where the table is."""
         if len(values) < 2:
             return cls.at(int(values[0]) if len(values) else 0)

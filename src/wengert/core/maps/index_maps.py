@@ -71,7 +71,7 @@ def compose(inner: IndexMap, outer: IndexMap) -> IndexMap:
         if len(terms) == 1:  # as almost always
             ((d, stride),) = terms
             more, own = outer[d]
-            found.append(AxisIndex(offset + stride * more, own if stride == 1 else scaled(own, stride)))
+            found.append(AxisIndex(offset + stride * more, own if stride == 1 else scale_terms(own, stride)))
         elif not terms:
             found.append(AxisIndex(offset))
         else:
@@ -84,15 +84,15 @@ def compose(inner: IndexMap, outer: IndexMap) -> IndexMap:
     return tuple(found)
 
 
-def scaled(terms: tuple[tuple[int, int], ...], stride: int) -> tuple[tuple[int, int], ...]:
+def scale_terms(terms: tuple[tuple[int, int], ...], stride: int) -> tuple[tuple[int, int], ...]:
     """Return terms with steps some times as long."""
     return tuple([(d, stride * step) for d, step in terms])
 
 
-def flattened(shape: Sequence[int], read: IndexMap) -> AxisIndex:
+def flatten_map(shape: Sequence[int], read: IndexMap) -> AxisIndex:
     """Return where an array in C order is read as one row of elements.
 
-    >>> flattened((2, 3), (AxisIndex(1), AxisIndex(0, ((0, 1),))))
+    >>> flatten_map((2, 3), (AxisIndex(1), AxisIndex(0, ((0, 1),))))
     AxisIndex(offset=3, terms=((0, 1),))
     """
     offset, steps = 0, dict[int, int]()
@@ -124,12 +124,12 @@ def is_within(shape: Shape, read: IndexMap, extents: Shape) -> bool:
 
 
 @lru_cache(maxsize=MOST_KNOWN)
-def decomposed(shape: Shape, row: AxisIndex, extents: Shape) -> IndexMap | None:
+def decompose_row(shape: Shape, row: AxisIndex, extents: Shape) -> IndexMap | None:
     """Return the map that reads an array in C order as `row` reads it as one row; None if no map does.
 
-    >>> decomposed((2, 3), AxisIndex(5, ((0, -1),)), (3,))
+    >>> decompose_row((2, 3), AxisIndex(5, ((0, -1),)), (3,))
     (AxisIndex(offset=1, terms=()), AxisIndex(offset=2, terms=((0, -1),)))
-    >>> decomposed((2, 3), AxisIndex(0, ((0, 1),)), (6,)) is None
+    >>> decompose_row((2, 3), AxisIndex(0, ((0, 1),)), (6,)) is None
     True
     """
     if 0 in shape:
@@ -148,7 +148,7 @@ def decomposed(shape: Shape, row: AxisIndex, extents: Shape) -> IndexMap | None:
             if along:
                 steps[k][d] = along
     found = tuple([AxisIndex(start, tuple(sorted(own.items()))) for start, own in zip(starts, steps, strict=True)])
-    same = flattened(shape, found) == row._replace(terms=tuple([t for t in row.terms if extents[t[0]] > 1]))
+    same = flatten_map(shape, found) == row._replace(terms=tuple([t for t in row.terms if extents[t[0]] > 1]))
     return found if same and is_within(shape, found, extents) else None
 
 

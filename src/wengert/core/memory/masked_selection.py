@@ -19,10 +19,10 @@ BITS: dict[Any, Any] = {np.dtype(np.float64): np.int64, np.dtype(np.float32): np
 """Integers as long as the elements that are chosen so."""
 
 
-def chosen(mask: Any, x: Any) -> Any:
+def select_where(mask: Any, x: Any) -> Any:
     """Return the elements of x where a mask holds, and zero elsewhere.
 
-    >>> chosen(np.array([True, False]), np.array([1.0, np.inf]))
+    >>> select_where(np.array([True, False]), np.array([1.0, np.inf]))
     array([1., 0.])
     """
     if not (type(x) is ndarray and x.size >= MANY and fits(mask, x)):
@@ -32,14 +32,14 @@ def chosen(mask: Any, x: Any) -> Any:
     return bits.view(x.dtype)
 
 
-def unchosen(mask: Any, x: Any) -> Any:
+def select_where_not(mask: Any, x: Any) -> Any:
     """Return the elements of x where a mask does not hold, and zero elsewhere.
 
-    >>> unchosen(np.array([True, False]), np.array([1.0, np.inf]))
+    >>> select_where_not(np.array([True, False]), np.array([1.0, np.inf]))
     array([ 0., inf])
     """
     if type(x) is ndarray and x.size >= MANY and type(mask) is ndarray and mask.dtype.kind == "b":
-        return chosen(~mask, x)
+        return select_where(~mask, x)
     return np.where(mask, 0.0, x)
 
 
@@ -52,9 +52,9 @@ def either(mask: Any, x: Any, y: Any) -> Any:
     array([1., 0.])
     """
     if is_zero(y) and type(x) is ndarray and x.dtype in BITS:
-        return chosen(mask, x)
+        return select_where(mask, x)
     if is_zero(x) and type(y) is ndarray and y.dtype in BITS:
-        return unchosen(mask, y)
+        return select_where_not(mask, y)
     if not (type(x) is ndarray and type(y) is ndarray and x.size >= MANY and fits(mask, x) and fits(mask, y)):
         return np.where(mask, x, y)
     if x.dtype is not y.dtype:

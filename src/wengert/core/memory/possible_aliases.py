@@ -21,7 +21,7 @@ import numpy as np
 
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.memory.memory_layout import may_be_scalar
-from wengert.core.memory.write_watches import Lost, Undo, is_over, lose, rebound, snapshot
+from wengert.core.memory.write_watches import Lost, Undo, is_over, lose, rebind_handle, snapshot
 from wengert.core.values.tensor import WATCHING, Tensor, Trace
 from wengert.errors import GraphError, describe
 from wengert.support.fork_safety import hold_in_forks
@@ -199,7 +199,7 @@ def found_again(base: Tensor, part: Any, place: PartPlace) -> None:
     assert isinstance(base._trace, Lost)
     undo = base._trace.undo
     if undo is not None and undo.part() is part and undo.place.is_same(place):
-        rebound(base, undo.before)
+        rebind_handle(base, undo.before)
 
 
 def reach_sharers(handle: Tensor, rebind: Callable[[Tensor, Any], None]) -> None:

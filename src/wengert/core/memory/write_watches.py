@@ -33,7 +33,7 @@ def snapshot(tensor: Tensor) -> Tensor:
     return found
 
 
-def rebound(handle: Tensor, state: Tensor) -> None:
+def rebind_handle(handle: Tensor, state: Tensor) -> None:
     """Let a handle stand for what another stands for, which no trace hears of."""
     handle._value, handle._trace, handle._node, handle._kept = state._value, state._trace, state._node, True
 
@@ -66,7 +66,7 @@ class Watch:
         WATCHES.remove(self)
         WATCHING.stack.pop()
         for handle, before in self.log.values():
-            rebound(handle, before)
+            rebind_handle(handle, before)
         if WATCHING.stack:
             WATCHING.stack[-1].born |= self.born
 
@@ -80,7 +80,7 @@ class Watch:
         """Let a handle from before stand for another value, wherever the program reaches it from."""
         self.note(handle)
         self.starts[id(handle)] = start._value
-        rebound(handle, start)
+        rebind_handle(handle, start)
 
     def written_handles(self) -> list[Tensor]:
         """Return the handles that were written to and are not lost."""

@@ -13,7 +13,7 @@ from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.aval import UNKNOWN
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_staged, raw
-from wengert.native.elementwise import LARGE, shared
+from wengert.native.elementwise import LARGE, share_ufunc
 from wengert.support.machine import MACHINE
 
 FEW = 16
@@ -25,7 +25,7 @@ LEADING = (0,)
 DOUBLE = np.dtype(np.float64)
 SINGLE = np.dtype(np.float32)
 ndarray, float64, float32 = np.ndarray, np.float64, np.float32
-add_shared = shared(np.add)
+add_shared = share_ufunc(np.add)
 
 
 def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
@@ -225,7 +225,7 @@ def strong_zero(
     steep = "steep" in kept
 
     @wraps(rule)
-    def guarded(t: Any, out: Any, *xs: Any, **params: Any) -> Any:
+    def guarded_rule(t: Any, out: Any, *xs: Any, **params: Any) -> Any:
         r = rule(t, out, *xs, **params)
         if has_no_nan(r) or (regular is not None and regular(*xs)):
             return r
@@ -237,7 +237,7 @@ def strong_zero(
             return r
         return guard(r, r, t, **kept)
 
-    return guarded
+    return guarded_rule
 
 
 def split_infinite(x: Any) -> tuple[Any, Any]:

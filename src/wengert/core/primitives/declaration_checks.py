@@ -35,7 +35,7 @@ class Claim:
         self.name = name
         self.place = place
 
-    def broken(self, given: str, needed: str) -> RegistrationError:
+    def error_about(self, given: str, needed: str) -> RegistrationError:
         """Return the error about what a function gave, with the lines that asked for it and that declared it."""
         asked, declared = position_of(*caller()), position_of(*self.place)
         action = f"Correct its declaration ({declared.filename}, line {declared.line})"
@@ -49,7 +49,7 @@ class Claim:
         call = alike(rule)
 
         @functools.wraps(rule)
-        def compared(t: Any, out: Any, *xs: Any, **params: Any) -> Any:
+        def checked_rule(t: Any, out: Any, *xs: Any, **params: Any) -> Any:
             found = call(t, out, *xs, **params)
             if type(found) is not ndarray or found.shape != t.shape:
                 found = self.array("its rule d", found)
@@ -57,72 +57,72 @@ class Claim:
                 shapes = [least, *[shape_of(x) for x in (out, *xs) if x is not None]]
                 if shape != least and not lies_between(shape, least, shapes):
                     needed = "a rule acts on each element by itself, so that shape is needed"
-                    raise self.broken(f"its rule d gave shape {shape} for t of shape {least}", needed)
+                    raise self.error_about(f"its rule d gave shape {shape} for t of shape {least}", needed)
             return found
 
-        return compared
+        return checked_rule
 
     def transpose(self, rule: Rule, what: str = "its transpose") -> Rule:
         """Return the transpose or rule of an operand, which must give an array of that operand's shape."""
         call = alike(rule)
 
         @functools.wraps(rule)
-        def compared(ct: Any, aval: Any, *others: Any, **params: Any) -> Any:
+        def checked_rule(ct: Any, aval: Any, *others: Any, **params: Any) -> Any:
             found = self.array(what, call(ct, aval, *others, **params))
             self.require_like_operand(what, found, aval, (ct, *others))
             return found
 
-        return compared
+        return checked_rule
 
     def variadic(self, rule: Rule) -> Rule:
         """Return the transpose of all operands, which must give an array of its shape for each that is asked for."""
         call = alike(rule)
 
         @functools.wraps(rule)
-        def compared(ct: Any, avals: Sequence[Any], **params: Any) -> Any:
+        def checked_rule(ct: Any, avals: Sequence[Any], **params: Any) -> Any:
             found = call(ct, avals, **params)
             if not isinstance(found, tuple | list) or len(found) != len(avals):
                 given = f"{len(found)} cotangents" if isinstance(found, tuple | list) else name_value(found)
-                raise self.broken(f"its transpose gave {given}", f"{len(avals)} are needed, one for each operand")
+                raise self.error_about(f"its transpose gave {given}", f"{len(avals)} are needed, one for each operand")
             self.require_cotangents("its transpose", found, avals, (ct,))
             return found
 
-        return compared
+        return checked_rule
 
     def pushforward(self, rule: Rule) -> Rule:
         """Return the jvp of an opaque primitive, whose tangents must have the shapes of the results."""
         call = alike(rule)
 
         @functools.wraps(rule)
-        def compared(tangents: Any, out: Any, *operands: Any, **params: Any) -> Any:
+        def checked_rule(tangents: Any, out: Any, *operands: Any, **params: Any) -> Any:
             found = call(tangents, out, *operands, **params)
             outs = out if isinstance(out, tuple) else (out,)
             moved = found if isinstance(out, tuple) else (found,)
             if not isinstance(moved, tuple | list) or len(moved) != len(outs):
                 given = f"{len(moved)} tangents" if isinstance(moved, tuple | list) else name_value(moved)
-                raise self.broken(f"its jvp gave {given}", f"{len(outs)} are needed, one for each result")
+                raise self.error_about(f"its jvp gave {given}", f"{len(outs)} are needed, one for each result")
             for t, y in zip(moved, outs, strict=True):
                 if t is not None and y is not None and shape_of(self.array("its jvp", t)) != shape_of(y):
                     given = f"its jvp gave shape {shape_of(t)} for a result of shape {shape_of(y)}"
-                    raise self.broken(given, "a tangent has the shape of its result")
+                    raise self.error_about(given, "a tangent has the shape of its result")
             return found
 
-        return compared
+        return checked_rule
 
     def batching(self, rule: Rule) -> Rule:
         """Return the rule for lanes, whose results must have the batch axis in front."""
         call = alike(rule)
 
         @functools.wraps(rule)
-        def compared(primitive: Any, size: int, operands: Any, batched: Any, params: Any) -> Any:
+        def checked_rule(primitive: Any, size: int, operands: Any, batched: Any, params: Any) -> Any:
             found = call(primitive, size, operands, batched, params)
             for out in found if isinstance(found, tuple) else (found,):
                 shape = self.array("its batch rule", out).shape
                 if shape[:1] != (size,):
-                    raise self.broken(f"its batch rule gave shape {shape}", f"{size} lanes in front are needed")
+                    raise self.error_about(f"its batch rule gave shape {shape}", f"{size} lanes in front are needed")
             return found
 
-        return compared
+        return checked_rule
 
     def require_cotangents(
         self, what: str, cts: Sequence[Any], avals: Sequence[Any], others: Sequence[Any]
@@ -138,10 +138,10 @@ class Claim:
         """Raise a RegistrationError unless a cotangent is as its operand; complex ones may come from complex values."""
         if ct.shape != aval.shape and UNKNOWN not in (*ct.shape, *aval.shape):
             given = f"{what} gave a cotangent of shape {ct.shape}"
-            raise self.broken(given, f"the shape {aval.shape} of the operand is needed")
+            raise self.error_about(given, f"the shape {aval.shape} of the operand is needed")
         if ct.dtype.kind == "c" and aval.dtype.kind != "c" and not any(map(is_complex, others)):
             given = f"{what} gave a cotangent of dtype {ct.dtype} where all values are real"
-            raise self.broken(given, f"a real one is needed for an operand of dtype {aval.dtype}")
+            raise self.error_about(given, f"a real one is needed for an operand of dtype {aval.dtype}")
 
     def array(self, what: str, value: Any) -> Any:
         """Return what a function gave, numbers as NumPy scalars; a RegistrationError if it is no array of numbers."""
@@ -151,7 +151,7 @@ class Claim:
                 return value
         elif kind in NUMBERS:
             return strong(value)
-        raise self.broken(f"{what} gave {name_value(value)}", "an array of numbers is needed")
+        raise self.error_about(f"{what} gave {name_value(value)}", "an array of numbers is needed")
 
 
 class Evaluation:
@@ -189,7 +189,7 @@ class Evaluation:
         claim, what = self.claim, "its evaluation"
         if isinstance(found, tuple) != (self.outputs != 1) or (self.outputs != 1 and len(found) != self.outputs):
             given = f"a tuple of {len(found)}" if isinstance(found, tuple) else name_value(found)
-            raise claim.broken(f"{what} gave {given}", f"outputs={self.outputs} was declared")
+            raise claim.error_about(f"{what} gave {given}", f"outputs={self.outputs} was declared")
         outs = [claim.array(what, x) for x in (found if isinstance(found, tuple) else (found,))]
         if isinstance(self.form, Like):
             self.require_like(self.form, outs, operands, params)
@@ -198,7 +198,7 @@ class Evaluation:
             told = self.form.shapes(shapes, params)
         except KeyError as error:
             needed = f"its form, {type(self.form).__name__}, needs it, and the evaluation takes it"
-            raise claim.broken(f"it was applied without the parameter {error}", needed) from None
+            raise claim.error_about(f"it was applied without the parameter {error}", needed) from None
         for out, shape in zip(outs, told or (), strict=False):
             if len(shape) != len(out.shape) or any(
                 wanted not in (n, UNKNOWN) for n, wanted in zip(out.shape, shape, strict=True)
@@ -206,7 +206,7 @@ class Evaluation:
                 given = f"{what} gave shape {out.shape} for operands of shapes {', '.join(map(str, shapes))}"
                 lengths = ", ".join("any" if n == UNKNOWN else str(n) for n in shape)
                 text = f"({lengths},)" if len(shape) == 1 else f"({lengths})"
-                raise claim.broken(given, f"{text} is needed by its form, {type(self.form).__name__}")
+                raise claim.error_about(given, f"{text} is needed by its form, {type(self.form).__name__}")
 
     def require_like(self, like: Like, outs: Sequence[Any], operands: Sequence[Any], params: Mapping[str, Any]) -> None:
         """Raise a RegistrationError unless results have the shapes and dtypes of what they are said to be like."""
@@ -214,9 +214,9 @@ class Evaluation:
         for out, aval in zip(outs, told, strict=False):
             if (out.shape, out.dtype) != (aval.shape, aval.dtype):
                 needed = f"{aval_text(aval)} is needed by its form, Like"
-                raise self.claim.broken(f"its evaluation gave {aval_text(aval_of(out))}", needed)
+                raise self.claim.error_about(f"its evaluation gave {aval_text(aval_of(out))}", needed)
         if len(told) != len(outs):
-            raise self.claim.broken(f"its form Like gave {len(told)} arrays", f"outputs={len(outs)} was declared")
+            raise self.claim.error_about(f"its form Like gave {len(told)} arrays", f"outputs={len(outs)} was declared")
 
 
 def own(found: Any, operands: Sequence[Any]) -> Any:

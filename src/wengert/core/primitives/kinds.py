@@ -28,7 +28,7 @@ from wengert.core.primitives.signatures import Rule, RuleSignature, rule_error
 from wengert.core.values.aval import Aval, aval_of, shape_of
 from wengert.core.values.tensor import is_staged, raw
 from wengert.errors import GraphError
-from wengert.native.elementwise import shared
+from wengert.native.elementwise import share_ufunc
 from wengert.support.caches import cached
 
 
@@ -115,9 +115,9 @@ class Elementwise(Primitive):
         self.passes = self.piecewise = passes
         self.masks = masks
         self.overwrite = overwrite
-        self.overwrite_large = overwrite and shared(overwrite)
+        self.overwrite_large = overwrite and share_ufunc(overwrite)
         if isinstance(evaluate, np.ufunc) and evaluate.nin <= 2 and evaluate.nout == 1:
-            self.evaluate_large = shared(evaluate, own) if evaluate_large else None
+            self.evaluate_large = share_ufunc(evaluate, own) if evaluate_large else None
         if callable(evaluate_large):
             self.evaluate_large = evaluate_large
         self.regular = regular
@@ -133,7 +133,7 @@ class Elementwise(Primitive):
         self.declare_rules(tuple(None if rule is None else claim.diagonal(rule) for rule in self.declared))
 
     @cached
-    def guarded(self) -> Elementwise:
+    def guarded_primitive(self) -> Elementwise:
         """The same primitive with the strong zero on every rule, for sweeps that have passed a mask."""
         return self.with_guards(masked=True)
 
@@ -142,7 +142,7 @@ class Elementwise(Primitive):
         """The same for sweeps that have passed an infinite partial, and no mask or one."""
         return self.with_guards(steep=True), self.with_guards(masked=True, steep=True)
 
-    def shielded(self, masked: bool) -> Elementwise:
+    def shielded_primitive(self, masked: bool) -> Elementwise:
         """Return the same for sweeps that have passed an infinite partial; `masked` if a mask, too."""
         return self.shields[masked]
 
@@ -174,7 +174,7 @@ class Elementwise(Primitive):
         signature = self.signatures[position]
         return signature is not None and signature.needs(2 + operand)
 
-    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+    def select_residuals(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save what the rules of the wanted operands name."""
         positions = [i for i, want in enumerate(wanted) if want]
         return any(map(self.needs_out, positions)), lambda operand: any(self.needs(i, operand) for i in positions)
@@ -300,10 +300,10 @@ class Linear(Primitive):
         return self.transposes
 
     def saving(self, wanted: tuple[bool, ...]) -> tuple[bool, tuple[int, ...]]:
-        """Return what `saved` does; of any number of linear operands nothing is saved, and nothing remembered."""
+        """Return what `select_residuals` does; of any number of linear operands nothing is saved or remembered."""
         return (False, ()) if self.variadic else super().saving(wanted)
 
-    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+    def select_residuals(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save the constant operands alone."""
         first_constant = len(wanted) if self.variadic else len(self.transposes)
         return False, lambda operand: operand >= first_constant
@@ -374,7 +374,7 @@ class Multilinear(Primitive):
         twin.unshielded = self
         return twin
 
-    def shielded(self, _masked: bool) -> Multilinear:
+    def shielded_primitive(self, _masked: bool) -> Multilinear:
         """Return the same for sweeps that have passed an infinite partial."""
         return self.shield
 
@@ -394,7 +394,7 @@ class Multilinear(Primitive):
         chosen = getattr(self.form, "tangent", None)
         return (primitive, params) if chosen is None else chosen(primitive, operands, params)
 
-    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+    def select_residuals(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save each operand for the transposes of the others."""
         count = sum(wanted)
         return False, lambda operand: count > wanted[operand]
@@ -418,16 +418,16 @@ class Multilinear(Primitive):
     def shielded_cotangent(self, i: int, ct: Any, aval: Aval, others: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Return the cotangent of one operand behind an infinite partial."""
 
-        def transposed(ct: Any, *others: Any) -> Any:
+        def apply_transpose(ct: Any, *others: Any) -> Any:
             if self.transposes is None:
                 return self.form.transpose(i, ct, aval, others, params)  # type: ignore[union-attr]  # it has it
             return self.transposes[i](ct, aval, *others, **params)
 
         def spread() -> Any:
             adds = not self.adds_nothing(i, aval, others, params)
-            return None if adds else transposed(ct, *[np.ones(shape_of(x)) for x in others])
+            return None if adds else apply_transpose(ct, *[np.ones(shape_of(x)) for x in others])
 
-        return self.shielded_product(transposed, (ct, *others), ct, spread)
+        return self.shielded_product(apply_transpose, (ct, *others), ct, spread)
 
     def shielded_product(
         self,
@@ -466,7 +466,7 @@ class Multilinear(Primitive):
         if record is None:
             return False
         shapes = [*map(shape_of, others[:i]), aval.shape, *map(shape_of, others[i:])]
-        labels = record(shapes, params).transposed(i)
+        labels = record(shapes, params).transpose(i)
         return all(label in labels.result or labels.lengths[label] == 1 for label in labels.operands[0])
 
 
@@ -549,7 +549,7 @@ class Opaque(Primitive):
         """Return what was given: the vjp, or rules of operands."""
         return (self.rule,) if self.rules is None else [rule for rule in self.rules if rule is not None]
 
-    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+    def select_residuals(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save what the vjp names, or the rules of the wanted operands."""
         asked = (True,) if self.rules is None else wanted
         called = [signature for signature, ask in zip(self.signatures, asked, strict=True) if signature and ask]
@@ -565,7 +565,7 @@ class Opaque(Primitive):
         twin.registered = False
         return twin
 
-    def shielded(self, _masked: bool) -> Opaque:
+    def shielded_primitive(self, _masked: bool) -> Opaque:
         """Return the same for sweeps that have passed an infinite partial."""
         return self.shield
 
@@ -578,10 +578,10 @@ class Opaque(Primitive):
         several = type(ct) is list
         spread = None if several else (lambda t: t) if ct.shape == () else self.spread(avals, params)
 
-        def pulled(cts: Sequence[Any]) -> Sequence[Any]:
+        def pull_cotangents(cts: Sequence[Any]) -> Sequence[Any]:
             return self.cotangents(cts if several else cts[0], out, operands, avals, params)
 
-        return linear_image(pulled, ct if several else [ct], spread)
+        return linear_image(pull_cotangents, ct if several else [ct], spread)
 
     def spread(self, avals: Sequence[Aval | None], params: Mapping[str, Any]) -> Callable[[Any], Any] | None:
         """Return what gives for each element of a cotangent the one of the result's that it is a multiple of."""

@@ -284,13 +284,13 @@ class Primitive:
         return all(code is not None and is_own(code.co_filename) for code in codes)
 
     @property
-    def guarded(self) -> Primitive:
+    def guarded_primitive(self) -> Primitive:
         """The same primitive for sweeps that have passed a mask."""
         return self
 
-    def shielded(self, masked: bool) -> Primitive:
+    def shielded_primitive(self, masked: bool) -> Primitive:
         """Return the same primitive for sweeps that have passed an infinite partial; `masked` if a mask, too."""
-        return self.guarded if masked else self
+        return self.guarded_primitive if masked else self
 
     def hides(self, _cts: Sequence[Any]) -> bool:
         """Tell whether a sweep passes a mask because some of the results have no cotangent."""
@@ -304,7 +304,7 @@ class Primitive:
         """Return what the vjp calls that the declaration gave; None for whatever it finds in another way."""
         return (None,)
 
-    def called(self) -> Sequence[Any]:
+    def user_functions(self) -> Sequence[Any]:
         """Return the functions of one call's surroundings that an evaluation calls: those of rules of the user."""
         return ()
 
@@ -315,15 +315,15 @@ class Primitive:
         """
         return self
 
-    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+    def select_residuals(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Return whether the output, and which operands, the vjp needs, given which operands want a cotangent."""
         raise NotImplementedError
 
     def saving(self, wanted: tuple[bool, ...]) -> tuple[bool, tuple[int, ...]]:
-        """Return what `saved` does, the operands by their positions; each case is worked out once."""
+        """Return what `select_residuals` does, the operands by their positions; each case is worked out once."""
         found = self.savings.get(wanted)
         if found is None:
-            need_out, need = self.saved(wanted)
+            need_out, need = self.select_residuals(wanted)
             found = self.savings[wanted] = need_out, tuple(filter(need, range(len(wanted))))
         return found
 

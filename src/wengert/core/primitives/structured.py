@@ -161,16 +161,16 @@ class Pullback(Primitive):
         return any(cts[i] is None for i in self.needed)
 
     @cached
-    def guarded(self) -> Primitive:
+    def guarded_primitive(self) -> Primitive:
         """The same for sweeps that have passed a mask."""
         twin = copy.copy(self)
         twin.masked = True
         return twin
 
-    def shielded(self, masked: bool) -> Primitive:
+    def shielded_primitive(self, masked: bool) -> Primitive:
         """Return the same for sweeps that have passed an infinite partial: of guarded rules, which are made here."""
         pullback = self.again()
-        return pullback.guarded if masked else pullback
+        return pullback.guarded_primitive if masked else pullback
 
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]

@@ -320,7 +320,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if is_differentiable(self.dtype) and innermost_trace(self) is not None and is_assigning(sys._getframe(1)):
-            raise self._stored(sys._getframe(1))
+            raise self._storage_error(sys._getframe(1))
         if innermost_trace(self) is not None:
             if asked_for_product(sys._getframe(1)):
                 found = np.empty((), object)
@@ -362,7 +362,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
         known = "differs from lane to lane" if not is_staged(self) else "is being traced"
         return f"a Tensor of shape {self.shape} that {'is being differentiated' if is_concrete(self) else known}"
 
-    def _stored(self, caller: FrameType | None = None) -> GraphError:
+    def _storage_error(self, caller: FrameType | None = None) -> GraphError:
         reason = LOSES if is_concrete(self) else "an ndarray holds numbers"
         return stored_in_ndarray(self._shown(), reason, library_that_asks(caller))
 
@@ -427,7 +427,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
     def _refuse_silent_cut(self, name: str, caller: FrameType) -> None:
         trace = innermost_trace(self)
         if trace is not None and is_storing(caller):
-            raise self._stored(caller)
+            raise self._storage_error(caller)
         self._refuse_in_transformations(name)
         if trace is not None and not is_reading(caller):
             given = f"{self._shown()}, given to a function that may store it as a number"

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from wengert.kernel.functions import division, exponential, logarithm, powers, special, trigonometric
-from wengert.kernel.functions.expression import Body, Expression, Features, Rare, evaluated, written
+from wengert.kernel.functions.expression import Body, Expression, Features, Rare, evaluate_expression, write_expression
 from wengert.kernel.opcodes import OPCODES, Expansion
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "Expression",
     "Features",
     "Rare",
-    "evaluated",
+    "evaluate_expression",
     "expression_of",
     "expression_of_results",
 ]
@@ -41,7 +41,7 @@ def expression_of_results(name: str, dtype: np.dtype[np.generic], features: Feat
 @functools.cache
 def expression_of_body(body: Body, arity: int, dtype: np.dtype[np.generic], features: Features) -> Expression:
     """Return the expression of a body, which is written once."""
-    return written(body, (dtype,) * arity, features)
+    return write_expression(body, (dtype,) * arity, features)
 
 
 def expression_of(name: str, dtype: np.dtype[np.generic], features: Features) -> Expression:

@@ -24,7 +24,7 @@ SATURATED = {"float64": 40.0, "float32": 20.0}
 """Beyond, exp(-x) is nothing beside 1."""
 
 
-def reduced(b: ExpressionBuilder, x: Term) -> tuple[Term, Term, Term, Term]:
+def reduce_argument(b: ExpressionBuilder, x: Term) -> tuple[Term, Term, Term, Term]:
     """Return n, its bits, and r in two parts: x = n log 2 + r."""
     high, low = x.parts(LN2)
     n, bits = b.nearest(x, LOG2_E)
@@ -39,7 +39,7 @@ def expm1_rest(b: ExpressionBuilder, r: Term) -> Term:
     return b.polynomial(r, r.coefficients(EXPM1))
 
 
-def scaled(b: ExpressionBuilder, p: Term, n: Term, bits: Term) -> Term:
+def scale_by_power(b: ExpressionBuilder, p: Term, n: Term, bits: Term) -> Term:
     """Return p 2**n, in two steps where one could not be a power of two: the result may be subnormal."""
     if b.features.scaling:
         return b.scale(p, n)
@@ -51,13 +51,13 @@ def scaled(b: ExpressionBuilder, p: Term, n: Term, bits: Term) -> Term:
 
 def exp(b: ExpressionBuilder, x: Term) -> Term:
     """Return e**x."""
-    n, bits, r, _ = reduced(b, b.within(x, *LIMITS[x.dtype.name]))
-    return scaled(b, b.fma(r * r, expm1_rest(b, r), r) + 1, n, bits)
+    n, bits, r, _ = reduce_argument(b, b.within(x, *LIMITS[x.dtype.name]))
+    return scale_by_power(b, b.fma(r * r, expm1_rest(b, r), r) + 1, n, bits)
 
 
 def exponential_of_sum(b: ExpressionBuilder, x: Term, low: Term) -> tuple[Term, Term, Term]:
     """Return p, n and its bits: exp(x + low) = p 2**n, where |low| is small."""
-    n, bits, r, rest = reduced(b, x)
+    n, bits, r, rest = reduce_argument(b, x)
     r, rest = b.sum(r, rest + low)
     return r + (b.fma(r * r, expm1_rest(b, r), rest)) + 1, n, bits
 
@@ -68,12 +68,12 @@ def exp2(b: ExpressionBuilder, x: Term) -> Term:
     x = b.within(x, low * 1.45, high * 1.45)
     n, bits = b.nearest(x, 1.0)
     r = (x - n) * math.log(2)
-    return scaled(b, b.fma(r * r, expm1_rest(b, r), r) + 1, n, bits)
+    return scale_by_power(b, b.fma(r * r, expm1_rest(b, r), r) + 1, n, bits)
 
 
 def expm1_part(b: ExpressionBuilder, x: Term, shift: int) -> tuple[Term, Term]:
     """Return (e**x - 1) / 2**shift in two parts."""
-    _, bits, r, rest = reduced(b, x)
+    _, bits, r, rest = reduce_argument(b, x)
     rest = b.fma(r * r, expm1_rest(b, r), rest)
     power = b.power_of_two(bits, x.dtype, -shift)
     whole = power - 2.0**-shift
@@ -129,7 +129,7 @@ def sinh(b: ExpressionBuilder, x: Term) -> Term:
 def cosh(b: ExpressionBuilder, x: Term) -> Term:
     """Return 2 q + 1 / (8 q), q = exp(|x|) / 4."""
     size, limit = abs(x), HYPERBOLIC[x.dtype.name]
-    _, bits, r, rest = reduced(b, b.select(size > limit, limit, size))
+    _, bits, r, rest = reduce_argument(b, b.select(size > limit, limit, size))
     p = (r + b.fma(r * r, expm1_rest(b, r), rest)) + 1
     q = p * b.power_of_two(bits, x.dtype, -2)
     return b.fma(q, 2.0, 0.125 / q)

@@ -21,8 +21,8 @@ __all__ = [
     "Rare",
     "Table",
     "Term",
-    "evaluated",
-    "written",
+    "evaluate_expression",
+    "write_expression",
 ]
 
 Float = np.dtype[np.generic]
@@ -357,14 +357,18 @@ class ExpressionBuilder:
         return self.number((bits + (form.bias + offset)) << form.digits, dtype)
 
 
-def written(body: Body, arguments: Sequence[Float], features: Features) -> Expression:
+def write_expression(body: Body, arguments: Sequence[Float], features: Features) -> Expression:
     """Return the expression that a function writes."""
     b = ExpressionBuilder(features)
     terms = [b.append("argument", dtype, buffer=f"x{k}") for k, dtype in enumerate(arguments)]
     found = body(b, *terms)
     results = found if isinstance(found, tuple) else (found,)
     rare = tuple(
-        Rare(condition.place, tuple(x.place for x in operands), written(other, [x.dtype for x in operands], features))
+        Rare(
+            condition.place,
+            tuple(x.place for x in operands),
+            write_expression(other, [x.dtype for x in operands], features),
+        )
         for condition, operands, other in b.rare
     )
     return needed_alone(Expression(tuple(b.operations), tuple(result.place for result in results), rare))
@@ -389,7 +393,7 @@ def needed_alone(expression: Expression) -> Expression:
     )
 
 
-def evaluated(expression: Expression, *arguments: Array) -> tuple[Array, ...]:
+def evaluate_expression(expression: Expression, *arguments: Array) -> tuple[Array, ...]:
     """Return the results of an expression, evaluated in NumPy."""
     with np.errstate(all="ignore"):
         values: list[Array] = []
@@ -403,7 +407,7 @@ def evaluated(expression: Expression, *arguments: Array) -> tuple[Array, ...]:
             where = np.broadcast_to(values[rare.condition], np.shape(arguments[0]))
             if where.any():
                 chosen = (np.broadcast_to(values[place], where.shape)[where] for place in rare.operands)
-                others = evaluated(rare.expression, *chosen)
+                others = evaluate_expression(rare.expression, *chosen)
                 for result, other in zip(results, others, strict=True):
                     result[where] = other
     return results
@@ -417,4 +421,4 @@ def value_of(operation: Operation, operands: Sequence[Array], arguments: Sequenc
         return operation.dtype.type(operation.value)
     if operation.name == "entry":
         return np.array(TABLES[operation.buffer], operation.dtype)[operands[0]]
-    return opcodes.evaluated(operation.name, operation.dtype, operands)
+    return opcodes.evaluate_opcode(operation.name, operation.dtype, operands)

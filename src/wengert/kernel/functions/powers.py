@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from wengert.kernel.functions.coefficients import CBRT, LN2, LOG_LONG, TWO_THIRDS
-from wengert.kernel.functions.exponential import exp, exponential_of_sum, scaled
+from wengert.kernel.functions.exponential import exp, exponential_of_sum, scale_by_power
 from wengert.kernel.functions.expression import DOUBLE, ExpressionBuilder, Term
 from wengert.kernel.functions.logarithm import digits, log_of_sum
 
@@ -111,7 +111,7 @@ def power_of_any(b: ExpressionBuilder, x: Term, y: Term, high: Term, low: Term) 
     limited = b.within(y, -LARGEST_POWER, LARGEST_POWER)
     exponent, lost = b.product(limited, high)
     exponent, lost = b.within(exponent, -750.0, 712.0), b.within(b.fma(limited, low, lost), -1.0, 1.0)
-    return special_power(b, x, y, scaled(b, *exponential_of_sum(b, exponent, lost)))
+    return special_power(b, x, y, scale_by_power(b, *exponential_of_sum(b, exponent, lost)))
 
 
 def power_of_single(b: ExpressionBuilder, x: Term, y: Term) -> Term:

@@ -22,7 +22,7 @@ from wengert.kernel.functions.coefficients import (
     LGAMMA,
     STIRLING,
 )
-from wengert.kernel.functions.exponential import exponential_of_sum, scaled
+from wengert.kernel.functions.exponential import exponential_of_sum, scale_by_power
 from wengert.kernel.functions.expression import DOUBLE, Body, ExpressionBuilder, Term
 from wengert.kernel.functions.logarithm import log
 from wengert.kernel.functions.trigonometric import cosine, sine
@@ -169,7 +169,7 @@ def erfc_of_double(b: ExpressionBuilder, x: Term) -> Term:
     t = t + b.fma(share_low, -2 * MIDDLE, b.fma(share, -2 * MIDDLE, 1 - t))
     g = b.accurate(t, t.coefficients(ERFC))
     share, share_low = quotient(b, inverse * middle, twice, lost_twice)
-    far = scaled(b, p * b.fma(g, share_low, g * share), n, bits)
+    far = scale_by_power(b, p * b.fma(g, share_low, g * share), n, bits)
     return b.select(abs(x) < ERFC_FROM, 1 - erf_near(b, x), b.select(x < 0, 2 - far, far))
 
 

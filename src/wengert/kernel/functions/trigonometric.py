@@ -26,7 +26,7 @@ LIMITS = {("float64", True): 2.0**25, ("float32", True): 2.0**10, ("float64", Fa
 """Up to where three parts of pi / 2 do, by dtype and whether there is fma: n times the second part is exact."""
 
 
-def reduced(b: ExpressionBuilder, size: Term) -> Reduced:
+def reduce_moderate(b: ExpressionBuilder, size: Term) -> Reduced:
     """Reduce arguments that are not large."""
     parts = size.parts(HALF_PI)
     n, bits = b.nearest(size, 2 / math.pi)
@@ -92,7 +92,7 @@ def bit_as_sign(b: ExpressionBuilder, bits: Term, x: Term) -> Term:
     return bits << (x.format.integer.itemsize * 8 - 2)
 
 
-def signed(b: ExpressionBuilder, x: Term, sign: Term) -> Term:
+def with_sign(b: ExpressionBuilder, x: Term, sign: Term) -> Term:
     """Return a number with its sign changed where a sign bit is set."""
     return b.number(b.bits(x) ^ (sign & x.format.sign), x.dtype)
 
@@ -104,8 +104,8 @@ def sincos_of(b: ExpressionBuilder, x: Term, found: Reduced) -> Pair:
     sin, cos = s + rest, b.fma(r * r, cosine_tail(b, r * r), 1.0)
     odd = (bits & 1).differs(0)
     return (
-        signed(b, b.select(odd, cos, sin), bit_as_sign(b, bits, x) ^ b.bits(x)),
-        signed(b, b.select(odd, sin, cos), bit_as_sign(b, bits + 1, x)),
+        with_sign(b, b.select(odd, cos, sin), bit_as_sign(b, bits, x) ^ b.bits(x)),
+        with_sign(b, b.select(odd, sin, cos), bit_as_sign(b, bits + 1, x)),
     )
 
 
@@ -119,10 +119,10 @@ def tan_of(b: ExpressionBuilder, x: Term, found: Reduced) -> tuple[Term, ...]:
     inverse = 1 / below
     q = above * inverse
     q = q + (b.remainder(above, q, below) + (above_low - q * below_low)) * inverse
-    return (signed(b, q, b.bits(x) ^ (bits << (x.format.integer.itemsize * 8 - 1))),)
+    return (with_sign(b, q, b.bits(x) ^ (bits << (x.format.integer.itemsize * 8 - 1))),)
 
 
-def finished(b: ExpressionBuilder, x: Term, reduce: Reduce, finish: Finish) -> tuple[Term, ...]:
+def finish_in_double(b: ExpressionBuilder, x: Term, reduce: Reduce, finish: Finish) -> tuple[Term, ...]:
     """Return, for single precision too, what is computed in double precision from what was reduced."""
     wide = b.convert(x, DOUBLE)
     b.mixed = x.dtype != DOUBLE
@@ -134,14 +134,14 @@ def periodic(b: ExpressionBuilder, x: Term, finish: Finish) -> tuple[Term, ...]:
     if x.dtype == DOUBLE or not b.features.fma:
         return periodic_wide(b, x, finish)
     b.rarely(is_large(b, x), lambda b, x: periodic_wide(b, x, finish), x)
-    return finish(b, x, reduced(b, abs(x)))
+    return finish(b, x, reduce_moderate(b, abs(x)))
 
 
 def periodic_wide(b: ExpressionBuilder, x: Term, finish: Finish) -> tuple[Term, ...]:
     """Return the same, computed in double precision."""
     wide = b.convert(x, DOUBLE)
-    b.rarely(is_large(b, wide), lambda b, x: finished(b, x, reduced_large, finish), x)
-    return finished(b, x, reduced, finish)
+    b.rarely(is_large(b, wide), lambda b, x: finish_in_double(b, x, reduced_large, finish), x)
+    return finish_in_double(b, x, reduce_moderate, finish)
 
 
 def is_large(b: ExpressionBuilder, x: Term) -> Term:

@@ -21,7 +21,7 @@ def are_short(graphs: Sequence[Graph]) -> bool:
     return sum([time_of(equation) for graph in graphs for equation in graph.equations]) <= MACHINE.calling
 
 
-def specialised(graph: Graph, operands: Sequence[Any]) -> Graph:
+def specialise_graph(graph: Graph, operands: Sequence[Any]) -> Graph:
     """Return a graph for operands of which some are literals, without the inputs that these are."""
     known = {v: x for v, x in zip(graph.inputs, operands, strict=True) if type(x) is not Variable}
     if not known:
@@ -30,7 +30,7 @@ def specialised(graph: Graph, operands: Sequence[Any]) -> Graph:
     return simplify(Graph([v for v in graph.inputs if v not in known], equations, rename_known(known, graph.outputs)))
 
 
-def taken(nodes: Nodes, index: Value, count: int) -> list[Scalar]:
+def branch_flags(nodes: Nodes, index: Value, count: int) -> list[Scalar]:
     """Return for each of several branches whether an index, a truth or a number, chooses it."""
     assert isinstance(index, Access)
     which = Scalar(nodes, index, ())
@@ -39,12 +39,14 @@ def taken(nodes: Nodes, index: Value, count: int) -> list[Scalar]:
     return [which == i for i in range(count)]
 
 
-def selected(flags: Sequence[Scalar], columns: Sequence[Sequence[Value]], shapes: Sequence[Shape]) -> Sequence[Value]:
-    """Return what the one branch gives that is taken.
+def select_branch(
+    flags: Sequence[Scalar], columns: Sequence[Sequence[Value]], shapes: Sequence[Shape]
+) -> Sequence[Value]:
+    """Return the results of the branch that is taken.
 
     Args:
         flags: for each branch whether it is.
-        columns: for each branch what it gives.
+        columns: for each branch its results.
         shapes: of that.
     """
     found, *others = columns

@@ -78,7 +78,7 @@ def complex_call(call: Call, operands: Sequence[Value], rule: Rule) -> Value | R
     if name in ("real", "imag"):
         return halves[name == "imag"].args[0]
     if name == "astype":
-        return converted(call, operands, halves)
+        return convert_complex(call, operands, halves)
     if isinstance(form, Contraction):
         return product(call, halves)
     if parts == "each" and not is_complex(call.out):
@@ -149,7 +149,7 @@ def is_index(call: Call, i: int) -> bool:
     return not isinstance(primitive.loop, np.ufunc) and i in primitive.loop
 
 
-def converted(call: Call, operands: Sequence[Value], halves: Sequence[Call]) -> Value | Refused:
+def convert_complex(call: Call, operands: Sequence[Value], halves: Sequence[Call]) -> Value | Refused:
     """Lower a conversion from or to complex numbers: to real ones the imaginary part is dropped."""
     dtype = real_dtype(call.out.dtype)
     if dtype not in DTYPES:
@@ -170,7 +170,7 @@ def product(call: Call, halves: Sequence[Call]) -> Value | Refused:
     if count > 2:
         return Refused("products of several complex numbers")
 
-    def summed(*parts: int) -> Scalar | Refused:
+    def sum_of(*parts: int) -> Scalar | Refused:
         args = [halves[part].args[i] for i, part in enumerate(parts)]
         found = contraction(halves[0]._replace(args=args))
         if isinstance(found, Refused):
@@ -179,7 +179,7 @@ def product(call: Call, halves: Sequence[Call]) -> Value | Refused:
         term = Scalar(call.nodes, found, call.out.shape)
         return -term if flips % 2 else term
 
-    terms = [summed(*parts) for parts in np.ndindex((2,) * count)]
+    terms = [sum_of(*parts) for parts in np.ndindex((2,) * count)]
     if any(isinstance(term, Refused) for term in terms):
         return next(term for term in terms if isinstance(term, Refused))
     known = [term for term in terms if isinstance(term, Scalar)]

@@ -12,10 +12,10 @@ from wengert.core.forms.form import form_of
 from wengert.core.forms.labels import Labels
 from wengert.core.maps.index_maps import AxisIndex, identity_map, span
 from wengert.lowering.nodes import Access, Nodes, Shape
-from wengert.lowering.rules.joins import Part, added
+from wengert.lowering.rules.joins import Part, add_parts
 from wengert.lowering.rules.operands import Call, DType, Found, Refused
-from wengert.lowering.rules.scalars import Scalar, operate, reduced, select
-from wengert.lowering.rules.view_index_maps import reshaped
+from wengert.lowering.rules.scalars import Scalar, operate, reduce_axes, select
+from wengert.lowering.rules.view_index_maps import reshape_access
 from wengert.support.machine import MACHINE
 
 STEPS = frozenset(map(np.dtype, ("f8", "f4", "c16", "c8")))
@@ -44,27 +44,27 @@ def contraction(call: Call) -> Found:
     if bound is not None:
         product = within(product, bound, labels, names)
     combine = "or" if is_truth else "add"
-    found = reduced(call.nodes, combine, product.access, space, range(len(kept), len(names)))
+    found = reduce_axes(call.nodes, combine, product.access, space, range(len(kept), len(names)))
     if len(kept) < len(labels.result):
         found = on_diagonals(call.nodes, found, kept, labels)
-    return reshaped(call.nodes, found, labels.lengths_of(labels.result), call.out.shape)
+    return reshape_access(call.nodes, found, labels.lengths_of(labels.result), call.out.shape)
 
 
 def read_by_labels(call: Call, labels: Labels, i: int, names: Sequence[int], space: Shape) -> Access:
     """Return what a space with some labels reads of an operand; zero beyond its ends where a label moves along it."""
     own = labels.operands[i]
     shape = labels.lengths_of(own)
-    x = reshaped(call.nodes, call.converted(i, call.out.dtype), call.shapes[i], shape)
+    x = reshape_access(call.nodes, call.convert_operand(i, call.out.dtype), call.shapes[i], shape)
     read = []
     for axis, n in enumerate(own):
         if n in names:
             read.append(AxisIndex(0, ((names.index(n), 1),) if labels.lengths[n] > 1 else ()))
             continue
-        index = moved(n, labels, names)
+        index = bound_index(n, labels, names)
         low, high = span(index, space)
         if low < 0 or high >= shape[axis]:
             before = max(0, -low)
-            x, shape = padded(call.nodes, x, shape, axis, before, max(high + 1, shape[axis]) + before)
+            x, shape = pad_axis(call.nodes, x, shape, axis, before, max(high + 1, shape[axis]) + before)
             index = index._replace(offset=index.offset + before)
         read.append(index)
     return x.through(tuple(read))
@@ -78,27 +78,27 @@ def moving_label(labels: Labels) -> int | None:
     return max(own, key=lambda n: labels.lengths[n])
 
 
-def moved(label: int, labels: Labels, names: Sequence[int]) -> AxisIndex:
+def bound_index(label: int, labels: Labels, names: Sequence[int]) -> AxisIndex:
     """Return where along a bound label the point of a space is."""
     assert labels.relation is not None
-    start, steps = labels.relation.solved(label)
+    start, steps = labels.relation.solve_for(label)
     long = [(names.index(n), step) for n, step in steps.items() if labels.lengths[n] > 1]
     return AxisIndex(start, tuple(sorted(long)))
 
 
-def padded(nodes: Nodes, x: Access, shape: Shape, axis: int, before: int, length: int) -> tuple[Access, Shape]:
+def pad_axis(nodes: Nodes, x: Access, shape: Shape, axis: int, before: int, length: int) -> tuple[Access, Shape]:
     """Return an array with zeros around it along an axis, and its shape."""
     wide = (*shape[:axis], length, *shape[axis + 1 :])
     box = [(0, n) for n in shape]
     box[axis] = before, before + shape[axis]
     shift = [*identity_map(shape)]
     shift[axis] = AxisIndex(-before, ((axis, 1),))
-    return added(nodes, wide, x.node.dtype, None, [Part(x.through(tuple(shift)), tuple(box), False)], False), wide
+    return add_parts(nodes, wide, x.node.dtype, None, [Part(x.through(tuple(shift)), tuple(box), False)], False), wide
 
 
 def within(product: Scalar, label: int, labels: Labels, names: Sequence[int]) -> Scalar:
     """Return products that have a first factor, and zero for others, whatever the second one is."""
-    index = moved(label, labels, names)
+    index = bound_index(label, labels, names)
     low, high = span(index, product.shape)
     length = labels.lengths[label]
     place = Scalar(product.nodes, product.nodes.index(index, length), product.shape)

@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.form import form_of
-from wengert.core.maps.index_maps import AxisIndex, broadcast_map, decomposed, identity_map, is_within, window_map
+from wengert.core.maps.index_maps import AxisIndex, broadcast_map, decompose_row, identity_map, is_within, window_map
 from wengert.lowering.nodes import Access, Box, Nodes, Shape
 from wengert.lowering.rules.gather_scatter import scattered_at
 from wengert.lowering.rules.operands import Call, Found, Refused
-from wengert.lowering.rules.view_index_maps import MOST_LITERAL, gathered, inverted, reshaped, where_known
+from wengert.lowering.rules.view_index_maps import (
+    MOST_LITERAL,
+    gather_elements,
+    invert_window,
+    reshape_access,
+    where_known,
+)
 from wengert.primitives.indexing.index_forms import window_of
 from wengert.primitives.indexing.index_layout import join_index
 from wengert.primitives.shapes import inverse
@@ -46,7 +52,7 @@ def whole_box(shape: Sequence[int]) -> Box:
     return tuple([(0, n) for n in shape])
 
 
-def concatenated(
+def join_arrays(
     nodes: Nodes, xs: Sequence[Access], shapes: Sequence[Shape], axis: int, alone: Sequence[bool]
 ) -> Access:
     """Return arrays one behind the other along an axis."""
@@ -125,7 +131,9 @@ def are_disjoint(boxes: Sequence[Box]) -> bool:
     )
 
 
-def added(nodes: Nodes, shape: Shape, dtype: DType, base: Access | None, parts: Sequence[Part], alone: bool) -> Access:
+def add_parts(
+    nodes: Nodes, shape: Shape, dtype: DType, base: Access | None, parts: Sequence[Part], alone: bool
+) -> Access:
     """Return the sum of parts, each in its box, and of a base, which is zero if there is none."""
     boxes: list[Box] = []
     values: list[Access] = []
@@ -141,7 +149,7 @@ def added(nodes: Nodes, shape: Shape, dtype: DType, base: Access | None, parts: 
     return Access(nodes.make("pieces", "", shape, dtype, values, boxes=boxes), identity_map(shape))
 
 
-def written(
+def write_window(
     nodes: Nodes, base: Access, value: Access, shapes: tuple[Shape, Shape], view: Any, add: bool, alone: bool
 ) -> Access | None:
     """Return a base with a value written, or added, through a basic view; None if the view is no box.
@@ -160,8 +168,8 @@ def written(
     if found is None:
         return None
     row, extents = found
-    read = decomposed(shape, row, extents)
-    places = None if read is None else inverted(read, extents)
+    read = decompose_row(shape, row, extents)
+    places = None if read is None else invert_window(read, extents)
     if read is None or places is None or any(p is None and n > 1 for p, n in zip(places, extents, strict=True)):
         return None
     box = list(whole_box(shape))
@@ -170,20 +178,20 @@ def written(
         low = offset - (n - 1) if terms and terms[0][1] < 0 else offset
         box[k] = low, low + n
     back = tuple([AxisIndex(0) if p is None else AxisIndex(-p[1] * p[2], ((p[0], p[2]),)) for p in places])
-    part = Part(value.through(fitted(given, extents)).through(back), tuple(box), False)
+    part = Part(value.through(fit_value(given, extents)).through(back), tuple(box), False)
     if not add:
         return choice(nodes, shape, base.node.dtype, [part, Part(base, whole_box(shape), alone)])
     start = None if base.node.kind == "constant" and base.node.value == 0 else base
-    return added(nodes, shape, base.node.dtype, start, [part], alone)
+    return add_parts(nodes, shape, base.node.dtype, start, [part], alone)
 
 
-def fitted(given: Shape, extents: Shape) -> tuple[AxisIndex, ...]:
+def fit_value(given: Shape, extents: Shape) -> tuple[AxisIndex, ...]:
     """Return the map by which a window reads a value, which may have more axes, of one element, in front."""
     excess = max(0, len(given) - len(extents))
     return (*[AxisIndex(0)] * excess, *broadcast_map(given[excess:], len(extents)))
 
 
-def scattered(
+def write_places(
     nodes: Nodes, base: Access, value: Access, shapes: tuple[Shape, Shape], assign: Any, part: Shape, add: bool
 ) -> Access | None:
     """Return a base with a value written, or added, at places that are known one by one.
@@ -205,8 +213,8 @@ def scattered(
     board = np.asarray(assign(np.zeros(shape, np.int64), order))
     if add and np.count_nonzero(board) < size:
         return None
-    spread = value.through(fitted(given, part))
-    new = gathered(nodes, spread, part, np.maximum(board - 1, 0)) if size else base
+    spread = value.through(fit_value(given, part))
+    new = gather_elements(nodes, spread, part, np.maximum(board - 1, 0)) if size else base
     if add:
         new = nodes.point("add", base.node.dtype, shape, base, new)
     return where_known(nodes, board > 0, new, base)
@@ -217,8 +225,8 @@ def scattered(
 
 def concatenate(call: Call) -> Found:
     """Lower arrays one behind the other."""
-    xs = [call.converted(i, call.out.dtype) for i in range(len(call.args))]
-    return concatenated(call.nodes, xs, call.shapes, call.params["axis"], call.alone)
+    xs = [call.convert_operand(i, call.out.dtype) for i in range(len(call.args))]
+    return join_arrays(call.nodes, xs, call.shapes, call.params["axis"], call.alone)
 
 
 def stack(call: Call) -> Found:
@@ -226,9 +234,10 @@ def stack(call: Call) -> Found:
     axis = call.params["axis"]
     shapes = [(*shape[:axis], 1, *shape[axis:]) for shape in call.shapes]
     xs = [
-        reshaped(call.nodes, call.converted(i, call.out.dtype), call.shapes[i], shape) for i, shape in enumerate(shapes)
+        reshape_access(call.nodes, call.convert_operand(i, call.out.dtype), call.shapes[i], shape)
+        for i, shape in enumerate(shapes)
     ]
-    return concatenated(call.nodes, xs, shapes, axis, call.alone)
+    return join_arrays(call.nodes, xs, shapes, axis, call.alone)
 
 
 def boxes(call: Call) -> Found:
@@ -250,7 +259,7 @@ def pad(call: Call) -> Found:
     widths, shape = call.params["widths"], call.shapes[0]
     box = tuple([(left, left + n) for (left, _), n in zip(widths, shape, strict=True)])
     shift = tuple([AxisIndex(-left, ((k, 1),)) for k, (left, _) in enumerate(widths)])
-    return added(
+    return add_parts(
         call.nodes, call.out.shape, call.out.dtype, None, [Part(call.args[0].through(shift), box, False)], False
     )
 
@@ -269,7 +278,7 @@ def place_windows(call: Call) -> Found:
         box = tuple([(start, start + n) for start, n in zip(starts, call.shapes[0], strict=False)])
         read = [AxisIndex(-start, ((d, 1),)) for d, start in enumerate(starts)]
         parts.append(Part(x.through((*read, *map(AxisIndex, offsets))), box, False))
-    return added(call.nodes, shape, call.out.dtype, None, parts, False)
+    return add_parts(call.nodes, shape, call.out.dtype, None, parts, False)
 
 
 def assign(call: Call) -> Found:
@@ -279,21 +288,23 @@ def assign(call: Call) -> Found:
         return refused
     path, index, add = call.params["path"], call.params["index"], call.params["add"]
     arrays = call.literals(2)
-    value = call.converted(1, call.out.dtype)
+    value = call.convert_operand(1, call.out.dtype)
     shapes = call.shapes[0], call.shapes[1]
     if arrays is None:
         return Refused("computed places of views") if path else scattered_at(call, value, add)
     found = None
     if not arrays:
-        found = written(call.nodes, call.args[0], value, shapes, lambda x: part_written(call, x), add, call.alone[0])
+        found = write_window(
+            call.nodes, call.args[0], value, shapes, lambda x: part_written(call, x), add, call.alone[0]
+        )
     if found is None:
         key, board = join_index(index, arrays), np.empty(shapes[0], np.int8)
         size = window_of(board, path)[key].shape if arrays else part_written(call, board).shape
 
-        def assigned(board: Any, order: Any) -> Any:
+        def assign_places(board: Any, order: Any) -> Any:
             return call.primitive.evaluate(board, order, *arrays, path=path, index=index, add=add)
 
-        found = scattered(call.nodes, call.args[0], value, shapes, assigned, size, add)
+        found = write_places(call.nodes, call.args[0], value, shapes, assign_places, size, add)
     if found is None and arrays and not path:
         return scattered_at(call, value, add)
     return Refused("places of many elements, or the same ones repeatedly") if found is None else found
@@ -316,7 +327,7 @@ def part_written(call: Call, whole: Any) -> Any:
     return window_of(whole, call.params["path"])[index if Ellipsis in index else (*index, ...)]  # no scalar
 
 
-def changed(call: Call, axes: tuple[int, ...]) -> tuple[Access, Shape, AxisIndex] | Refused:
+def write_in_place(call: Call, axes: tuple[int, ...]) -> tuple[Access, Shape, AxisIndex] | Refused:
     """Lower what a write changes in place, of an array that is an input: what is written, of which shape, and where.
 
     Args:
@@ -327,7 +338,7 @@ def changed(call: Call, axes: tuple[int, ...]) -> tuple[Access, Shape, AxisIndex
     refused = reason_unwritable(call)
     if refused is not None:
         return refused
-    value = call.converted(1, dtype)
+    value = call.convert_operand(1, dtype)
     if len(call.operands) > 2:
         if call.params["path"] or axes != tuple(range(len(shape))):
             return Refused("computed places of views")
@@ -338,7 +349,7 @@ def changed(call: Call, axes: tuple[int, ...]) -> tuple[Access, Shape, AxisIndex
     if own is None or 0 in own[1]:
         return Refused("a copy, or nothing")
     window, extents = own
-    value = value.through(fitted(call.shapes[1], extents))
+    value = value.through(fit_value(call.shapes[1], extents))
     if add:
         old = Access(call.nodes.row(Access(call.args[0].node, identity_map(lying)), lying), (window,))
         value = call.nodes.point("add", dtype, extents, old, value)

@@ -26,7 +26,7 @@ from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.kernel.checking import DTYPES
 from wengert.lowering.nodes import LONG, Access, Nodes, PointNode, Shape
-from wengert.lowering.rules.branches import are_short, selected, specialised, taken
+from wengert.lowering.rules.branches import are_short, branch_flags, select_branch, specialise_graph
 from wengert.lowering.rules.complexes import complex_call, is_complex, joined_parts, literal_parts, parts_in_memory
 from wengert.lowering.rules.contractions import contraction
 from wengert.lowering.rules.joins import assign, boxes, concatenate, pad, place_windows, stack
@@ -84,7 +84,7 @@ class Lowering:
         self.uses = uses_of(graph)
         self.refused: dict[int, Refused] = {}
 
-    def lowered(self) -> Lowered:
+    def lower_graph(self) -> Lowered:
         """Return the graph as nodes."""
         self.give_inputs()
         for i, equation in enumerate(self.graph.equations):
@@ -137,7 +137,7 @@ class Lowering:
         value, shape = self.value(x), aval.shape
         if type(x) is Variable:
             axes = axes_in_kernels(x)
-            value, shape = permuted(value, shape, inverse(axes)), tuple([shape[axis] for axis in axes])
+            value, shape = permute_axes(value, shape, inverse(axes)), tuple([shape[axis] for axis in axes])
         return joined_parts(self.nodes, value, shape) if isinstance(value, Pair) else (value, shape)
 
     def equation(self, equation: Equation) -> Sequence[Value] | Refused:
@@ -152,7 +152,7 @@ class Lowering:
             return Refused(f"the parameters {', '.join(ignored)}")
         if isinstance(equation.primitive, Structured):
             branches = branches_of(equation)
-            return Refused("control flow") if branches is None else self.chosen(equation, branches)
+            return Refused("control flow") if branches is None else self.lower_choice(equation, branches)
         values = list(map(self.value, equation.inputs))
         rule, results = rule_of(equation.primitive), list[Value]()
         for k, out in enumerate(equation.outputs):
@@ -175,19 +175,19 @@ class Lowering:
         avals, out = list(map(aval_of, equation.inputs)), equation.outputs[k].aval
         return Call(self.nodes, equation.primitive, equation.params, equation.inputs, args, avals, out, alone, k)
 
-    def chosen(self, equation: Equation, graphs: Sequence[Graph]) -> Sequence[Value] | Refused:
-        """Return what the one of several graphs gives that an index chooses; all of them are computed."""
+    def lower_choice(self, equation: Equation, graphs: Sequence[Graph]) -> Sequence[Value] | Refused:
+        """Return the results of the graph that an index chooses among several; all of them are computed."""
         index, *operands = equation.inputs
         if not are_short(graphs):
             return Refused("branches that take long")
         columns = []
-        flags = taken(self.nodes, self.value(index), len(graphs))
+        flags = branch_flags(self.nodes, self.value(index), len(graphs))
         for graph, flag in zip(graphs, flags, strict=True):
             column = self.inside(graph, operands, equation.outputs, flag)
             if isinstance(column, Refused):
                 return column
             columns.append(column)
-        return selected(flags, columns, [v.shape for v in equation.outputs])
+        return select_branch(flags, columns, [v.shape for v in equation.outputs])
 
     def inside(
         self, graph: Graph, operands: Sequence[Any], results: Sequence[Variable], flag: Scalar
@@ -196,7 +196,7 @@ class Lowering:
         operands = list(map(of_dtype, operands, graph.inputs))
         if not have_dtypes(operands, graph.inputs):
             return Refused("operands that have other dtypes in a branch")
-        graph = specialised(graph, operands)
+        graph = specialise_graph(graph, operands)
         found = list(map(of_dtype, graph.outputs, results))
         if not have_dtypes(found, results):
             return Refused("results that have other dtypes in a branch")
@@ -215,7 +215,7 @@ class Lowering:
 
 def lower(graph: Graph) -> Lowered:
     """Return what a graph computes as nodes; what an equation gives that is refused is a buffer of its own."""
-    return Lowering(graph, Nodes()).lowered()
+    return Lowering(graph, Nodes()).lower_graph()
 
 
 def have_dtypes(values: Sequence[Any], variables: Sequence[Variable]) -> bool:
@@ -228,12 +228,12 @@ def in_memory(nodes: Nodes, name: str, variable: Variable) -> Value:
     axes = axes_in_kernels(variable)
     aval = variable.aval._replace(shape=tuple([variable.shape[axis] for axis in axes]))
     if is_complex(aval):
-        return permuted(parts_in_memory(nodes, name, aval), aval.shape, axes)
-    return permuted(nodes.input(name, aval.shape, aval.dtype), aval.shape, axes)
+        return permute_axes(parts_in_memory(nodes, name, aval), aval.shape, axes)
+    return permute_axes(nodes.input(name, aval.shape, aval.dtype), aval.shape, axes)
 
 
-def permuted(value: Value, shape: Shape, axes: tuple[int, ...]) -> Value:
-    """Return what reads a value of some shape, whose axes are these of the reader."""
+def permute_axes(value: Value, shape: Shape, axes: tuple[int, ...]) -> Value:
+    """Return a value whose axes are these of its reader."""
     if axes == tuple(range(len(axes))):
         return value
     read = tuple([AxisIndex(0, () if n == 1 else ((axis, 1),)) for n, axis in zip(shape, axes, strict=True)])

@@ -65,7 +65,7 @@ class Call(NamedTuple):
         read = x if not x.map or x.map is spread else x.through(spread)
         return convert(Scalar(self.nodes, read, space), dtype)
 
-    def converted(self, i: int, dtype: DType) -> Access:
+    def convert_operand(self, i: int, dtype: DType) -> Access:
         """Return an operand, in its own shape, as values of a dtype."""
         return self.scalar(i, dtype, self.shapes[i]).access
 

@@ -19,7 +19,7 @@ from wengert.kernel.checking import DTYPES
 from wengert.lowering.nodes import LONG, Access, Nodes, Shape
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.scalars import Scalar, Unwritten, apply_ufunc, convert, opcode_of, operate
-from wengert.lowering.rules.view_index_maps import reshaped
+from wengert.lowering.rules.view_index_maps import reshape_access
 from wengert.passes.whole_number_errors import DIVIDING, raises_in_python
 from wengert.support.caches import MOST_KNOWN
 
@@ -52,12 +52,12 @@ def loop_dtypes(primitive: Primitive, given: Sequence[Any], result: DType) -> Se
     if all(x is int for x in given):
         given = [LONG] * len(given)  # which NumPy compares as objects
     if isinstance(loop, np.ufunc):
-        return resolved(loop, tuple(given))
+        return resolve_dtypes(loop, tuple(given))
     return [np.dtype(x) if i in loop else result for i, x in enumerate(given)]
 
 
 @lru_cache(maxsize=MOST_KNOWN)
-def resolved(ufunc: np.ufunc, given: tuple[Any, ...]) -> Sequence[DType]:
+def resolve_dtypes(ufunc: np.ufunc, given: tuple[Any, ...]) -> Sequence[DType]:
     """Return the dtypes in which a ufunc evaluates operands, as it tells."""
     return ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))[: len(given)]
 
@@ -87,7 +87,7 @@ def pointwise(call: Call) -> Found:
         found = found[call.result]
     if found is None:
         return Refused("operands that no opcode takes")
-    return reshaped(call.nodes, convert(found, out.dtype).access, found.shape, out.shape)
+    return reshape_access(call.nodes, convert(found, out.dtype).access, found.shape, out.shape)
 
 
 def known_number(call: Call, operands: Sequence[Any]) -> Found:

@@ -92,7 +92,9 @@ def at_places(nodes: Nodes, places: Access, shape: Shape, axis: int) -> Access:
     return nodes.point("add", LONG, shape, at, nodes.index(AxisIndex(0, others), math.prod(shape)))
 
 
-def taken(nodes: Nodes, x: Access, shape: Shape, places: Access, target: Shape, stacked: bool = False) -> Access:
+def gather_within(
+    nodes: Nodes, x: Access, shape: Shape, places: Access, target: Shape, stacked: bool = False
+) -> Access:
     """Return the elements of an array at places, all of which are within it: counted in C order, or in each row."""
     if not x.map and x.node.kind == "constant":
         return x

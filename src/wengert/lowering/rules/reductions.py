@@ -15,8 +15,8 @@ from wengert.core.maps.index_maps import AxisIndex, identity_map
 from wengert.lowering.nodes import BOOL, LONG, Access, Nodes, Shape
 from wengert.lowering.rules.joins import Part, choice
 from wengert.lowering.rules.operands import Call, Found, Refused
-from wengert.lowering.rules.scalars import OF_BOOLS, Scalar, convert, operate, reduced, select, with_axes_restored
-from wengert.lowering.rules.view_index_maps import viewed
+from wengert.lowering.rules.scalars import OF_BOOLS, Scalar, convert, operate, reduce_axes, select, with_axes_restored
+from wengert.lowering.rules.view_index_maps import view_access
 
 COMBINING = {
     np.add: "add",
@@ -43,7 +43,7 @@ def reduction(call: Call) -> Found:
     if ufunc not in COMBINING:
         return Refused("several passes over its operand")
     logical = ufunc in (np.logical_and, np.logical_or)
-    x = call.converted(0, BOOL if logical else call.out.dtype)
+    x = call.convert_operand(0, BOOL if logical else call.out.dtype)
     if (call.params.get("skipna") or given in SKIPPING) and x.node.dtype.kind == "f":
         return extremum_of_numbers(call, COMBINING[ufunc], x)
     return reduced_call(call, COMBINING[ufunc], x, call.params.get("extras", form.operands))
@@ -90,7 +90,7 @@ def reduced_call(call: Call, combine: str, x: Access, extras: Sequence[str] = ("
             return Refused("extrema of elements that a mask tells, without a starting value")
         mask = call.scalar(places["where"], BOOL, shape)
         x = select(mask, Scalar(call.nodes, x, shape), fill).access
-    found = reduced(call.nodes, combine, x, shape, axis)
+    found = reduce_axes(call.nodes, combine, x, shape, axis)
     if call.params["keepdims"]:
         found = with_axes_restored(found, call.out.shape, axis)
     if "initial" in places:
@@ -101,15 +101,15 @@ def reduced_call(call: Call, combine: str, x: Access, extras: Sequence[str] = ("
 
 def trace(call: Call) -> Found:
     """Lower the sum of a diagonal."""
-    x, shape = call.converted(0, call.out.dtype), call.shapes[0]
-    diagonal = viewed(call.nodes, x, shape, lambda whole: whole.diagonal(**call.params))
+    x, shape = call.convert_operand(0, call.out.dtype), call.shapes[0]
+    diagonal = view_access(call.nodes, x, shape, lambda whole: whole.diagonal(**call.params))
     length = np.empty(shape, np.int8).diagonal(**call.params).shape
     if diagonal is None or 0 in length:
         return Refused("arrays without elements")
-    return reduced(call.nodes, "add", diagonal, length, (len(length) - 1,))
+    return reduce_axes(call.nodes, "add", diagonal, length, (len(length) - 1,))
 
 
-def turned(x: Access, shape: Shape, axis: int, reverse: bool) -> Access:
+def reverse_axis(x: Access, shape: Shape, axis: int, reverse: bool) -> Access:
     """Return an array from its end along an axis, or as it is."""
     if not reverse:
         return x
@@ -119,15 +119,15 @@ def turned(x: Access, shape: Shape, axis: int, reverse: bool) -> Access:
     return x.through(tuple(read))
 
 
-def moved(x: Access, shape: Shape, axis: int, by: int) -> Access:
-    """Return what reads an array of a shape some places further along an axis."""
+def shift_axis(x: Access, shape: Shape, axis: int, by: int) -> Access:
+    """Return an array read some places further along an axis."""
     read = [*identity_map(shape)]
     read[axis] = AxisIndex(by, ((axis, 1),))
     return x.through(tuple(read))
 
 
-def scanned(nodes: Nodes, combine: str, shape: Shape, axis: int, x: Access, factor: Access | None = None) -> Access:
-    """Return what has been combined so far at each step along an axis."""
+def scan_axis(nodes: Nodes, combine: str, shape: Shape, axis: int, x: Access, factor: Access | None = None) -> Access:
+    """Return the combination of the elements so far at each step along an axis."""
     if shape[axis] == 1:
         return x
     args = [y.through(identity_map(shape)) for y in (x, factor) if y is not None]
@@ -149,13 +149,13 @@ def scan(call: Call) -> Found:
     dtype, shape = call.out.dtype, call.shapes[0]
     axis, reverse = call.params["axis"], bool(call.params.get("reverse"))
     combine = COMBINING[ufunc]
-    x = call.converted(0, BOOL if logical else dtype)
+    x = call.convert_operand(0, BOOL if logical else dtype)
     if dtype.kind == "b":
         combine = OF_BOOLS.get(combine, combine)
     if x.node.dtype != dtype:
         return Refused("steps of another dtype")
-    found = scanned(call.nodes, combine, shape, axis, turned(x, shape, axis, reverse))
-    return turned(found, shape, axis, reverse)
+    found = scan_axis(call.nodes, combine, shape, axis, reverse_axis(x, shape, axis, reverse))
+    return reverse_axis(found, shape, axis, reverse)
 
 
 def recurrence(call: Call) -> Found:
@@ -164,11 +164,11 @@ def recurrence(call: Call) -> Found:
     axis, reverse = call.params["axis"], call.params["reverse"]
     if dtype.kind != "f":
         return Refused("recurrences of whole numbers")
-    b = turned(call.converted(1, dtype), shape, axis, reverse)
+    b = reverse_axis(call.convert_operand(1, dtype), shape, axis, reverse)
     if shape[axis] == 1:
         return b
     less = (*shape[:axis], shape[axis] - 1, *shape[axis + 1 :])
-    a = turned(call.converted(0, dtype), less, axis, reverse)
+    a = reverse_axis(call.convert_operand(0, dtype), less, axis, reverse)
     box = tuple([(int(k == axis), n) for k, n in enumerate(shape)])
     whole = tuple([(0, n) for n in shape])
     one = call.nodes.constant(1, dtype)
@@ -176,7 +176,7 @@ def recurrence(call: Call) -> Found:
     read = [*identity_map(shape)]
     read[axis] = AxisIndex(-1, ((axis, 1),))
     factor = choice(call.nodes, shape, dtype, [Part(a.through(tuple(read)), box, False), Part(one, whole, False)])
-    return turned(scanned(call.nodes, "add", shape, axis, b, factor), shape, axis, reverse)
+    return reverse_axis(scan_axis(call.nodes, "add", shape, axis, b, factor), shape, axis, reverse)
 
 
 def extremum_partials(call: Call) -> Found:
@@ -185,13 +185,13 @@ def extremum_partials(call: Call) -> Found:
     less = call.out.shape
 
     def late(value: Scalar) -> Scalar:
-        return Scalar(nodes, moved(value.access, less, axis, 1), less)
+        return Scalar(nodes, shift_axis(value.access, less, axis, 1), less)
 
     def early(value: Scalar) -> Scalar:
         return Scalar(nodes, value.access.through(identity_map(less)), less)
 
     def running(combine: str, value: Scalar) -> Scalar:
-        return Scalar(nodes, scanned(nodes, combine, shape, axis, value.access), shape)
+        return Scalar(nodes, scan_axis(nodes, combine, shape, axis, value.access), shape)
 
     def equal(one: Scalar, other: Scalar) -> Scalar:
         return (one == other) | (one != one) & (other != other)

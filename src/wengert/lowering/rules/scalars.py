@@ -18,7 +18,7 @@ from wengert.core.maps.index_maps import AxisIndex, broadcast_map, identity_map
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.kernel.opcodes import OPCODES
 from wengert.lowering.nodes import BOOL, Access, Nodes, Shape
-from wengert.lowering.rules.ranks import count_before, positions, search_row, taken, write_at_places
+from wengert.lowering.rules.ranks import count_before, gather_within, positions, search_row, write_at_places
 from wengert.support.machine import MACHINE
 
 DType = np.dtype[Any]
@@ -139,7 +139,7 @@ class Scalar:
         raise TypeError("the value at a point is not known while a kernel is written; use numpy.where")
 
     @property
-    def known(self) -> Any:
+    def constant_value(self) -> Any:
         """The number that it is at all points; None if that is not known."""
         node = self.access.node
         return node.value if node.kind == "constant" else None
@@ -179,7 +179,7 @@ class Scalar:
     def require(self) -> None:
         """Have NumPy compute everything, which raises its error, where a truth does not hold at all points."""
         lacking = (~self).access.through(identity_map(self.shape))
-        self.nodes.outside.append(reduced(self.nodes, "or", lacking, self.shape, range(len(self.shape))))
+        self.nodes.outside.append(reduce_axes(self.nodes, "or", lacking, self.shape, range(len(self.shape))))
 
     def write_at_places(self, places: Scalar, axis: int) -> Scalar:
         """Return the array whose elements at places along an axis, each of them once, these are."""
@@ -237,7 +237,7 @@ def convert(x: Scalar, dtype: DType) -> Scalar:
 def take(x: Scalar, places: Scalar | int) -> Scalar:
     """Return the elements of a row at places that are within it; of several rows all those at one."""
     if isinstance(places, Scalar):
-        return Scalar(x.nodes, taken(x.nodes, x.access, x.shape, places.access, places.shape), places.shape)
+        return Scalar(x.nodes, gather_within(x.nodes, x.access, x.shape, places.access, places.shape), places.shape)
     *stack, length = x.shape
     return Scalar(x.nodes, x.access.through((*identity_map(tuple(stack)), AxisIndex(places % length))), stack)
 
@@ -246,7 +246,7 @@ def take_along_axis(x: Scalar, places: Scalar, axis: int) -> Scalar:
     """Return the elements along the last axis at places that are within it, which may be the same for all rows."""
     assert axis == -1
     shape = (*x.shape[:-1], places.shape[-1])
-    found = taken(x.nodes, x.access, x.shape, places.spread(shape).access, shape, stacked=True)
+    found = gather_within(x.nodes, x.access, x.shape, places.spread(shape).access, shape, stacked=True)
     return Scalar(x.nodes, found, shape)
 
 
@@ -352,11 +352,11 @@ def reduce_along(combine: str, x: Scalar, *, axis: int | Sequence[int], keepdims
     assert keepdims
     axes = sorted([k % len(x.shape) for k in ((axis,) if isinstance(axis, int) else axis)])
     kept = tuple([1 if k in axes else n for k, n in enumerate(x.shape)])
-    found = reduced(x.nodes, combine, x.access, x.shape, axes)
+    found = reduce_axes(x.nodes, combine, x.access, x.shape, axes)
     return Scalar(x.nodes, with_axes_restored(found, kept, axes), kept)
 
 
-def reduced(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: Sequence[int]) -> Access:
+def reduce_axes(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: Sequence[int]) -> Access:
     """Return the combination of the elements of an array along axes, which are gone then.
 
     Args:
@@ -372,7 +372,7 @@ def reduced(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: Sequence[
     repeats = math.prod([shape[k] for k in axes if k not in used])
     space = tuple([1 if k in axes and k not in used else n for k, n in enumerate(shape)])
     moving = tuple([k for k in sorted(axes) if space[k] > 1])
-    value = combined(nodes, combine, x, space, moving) if moving else x
+    value = combine_axes(nodes, combine, x, space, moving) if moving else x
     kept = [k for k in range(len(shape)) if k not in moving] if moving else list(range(len(shape)))
     left = [k for k in range(len(shape)) if k not in axes]
     result = tuple([shape[k] for k in left])
@@ -383,10 +383,10 @@ def reduced(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: Sequence[
     return value
 
 
-def combined(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: tuple[int, ...]) -> Access:
+def combine_axes(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: tuple[int, ...]) -> Access:
     """Return a reduction, behind which stand the factors that can be taken out of it."""
     after: list[tuple[str, Access]] = []
-    while combine == "add" and (found := factored(nodes, x)) is not None:
+    while combine == "add" and (found := factor_out(nodes, x)) is not None:
         name, x, factor = found
         after.append((name, factor))
     kept = tuple([n for k, n in enumerate(shape) if k not in axes])
@@ -398,8 +398,8 @@ def combined(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: tuple[in
     return value
 
 
-def factored(nodes: Nodes, x: Access) -> tuple[str, Access, Access] | None:
-    """Return what a sum is as well: an opcode of a number and of another sum; None if there is none of the same bits.
+def factor_out(nodes: Nodes, x: Access) -> tuple[str, Access, Access] | None:
+    """Return an opcode of a number and of another sum that is this sum; None if there is none of the same bits.
 
     A sum of negative numbers is 0 less their sum, which is never -0.0. Factors of whole numbers are taken out; those of
     floats are not, for then a term may be finite that is infinite where it is multiplied first.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.maps.index_maps import AxisIndex, decomposed, identity_map, window_map
+from wengert.core.maps.index_maps import AxisIndex, decompose_row, identity_map, window_map
 from wengert.lowering.nodes import Access, Nodes, Shape
 from wengert.lowering.rules.gather_scatter import gathered_at, table_of
 from wengert.lowering.rules.operands import Call, Found, Refused
@@ -20,28 +20,28 @@ MOST_LITERAL = 1 << 16
 """The most elements of which a program holds the places one by one."""
 
 
-def viewed(nodes: Nodes, x: Access, shape: Shape, view: Callable[[Array], Array]) -> Access | None:
-    """Return what a view of an array of a shape reads; None if NumPy copies."""
+def view_access(nodes: Nodes, x: Access, shape: Shape, view: Callable[[Array], Array]) -> Access | None:
+    """Return the access of a view of an array of a shape; None if NumPy copies."""
     if not x.map and x.node.kind == "constant":
         return x
     found = window_map(shape, view)
     if found is None:
         return None
     row, extents = found
-    read = decomposed(shape, row, extents)
+    read = decompose_row(shape, row, extents)
     return x.through(read) if read is not None else Access(nodes.row(x, shape), (row,))
 
 
-def reshaped(nodes: Nodes, x: Access, shape: Shape, target: Shape) -> Access:
+def reshape_access(nodes: Nodes, x: Access, shape: Shape, target: Shape) -> Access:
     """Return an array in another shape, in C order."""
     if shape == target:
         return x
-    found = viewed(nodes, x, shape, lambda whole: whole.reshape(target))
+    found = view_access(nodes, x, shape, lambda whole: whole.reshape(target))
     assert found is not None
     return found
 
 
-def gathered(nodes: Nodes, x: Access, shape: Shape, places: Array) -> Access:
+def gather_elements(nodes: Nodes, x: Access, shape: Shape, places: Array) -> Access:
     """Return the elements of an array at places that are known, counted in C order."""
     if not x.map and x.node.kind == "constant":
         return x
@@ -51,7 +51,7 @@ def gathered(nodes: Nodes, x: Access, shape: Shape, places: Array) -> Access:
     return Access(node, identity_map(places.shape))
 
 
-def arranged(nodes: Nodes, x: Access, shape: Shape, arrange: Callable[[Array], Array]) -> Access | None:
+def arrange_elements(nodes: Nodes, x: Access, shape: Shape, arrange: Callable[[Array], Array]) -> Access | None:
     """Return elements in a new arrangement, with zeros where it has them; None if there are too many.
 
     Args:
@@ -66,7 +66,7 @@ def arranged(nodes: Nodes, x: Access, shape: Shape, arrange: Callable[[Array], A
     places = np.asarray(arrange(np.arange(1, size + 1).reshape(shape)))
     if places.size > MOST_LITERAL:
         return None
-    found = gathered(nodes, x, shape, np.maximum(places - 1, 0))
+    found = gather_elements(nodes, x, shape, np.maximum(places - 1, 0))
     if (places > 0).all():
         return found
     return where_known(nodes, places > 0, found, nodes.constant(0, x.node.dtype))
@@ -77,7 +77,7 @@ def where_known(nodes: Nodes, mask: Array, x: Access, other: Access) -> Access:
     return nodes.point("select", x.node.dtype, mask.shape, nodes.array(mask), x, other)
 
 
-def inverted(row_map: Sequence[AxisIndex], extents: Shape) -> tuple[Any, ...] | None:
+def invert_window(row_map: Sequence[AxisIndex], extents: Shape) -> tuple[Any, ...] | None:
     """Return for each dimension of a window where it lies along which dimension of its array; None if that is not one.
 
     Along a dimension of one element nothing lies.
@@ -104,9 +104,9 @@ def view(call: Call) -> Found:
     def arrange(whole: Any) -> Any:
         return call.primitive.evaluate(whole, **call.params)
 
-    found = viewed(call.nodes, call.args[0], call.shapes[0], arrange) if call.primitive.view else None
+    found = view_access(call.nodes, call.args[0], call.shapes[0], arrange) if call.primitive.view else None
     if found is None:
-        found = arranged(call.nodes, call.args[0], call.shapes[0], arrange)
+        found = arrange_elements(call.nodes, call.args[0], call.shapes[0], arrange)
     return Refused("places of many elements that no index map tells") if found is None else found
 
 
@@ -126,10 +126,10 @@ def repeat(call: Call) -> Found:
 
 def copies(call: Call, single: Sequence[int], several: Sequence[int]) -> Access:
     """Return an array that is read several times along new axes of length one, and these joined with others."""
-    whole = reshaped(call.nodes, call.args[0], call.shapes[0], tuple(single))
-    found = viewed(call.nodes, whole, tuple(single), lambda x: np.broadcast_to(x, several))
+    whole = reshape_access(call.nodes, call.args[0], call.shapes[0], tuple(single))
+    found = view_access(call.nodes, whole, tuple(single), lambda x: np.broadcast_to(x, several))
     assert found is not None
-    return reshaped(call.nodes, found, tuple(several), call.out.shape)
+    return reshape_access(call.nodes, found, tuple(several), call.out.shape)
 
 
 def imaginary(call: Call) -> Found:
@@ -142,12 +142,12 @@ def part(call: Call) -> Found:
     index = call.params["index"]
     if len(call.args) == 1:
         whole = index if Ellipsis in index else (*index, ...)  # no scalars, which would be read
-        found = viewed(call.nodes, call.args[0], call.shapes[0], lambda x: x[whole])
+        found = view_access(call.nodes, call.args[0], call.shapes[0], lambda x: x[whole])
         return Refused("a copy") if found is None else found
     arrays = call.literals(1)
     if arrays is None:
         return gathered_at(call)
-    found = arranged(call.nodes, call.args[0], call.shapes[0], lambda x: x[join_index(index, arrays)])
+    found = arrange_elements(call.nodes, call.args[0], call.shapes[0], lambda x: x[join_index(index, arrays)])
     return gathered_at(call) if found is None else found
 
 
@@ -183,8 +183,8 @@ def difference(call: Call) -> Found:
         return Refused("differences of bools")
     before = (slice(None),) * call.params["axis"]
     x, shape = call.args[0], call.shapes[0]
-    early = viewed(call.nodes, x, shape, lambda whole: whole[(*before, slice(None, -1))])
-    late = viewed(call.nodes, x, shape, lambda whole: whole[(*before, slice(1, None))])
+    early = view_access(call.nodes, x, shape, lambda whole: whole[(*before, slice(None, -1))])
+    late = view_access(call.nodes, x, shape, lambda whole: whole[(*before, slice(1, None))])
     assert early is not None
     assert late is not None
     return call.nodes.point("subtract", call.out.dtype, call.out.shape, late, early)

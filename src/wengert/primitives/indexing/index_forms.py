@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.batching import lead
-from wengert.core.forms.element_maps import along, arranged_maps, outside, unflattened, view_maps
+from wengert.core.forms.element_maps import along, arranged_maps, outside, unflatten_coordinate, view_maps
 from wengert.core.forms.form import Flags, Form, Lanes, Params, form_of
 from wengert.core.forms.shape_probes import Results, example_of, unfilled_like
 from wengert.core.graph.equation import Variable
@@ -112,7 +112,9 @@ def place_of(array: Array, length: int, end: int) -> Coordinate:
     values = values.reshape([n for n in array.shape if n != 1])
     if not dims:
         return Coordinate.at(int(values))
-    return Coordinate.listed(dims[0], values) if len(dims) == 1 else Coordinate(AxisIndex(0), (Table(dims, values),))
+    return (
+        Coordinate.from_table(dims[0], values) if len(dims) == 1 else Coordinate(AxisIndex(0), (Table(dims, values),))
+    )
 
 
 def places_written(shape: Shape, path: Sequence[Step], index: Entries, arrays: Sequence[Any]) -> Array:
@@ -153,7 +155,7 @@ def written_map(part: BoxMap, shape: Shape, value: Shape) -> BoxMap:
     excess = max(0, len(value) - rank)
     read = affine(broadcast_map(value[excess:], rank))
     source = [c.through(part.target, part.extents) for c in read]
-    target = unflattened(part.source, shape, part.extents)
+    target = unflatten_coordinate(part.source, shape, part.extents)
     return BoxMap(part.extents, target, [*[Coordinate.at(0)] * excess, *source])
 
 

@@ -173,10 +173,10 @@ def over_stacks(function: Callable[..., Any], cores: Sequence[int], *arrays: Any
     if not found:  # there are shapes and dtypes all the same
         found = [function(*[example(shape, x.dtype) for shape, x in zip(shapes, arrays, strict=True)])]
 
-    def joined(items: Sequence[Any]) -> Any:
+    def join_results(items: Sequence[Any]) -> Any:
         return np.resize(np.stack(items), (*stack, *np.shape(items[0])))
 
-    return tuple(map(joined, zip(*found, strict=True))) if isinstance(found[0], tuple) else joined(found)
+    return tuple(map(join_results, zip(*found, strict=True))) if isinstance(found[0], tuple) else join_results(found)
 
 
 def of_scipy(call: Callable[..., Any], *cores: int) -> Callable[..., Any]:

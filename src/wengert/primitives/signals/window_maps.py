@@ -71,4 +71,4 @@ def progression(numbers: np.ndarray[Any, Any]) -> range:
 
 def line_of(place: Coordinate, line: range) -> Coordinate:
     """Return a coordinate that follows a range."""
-    return place.scaled(line.step).plus_offset(line.start)
+    return place.scale(line.step).plus_offset(line.start)

@@ -76,7 +76,7 @@ def floating_of(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
 # Matrices of blocks
 
 
-def doubled(pattern: StoragePattern) -> StoragePattern:
+def double_pattern(pattern: StoragePattern) -> StoragePattern:
     """Return the pattern of [[A, A'], [0, A]], whose elements are those of A, of A' and of A again."""
 
     def make() -> StoragePattern:
@@ -121,7 +121,7 @@ def moved_product(data: Any, moved: Any, x: Any, pattern: StoragePattern, transp
     """Return the tangent of exp(A) X, or of exp(A)^T X, along A'."""
     block, size = doubled_elements(data, moved, pattern)
     found = apply(
-        exponential_product, block, beside_zeros(x, transposed), pattern=doubled(pattern), transposed=transposed
+        exponential_product, block, beside_zeros(x, transposed), pattern=double_pattern(pattern), transposed=transposed
     )
     rows = shape_of(x)[0]
     return (found[rows:] if transposed else found[:rows]) * size
@@ -131,7 +131,7 @@ def moved_elements(data: Any, moved: Any, left: Any, right: Any, pattern: Storag
     """Return the tangent of K(A; L, R) along A', which is the cotangent of A given that of K, too."""
     block, size = doubled_elements(data, moved, pattern)
     sides = beside_zeros(left, True), beside_zeros(right, False)
-    return own_elements(apply(exponential_elements, block, *sides, pattern=doubled(pattern)), pattern) * size
+    return own_elements(apply(exponential_elements, block, *sides, pattern=double_pattern(pattern)), pattern) * size
 
 
 # Products

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.batching import lead
-from wengert.core.forms.element_maps import is_known, unflattened
+from wengert.core.forms.element_maps import is_known, unflatten_coordinate
 from wengert.core.forms.form import Form
 from wengert.core.forms.shape_probes import Results
 from wengert.core.maps.box_maps import BoxMap
@@ -67,8 +67,8 @@ class SparseForm(Form):
         count, wide = len(rows), shape_of(operands[-1])[1:]
         more = [Coordinate.along(d) for d in range(1, 1 + len(wide))]
         inside = np.arange(count) if pattern.inside is None else np.asarray(pattern.inside)
-        element = [Coordinate.listed(0, inside.astype(np.int64))]
-        sides = [[Coordinate.listed(0, places.astype(np.int64)), *more] for places in (rows, columns)]
+        element = [Coordinate.from_table(0, inside.astype(np.int64))]
+        sides = [[Coordinate.from_table(0, places.astype(np.int64)), *more] for places in (rows, columns)]
         if self.gives_elements:
             target, sources, shapes = element, sides, [shape_of(x) for x in operands]
         else:
@@ -79,7 +79,7 @@ class SparseForm(Form):
             other = np.reshape(operands[1 - position], shapes[1 - position])
             factor = read(other, sources[1 - position], extents)
         if self.gives_elements and len(out.shape) != 1:
-            target = list(unflattened(target, out.shape, extents))
+            target = list(unflatten_coordinate(target, out.shape, extents))
         return [BoxMap(extents, target, sources[position], factor)]
 
 

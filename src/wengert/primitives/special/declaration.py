@@ -45,12 +45,12 @@ def of_scalars(rule: Rule) -> Rule:
     def strong_rule(t: Any, out: Any, *operands: Any) -> Any:
         if all(x is None or is_weak(x) for x in operands):
             operands = tuple(x if x is None else strengthen(x) for x in operands)
-        return rule(t, out, *map(widened, operands))
+        return rule(t, out, *map(widen_integers, operands))
 
     return strong_rule
 
 
-def widened(x: Any) -> Any:
+def widen_integers(x: Any) -> Any:
     """Return unsigned and short integers as whole numbers of 64 bits, uint64 as floats, and others as they are."""
     dtype = getattr(x, "dtype", None)
     if dtype is None or dtype.kind not in "bui" or (dtype.kind == "i" and dtype.itemsize >= 4):

@@ -38,11 +38,13 @@ def quantiles(distribution: str, density: Slope, by_shape: Slope) -> tuple[Eleme
         by_shape: the derivative of the distribution function by that.
     """
 
-    def moved(t: Any, out: Any, _q: Any, a: Any) -> Any:
+    def shape_rule(t: Any, out: Any, _q: Any, a: Any) -> Any:
         return -t * by_shape(out, a) / density(out, a)
 
     lower, upper = (
-        elementwise(f"{distribution}_{method}", scipys(distribution, method), d=(by_probability, moved), singular=True)
+        elementwise(
+            f"{distribution}_{method}", scipys(distribution, method), d=(by_probability, shape_rule), singular=True
+        )
         for method, by_probability in (
             ("ppf", lambda t, out, _q, a: t / density(out, a)),
             ("isf", lambda t, out, _q, a: -t / density(out, a)),

@@ -149,11 +149,11 @@ def completed_state(slope: Slope, t: Any, y: Any, algebraic: Algebraic) -> tuple
 def completing(reset: Callable[..., Any], slope: Slope, algebraic: Algebraic) -> Callable[..., Any]:
     """Return a reset whose states satisfy algebraic equations; NaN where none was found."""
 
-    def completed(t: Any, y: Any, *args: Any) -> Any:
+    def complete_state(t: Any, y: Any, *args: Any) -> Any:
         state, converged = completed_state(slope, t, asarray(reset(t, y, *args)), algebraic)
         return np.where(converged, state, np.nan)
 
-    return completed
+    return complete_state
 
 
 def checked_state(

@@ -28,7 +28,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     Walk,
     as_arrays,
     goes_on,
-    interpolated,
+    interpolate_state,
     try_step,
 )
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, at_other_time
@@ -86,8 +86,8 @@ class Flow:
         self.moving.defvjp(lambda *given: (given[0], given), self.pull)
         self.moving.defjvp(self.push)
         self.reaching: Any = custom_rule(lambda y, _end, _leaves: y)
-        self.reaching.defvjp(lambda *given: (given[0], given), lambda given, ct: vjp(self.reached, *given)[1](ct))
-        self.reaching.defjvp(lambda primals, tangents: jvp(self.reached, primals, tangents))
+        self.reaching.defvjp(lambda *given: (given[0], given), lambda given, ct: vjp(self.state_at, *given)[1](ct))
+        self.reaching.defjvp(lambda primals, tangents: jvp(self.state_at, primals, tangents))
 
     def __call__(self, value: Any, piece: Piece, end: Any) -> Any:
         """Return the state at the end of a piece, whose value is known, with derivatives."""
@@ -109,7 +109,7 @@ class Flow:
         """Return the solution near a part of the step of a piece: time and state as functions of it."""
         (held, _, _, start, _), terms = stop_gradient((piece, extension))
         t = start + part * held.h
-        y = self(interpolated(self.method, held.y, terms, part), piece, t)
+        y = self(interpolate_state(self.method, held.y, terms, part), piece, t)
         rate = self.rate_of(piece.leaves)
 
         def path(part: Any) -> tuple[Any, Any]:
@@ -128,7 +128,7 @@ class Flow:
 
         def state(t: Any) -> Any:
             part = (stop_gradient(t) - step.t) / step.h
-            return self(interpolated(self.method, step.y, extension, part), piece, t)
+            return self(interpolate_state(self.method, step.y, extension, part), piece, t)
 
         return state
 
@@ -203,7 +203,7 @@ class Flow:
         last, _ = self.integrate(change, times, first, piece.sizes, piece.control, lambda t, v: [], [], mass)
         return value, last
 
-    def reached(self, y: Any, end: Any, leaves: Any) -> Any:
+    def state_at(self, y: Any, end: Any, leaves: Any) -> Any:
         """Return a state as that of a time that moves, by steps that none but derivatives of it need."""
         return at_other_time(self.rate_of(leaves), stop_gradient(end), end, y)
 
@@ -244,7 +244,7 @@ class Flow:
 
             def add_share(total: list[Any], node: tuple[Any, Any]) -> tuple[list[Any], None]:
                 place, share = node[0], np.where(after.rejected, 0.0, node[1] * step.h)
-                found = add(step.t + place * step.h, interpolated(method, step.y, extension, place))
+                found = add(step.t + place * step.h, interpolate_state(method, step.y, extension, place))
                 return [x + share * np.where(after.rejected, 0.0, y) for x, y in zip(total, found, strict=True)], None
 
             return after, scan(add_share, total, (PLACES, WEIGHTS))[0] if total else total

@@ -19,7 +19,7 @@ from wengert.core.diagnostics.argument_checks import as_items, as_whole, require
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.creation import asarray
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
-from wengert.scipy.integrate._methods.adaptive_steps import TOO_MANY, Method, Step, Walk, interpolated, least_size
+from wengert.scipy.integrate._methods.adaptive_steps import TOO_MANY, Method, Step, Walk, interpolate_state, least_size
 from wengert.scipy.integrate._methods.held_factors import DIVISION, moving_root
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod
 from wengert.scipy.integrate._methods.visits import Slope
@@ -154,7 +154,7 @@ class EventFunctions:
 
     def at(self, index: int, method: Method, step: Step, coefficients: Sequence[Any], part: Any) -> Any:
         """Return the value of a function at a part of a step, by its continuous extension."""
-        return self.value(index, step.t + part * step.h, interpolated(method, step.y, coefficients, part))
+        return self.value(index, step.t + part * step.h, interpolate_state(method, step.y, coefficients, part))
 
     def turn_in(
         self, index: int, method: Method, step: Step, coefficients: Sequence[Any], good: Any
@@ -299,7 +299,7 @@ class EventFunctions:
         if any(self.settings.resets):
             changed = any_stops & ~ends
             sizes = np.maximum(np.abs(before.values), np.abs(values))
-            walk, fresh = self.restarted(slope, rate, method, walk, sizes, changed, first // 2, direction)
+            walk, fresh = self.restart(slope, rate, method, walk, sizes, changed, first // 2, direction)
             values = np.where(changed, fresh, values)
         kept_times, kept_states = before.times, before.states
         for slot in range(2):
@@ -318,7 +318,7 @@ class EventFunctions:
         in_place = stopped & (passed <= least_size(start, 1.0))
         return np.where(in_place, before.stuck + 1, np.where(good, 0, before.stuck))
 
-    def restarted(
+    def restart(
         self,
         slope: Slope,
         rate: Slope,

@@ -338,17 +338,17 @@ def collect_steps(program: IntegrationProgram, leaves: Any, t0: Any, t1: Any, st
     walk = walk_of(last)
     if not all(map(is_concrete, (count, walk.t, walk.failure, rows[0], t0, t1))):
         return None
-    parts = [accepted(rows, int(raw(count)))]
+    parts = [accepted_rows(rows, int(raw(count)))]
     direction = np.sign(raw(t1) - raw(t0))
     while direction * (raw(t1) - raw(walk.t)) > 0 and not raw(walk.failure):
         last, rows, count = program.from_before(leaves, last, t1, control)
         walk = walk_of(last)
-        parts.append(accepted(rows, int(raw(count))))
+        parts.append(accepted_rows(rows, int(raw(count))))
     return start, walk, [join(column) for column in zip(*parts, strict=True)]
 
 
-def accepted(rows: Any, count: int) -> list[Any]:
-    """Return what the good attempts left behind: times, states, arrays of continuous extensions, and of events."""
+def accepted_rows(rows: Any, count: int) -> list[Any]:
+    """Return the rows of the good attempts: times, states, arrays of continuous extensions, and of events."""
     good, times, states, extension, found = rows
     places = np.flatnonzero(raw(good)[:count])
     columns = (times, states, *extension, *found)

@@ -36,7 +36,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     as_arrays,
     begin,
     goes_on,
-    interpolated,
+    interpolate_state,
     try_step,
 )
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod
@@ -232,7 +232,7 @@ class Integrator(NamedTuple):
         if self.flow is not None:
             piece = Piece(step, control, self.leaves, step.t, step.y)
             return self.flow.near(piece, extension, np.where(is_known, part, 0.0))
-        return lambda part: (step.t + part * step.h, interpolated(self.method, step.y, extension, part))
+        return lambda part: (step.t + part * step.h, interpolate_state(self.method, step.y, extension, part))
 
     def end(self, state: State) -> State:
         """Return where an integration ends, or that the index was not 1 there, which some methods do not notice."""
@@ -277,15 +277,15 @@ class IntegrationProgram:
         self.matrices: Matrices | None = None
         self.sensitivities: dict[Hashable, Any] = {}
         self.budget = options.budget
-        kept = outer.emptied()
+        kept = outer.with_zeros()
         function, *others = kept.values
 
         def slope_of(leaves: Sequence[Any], like: Any) -> RightHandSide:
-            own, args = kept.replaced((function, *others), leaves)[0][:2]
+            own, args = kept.replace_values((function, *others), leaves)[0][:2]
             return RightHandSide(own, args, like, options.columns)
 
         def equation(leaves: Sequence[Any], state: Any, run: Callable[[Integrator], Any]) -> Any:
-            (own, args, mass, algebraic, events, resets, jac), made = kept.replaced((function, *others), leaves)
+            (own, args, mass, algebraic, events, resets, jac), made = kept.replace_values((function, *others), leaves)
             if function is not kept.values[0]:  # it has been converted, as control flow asked for that
                 events, resets, (jac,) = map(convert_functions, (events, resets, (jac,)))
             slope = moving = RightHandSide(own, args, state, options.columns)
@@ -306,7 +306,7 @@ class IntegrationProgram:
                 like = np.zeros(slope.size)
 
                 def mass_of(leaves: Sequence[Any]) -> Any:
-                    return kept.replaced((function, *others), leaves)[0][2:4]
+                    return kept.replace_values((function, *others), leaves)[0][2:4]
 
                 flow = Flow(lambda leaves: slope_of(leaves, like), None if mass is None else mass_of, method)
             found = run(Integrator(slope, rate, method, watched, options, algebraic, matrices, flow, tuple(leaves)))
@@ -428,7 +428,7 @@ def states_at(equation: Integrator, state: State, t1: Any, times: Any, control: 
     def output(carried: tuple[State, Step], time: Any) -> Any:
         state, step = while_loop(lambda carried: has_to_go_on(walk_of(carried[0]), time), attempt, carried)
         walk = walk_of(state)
-        found = interpolated(method, step.y, equation.extension(step, walk.rejected), (time - step.t) / step.h)
+        found = interpolate_state(method, step.y, equation.extension(step, walk.rejected), (time - step.t) / step.h)
         found = equation.state_in(step, time, found, control)
         is_valid = (walk.failure == 0) | (walk.failure == EVENT) | (walk.failure == NOT_FINITE)
         reached = is_valid & (direction * (time - walk.t) <= 0)

@@ -219,22 +219,22 @@ class ResidualForm(NamedTuple):
         parts, size = self.split(0.0), self.size
         reset: Any = getattr(event, "reset", None)
 
-        def watched(t: Any, states: Any, *args: Any) -> Any:
+        def event_value(t: Any, states: Any, *args: Any) -> Any:
             return event(t, *parts(states), *args)
 
-        def changed(t: Any, states: Any, *args: Any) -> Any:
+        def reset_state(t: Any, states: Any, *args: Any) -> Any:
             found = asarray(require_result(NAME, reset(t, *parts(states), *args), "reset"))
             if found.shape != (size,):
                 given = f"reset returned shape {found.shape} for a state of {size} numbers"
                 raise ShapeError(NAME, given, "a state is needed", "Return all of its numbers")
             return np.concatenate([found, states[size:]])
 
-        own: Any = watched
+        own: Any = event_value
         own.terminal, own.direction = getattr(event, "terminal", None), getattr(event, "direction", 0)
         if reset is not None:
             require_callable(NAME, reset, "reset")
-            own.reset = changed
-        return watched
+            own.reset = reset_state
+        return event_value
 
     def result(self, found: Any) -> Any:
         """Return a result with the states of the user, and rates beside them."""

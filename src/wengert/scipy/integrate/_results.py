@@ -23,7 +23,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     Counts,
     Method,
     Walk,
-    interpolated,
+    interpolate_state,
 )
 from wengert.scipy.integrate._methods.methods_by_name import method_named
 from wengert.scipy.integrate._programs import Options, walk_of
@@ -66,7 +66,7 @@ class OdeSolution:
         if np.ndim(known):
             part = part[:, None]
         coefficients = [self.coefficients[place, i] for i in range(self.coefficients.shape[1])]
-        found = interpolated(self.table, self.states[place], coefficients, part).T
+        found = interpolate_state(self.table, self.states[place], coefficients, part).T
         plain = not any(type(x) is Tensor for x in (t, self.states, self.coefficients))
         return found.numpy() if plain and type(found) is Tensor else found
 

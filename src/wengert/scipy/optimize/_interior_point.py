@@ -48,7 +48,7 @@ class Limited(NamedTuple):
     source: tuple[Any, ...]
 
 
-def limited(problem: VectorProblem, given: Any) -> Limited:
+def limited_function(problem: VectorProblem, given: Any) -> Limited:
     """Return one of SciPy's constraints, or of `optim.constraint`, whose functions are of the user's containers."""
     name, back = problem.name, problem.back
     own = getattr(given, "function", None)  # of `optim.constraint`, whose derivatives are made anew
@@ -122,11 +122,11 @@ class LagrangianDerivatives:
         self.first, self.places, self.second, self.second_places = values, none, lagrangian, none
         if functions:
             ways = lambda: sparse_jacobian(values), lambda: jacobian(values)
-            self.first, self.places = planned(joint, "first", *ways, self.start, *self.args)
+            self.first, self.places = plan_derivative(joint, "first", *ways, self.start, *self.args)
         if exact:
             ways = lambda: sparse_hessian(lagrangian, lower=True), lambda: hessian(lagrangian)
             given = self.start, np.ones(self.count), np.ones(()), *self.args
-            self.second, self.second_places = planned(joint, "second", *ways, *given)
+            self.second, self.second_places = plan_derivative(joint, "second", *ways, *given)
 
     def ask(self, function: Function, *args: Any) -> Any:
         """Return the value of a function, unless something has failed; note that it fails."""
@@ -193,8 +193,10 @@ class Iterations:
         return True
 
 
-def planned(problem: VectorProblem, what: str, sparse: Function, dense: Function, *args: Any) -> tuple[Function, Any]:
-    """Return what gives the elements of a derivative of vectors, and their rows and columns.
+def plan_derivative(
+    problem: VectorProblem, what: str, sparse: Function, dense: Function, *args: Any
+) -> tuple[Function, Any]:
+    """Return the function of the elements of a derivative of vectors, and their rows and columns.
 
     All calls have what functions captured at the beginning. A Hessian has its lower triangle alone.
     """
@@ -252,7 +254,9 @@ def solve_by_ipopt(
 
     package: Any = importlib.import_module("cyipopt")
     settings = {"print_level": 0, "sb": "yes", **({} if tol is None else {"tol": float(tol)}), **(options or {})}
-    many = [limited(problem, c) for c in (constraints if isinstance(constraints, list | tuple) else [constraints])]
+    many = [
+        limited_function(problem, c) for c in (constraints if isinstance(constraints, list | tuple) else [constraints])
+    ]
     exact = settings.get("hessian_approximation") != "limited-memory"
     derivatives = LagrangianDerivatives(problem, many, exact, package.CyIpoptEvaluationError)
     size = derivatives.start.size

@@ -14,7 +14,7 @@ from wengert.primitives.linear_algebra.matrices import adjoint
 from wengert.primitives.sparse.eigenpairs import sparse_eigh, sparse_eigvalsh
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.scipy.sparse._construction import block_array
-from wengert.scipy.sparse._operands import chosen, sparse_operand
+from wengert.scipy.sparse._operands import given_options, sparse_operand
 from wengert.scipy.sparse._operators import LinearOperator, eigenpairs_of_operator, require_square
 
 VECTORS = (True, False, "u", "vh")
@@ -122,7 +122,7 @@ def eigsh(
             raise UsageError("eigsh", "sigma of a LinearOperator", needed, "Leave sigma out, or make the array")
         pairs = eigenpairs_of_operator(operator, start_vector("eigsh", v0, size), options)
         return pairs if return_eigenvectors else pairs[0]
-    params = {"pattern": matrix._pattern, "options": chosen(**options)}
+    params = {"pattern": matrix._pattern, "options": given_options(**options)}
     primitive = sparse_eigh if return_eigenvectors else sparse_eigvalsh
     return apply(primitive, as_tensor(matrix.data), start_vector("eigsh", v0, size), **params)
 
@@ -182,7 +182,7 @@ def svds(
     count = require_count("svds", k, least)
     both: SparseTensor = block_array([[None, matrix], [matrix.T.conj(), None]], format="csr")
     others = {"ncv": ncv, "tol": float(tol), "which": which, "maxiter": maxiter, "solver": solver}
-    params = {"pattern": both._pattern, "options": chosen(k=count, split=rows, **others)}
+    params = {"pattern": both._pattern, "options": given_options(k=count, split=rows, **others)}
     start = start_vector("svds", v0, least)
     if not return_singular_vectors:
         return apply(sparse_eigvalsh, as_tensor(both.data), start, **params)

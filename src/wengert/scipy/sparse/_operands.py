@@ -40,6 +40,6 @@ def right_side(name: str, rows: int, b: Any, most: int) -> Any:
     return x if most == 2 or x.ndim == 1 else np.reshape(x, (rows,))
 
 
-def chosen(**options: Any) -> tuple[tuple[str, Any], ...]:
+def given_options(**options: Any) -> tuple[tuple[str, Any], ...]:
     """Return the options that are given, in order."""
     return tuple([(name, options[name]) for name in sorted(options) if options[name] is not None])

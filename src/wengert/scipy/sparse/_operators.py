@@ -214,13 +214,13 @@ def settling(name: str) -> Callable[[Any, Any], tuple[Any, Any]]:
     """Return the function that gives eigenvalues and vectors again, which have no derivatives where one is repeated."""
     settled = custom_rule(lambda w, v: (w, v))
 
-    def checked(w: Any) -> Any:
+    def check_apart(w: Any) -> Any:
         """Return zero; of complex eigenvalues those that are one get beside each other."""
         order = np.argsort(w.real + SKEW * w.imag)
         return np.sum(require_apart(w[order], name))
 
-    settled.defvjp(lambda w, v: ((w, v), w), lambda w, cts: (cts[0] + checked(w), cts[1]))
-    settled.defjvp(lambda primals, tangents: (tuple(primals), (tangents[0] + checked(primals[0]), tangents[1])))
+    settled.defvjp(lambda w, v: ((w, v), w), lambda w, cts: (cts[0] + check_apart(w), cts[1]))
+    settled.defjvp(lambda primals, tangents: (tuple(primals), (tangents[0] + check_apart(primals[0]), tangents[1])))
     return settled
 
 

@@ -113,7 +113,7 @@ def pairs_of_matrix(matrix: Any, v0: Any, options: dict[str, Any]) -> tuple[Any,
 
     dtype = np.result_type(factor_dtype(aval_of(data).dtype), np.complex64)
     found = found_pairs(lambda data: pattern.matrix(data), (data,), v0, pattern.shape[0], dtype, options)
-    return attached(product, found, (data,), {"jacobian": elements, "linear_solver": whole})
+    return attach_derivatives(product, found, (data,), {"jacobian": elements, "linear_solver": whole})
 
 
 def pairs_of_operator(a: LinearOperator, v0: Any, options: dict[str, Any]) -> tuple[Any, Any]:
@@ -127,7 +127,7 @@ def pairs_of_operator(a: LinearOperator, v0: Any, options: dict[str, Any]) -> tu
         return linalg.LinearOperator(a.shape, matvec=product, dtype=own)
 
     found = found_pairs(operator, (), v0, a.shape[0], np.result_type(own, np.complex64), options)
-    return attached(product, found, (), {})
+    return attach_derivatives(product, found, (), {})
 
 
 def found_pairs(
@@ -151,7 +151,7 @@ def found_pairs(
     return found
 
 
-def attached(product: Callable[..., Any], found: Any, args: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+def attach_derivatives(product: Callable[..., Any], found: Any, args: Any, options: dict[str, Any]) -> tuple[Any, Any]:
     """Return eigenvalues and vectors with the derivatives of their equations."""
 
     def equations(pair: Any, fixed: Any, *args: Any) -> Any:

@@ -31,7 +31,7 @@ from wengert.primitives.sparse.exponentials import exponential_product
 from wengert.primitives.sparse.iterative_solves import iterative_solve
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.scipy.sparse._eigenvalues import eigsh, svds
-from wengert.scipy.sparse._operands import chosen, right_side, sparse_operand
+from wengert.scipy.sparse._operands import given_options, right_side, sparse_operand
 from wengert.scipy.sparse._operators import LinearOperator, fit_operator, solve_operator
 from wengert.scipy.sparse._square_eigenvalues import eigs
 from wengert.support.caches import FACTORS
@@ -120,7 +120,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     tensor([0.5 , 0.25])
     """
     matrix = sparse_operand("spsolve", A)
-    params = {"pattern": matrix._pattern, "options": chosen(permc_spec=permc_spec), "name": "spsolve"}
+    params = {"pattern": matrix._pattern, "options": given_options(permc_spec=permc_spec), "name": "spsolve"}
     right = right_side("spsolve", matrix.shape[0], b, 2)
     return apply(sparse_solve, as_tensor(matrix.data), right, transposed=False, **params)
 
@@ -154,7 +154,7 @@ def splu(
     tensor([0.5 , 0.25])
     """
     options = {"permc_spec": permc_spec, "diag_pivot_thresh": diag_pivot_thresh, "relax": relax}
-    return SparseFactors(sparse_operand("splu", A), chosen(**options, panel_size=panel_size))
+    return SparseFactors(sparse_operand("splu", A), given_options(**options, panel_size=panel_size))
 
 
 def factorized(A: Any) -> Callable[[Any], Any]:  # noqa: N803 - SciPy's name
@@ -187,7 +187,7 @@ def solve_by(name: str, a: Any, b: Any, x0: Any, options: dict[str, Any]) -> tup
     matrix = sparse_operand(name, a)
     right = right_side(name, matrix.shape[0], b, 1)
     start = np.zeros(right.shape, right.dtype) if x0 is None else right_side(name, matrix.shape[0], x0, 1)
-    params = {"method": name, "pattern": matrix._pattern, "options": chosen(**options)}
+    params = {"method": name, "pattern": matrix._pattern, "options": given_options(**options)}
     x, info = apply(iterative_solve, as_tensor(matrix.data), right, start, transposed=False, unit=False, **params)
     return x, info
 
@@ -267,7 +267,7 @@ def least_squares_by(name: str, a: Any, b: Any, damp: float, options: dict[str, 
         needed = "real numbers are needed"
         raise DtypeError(name, "complex numbers", needed, "Write the system in real and imaginary parts")
     right = right_side(name, matrix.shape[0], b, 1)
-    params = {"method": name, "pattern": matrix._pattern, "damp": float(damp), "options": chosen(**options)}
+    params = {"method": name, "pattern": matrix._pattern, "damp": float(damp), "options": given_options(**options)}
     found: tuple[Any, ...] = apply(getattr(iterative_solves, name), as_tensor(matrix.data), right, **params)
     return found
 

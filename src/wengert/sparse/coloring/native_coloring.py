@@ -26,7 +26,7 @@ LIST_LENGTH = 16
 
 def load_index(place: Value, i: Operand) -> Value:
     """Load a number that is not negative, as one to count with."""
-    return place.at(i).load().widened(I64)
+    return place.at(i).load().widen(I64)
 
 
 def place_of(b: Builder, sets: Value, owner: Operand, words: Value, colour: Value) -> Value:
@@ -99,17 +99,17 @@ def color_apart(
             row = load_index(rows, k.index)
             owner = owners.at(row).load()
             with b.when(owner >= 0) as listed:
-                unite(b, taken, sets, owner.widened(I64), words)
+                unite(b, taken, sets, owner.widen(I64), words)
             with listed, b.loop(load_index(row_starts, row + 1), load_index(row_starts, row)) as j:
                 colour = colours.at(load_index(columns, j.index)).load()
                 with b.when(colour >= 0):
-                    put_colour(b, taken, 0, words, colour.widened(I64))
+                    put_colour(b, taken, 0, words, colour.widen(I64))
         chosen = b.call(first_free, taken, words)
         b.give_if(chosen >= words * WORD, -1)
         with b.loop(high, low) as k:
             owner = owners.at(load_index(rows, k.index)).load()
             with b.when(owner >= 0):
-                put_colour(b, sets, owner.widened(I64), words, chosen)
+                put_colour(b, sets, owner.widen(I64), words, chosen)
         colours.at(v).store(b.convert("trunc", chosen, I32))
         most = each.values[0]
         each.next(b.select(chosen >= most, chosen + 1, most))
@@ -169,7 +169,7 @@ def enter_stars(
         w = load_index(neighbours, k.index)
         colour = colours.at(w).load()
         with b.when(colour >= 0), b.when(holds(b, near, w, words, chosen)):  # w is the hub of v and others
-            colour = colour.widened(I64)
+            colour = colour.widen(I64)
             put_colour(b, hubs, v, words, colour)
             with b.when(holds(b, twice, w, words, chosen).equals(0)):
                 put_colour(b, twice, w, words, chosen)
@@ -210,11 +210,11 @@ def unlink(b: Builder, v: Value, key: Value, heads: Value, following: Value, bef
     """Take a vertex out of the list of those that have a key."""
     after, ahead = following.at(v).load(), before.at(v).load()
     with b.when(ahead >= 0) as first:
-        following.at(ahead.widened(I64)).store(after)
+        following.at(ahead.widen(I64)).store(after)
     with first:
         heads.at(key).store(after)
     with b.when(after >= 0):
-        before.at(after.widened(I64)).store(ahead)
+        before.at(after.widen(I64)).store(ahead)
 
 
 def link(b: Builder, v: Value, key: Value, heads: Value, following: Value, before: Value) -> None:
@@ -225,7 +225,7 @@ def link(b: Builder, v: Value, key: Value, heads: Value, following: Value, befor
     before.at(v).store(-1)
     heads.at(key).store(mark)
     with b.when(after >= 0):
-        before.at(after.widened(I64)).store(mark)
+        before.at(after.widen(I64)).store(mark)
 
 
 @native(VOID, I64, I64, I64, I64, I64, P32, P32, P32, P32, P32, P32, P32, P32, P32)
@@ -269,7 +269,7 @@ def order_by_degree(
                 u = load_index(columns, j.index)
                 key = keys.at(u).load()
                 with b.when(key >= 0):
-                    old = key.widened(I64)
+                    old = key.widen(I64)
                     new = old + change
                     unlink(b, u, old, heads, following, before)
                     link(b, u, new, heads, following, before)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.maps.box_maps import BoxMap, joined, unraveled
+from wengert.core.maps.box_maps import BoxMap, join_maps, unravel_places
 from wengert.core.maps.coordinates import Array, Coordinate
 from wengert.core.maps.index_maps import Shape, strides_for
 from wengert.core.values.aval import UNKNOWN
@@ -32,7 +32,7 @@ def column_maps(shapes: Sequence[Shape], coefficient: Any = None) -> list[Maps]:
         source = Coordinate.at(start)
         for d, step in enumerate(strides_for(shape)):
             source = source.plus(Coordinate.along(d, step))
-        found.append(joined([BoxMap(shape, own, [source], coefficient)]))
+        found.append(join_maps([BoxMap(shape, own, [source], coefficient)]))
         start += math.prod(shape)
     return found
 
@@ -51,16 +51,16 @@ def maps_of_pattern(pattern: Pattern, shape: Shape) -> Maps:
         return []
     used, columns = np.flatnonzero(np.diff(pattern.indptr)), np.unique(pattern.indices).astype(np.int64)
     if len(used) * len(columns) == pattern.count:
-        return joined([block_map(shape, used, columns)])
+        return join_maps([block_map(shape, used, columns)])
     rows, places = (x.astype(np.int64) for x in (pattern.rows, pattern.indices))
-    return joined([BoxMap.of_pairs(shape, rows, pattern.shape[1:], places)])
+    return join_maps([BoxMap.of_pairs(shape, rows, pattern.shape[1:], places)])
 
 
 def block_map(shape: Shape, places: Array, columns: Array) -> BoxMap:
     """Return the map by which each of some elements of an array depends on all of some columns."""
     images, extents = [Coordinate.along(0)], (len(places), len(columns))
-    target = [c.through(images, extents) for c in unraveled(places, shape)]
-    return BoxMap(extents, target, [Coordinate.listed(1, columns)])
+    target = [c.through(images, extents) for c in unravel_places(places, shape)]
+    return BoxMap(extents, target, [Coordinate.from_table(1, columns)])
 
 
 def compact_maps(maps: Maps, shape: Shape, columns: int) -> Maps:
@@ -77,7 +77,7 @@ def compact_maps(maps: Maps, shape: Shape, columns: int) -> Maps:
     total = sum([one.size for one in found])
     if len(found) > MOST_MAPS or total > max(FEW, 2 * math.prod(shape) * columns):
         return maps_of_pattern(explicit(found, shape, columns), shape)
-    return joined(found)
+    return join_maps(found)
 
 
 def distinct_pairs(one: BoxMap, shape: Shape, columns: int) -> Maps:

@@ -18,7 +18,7 @@ import wengert.numpy as wnp
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.loop_spec import Parts, parts
-from wengert.core.maps.box_maps import BoxMap, joined
+from wengert.core.maps.box_maps import BoxMap, join_maps
 from wengert.core.maps.composition import compose
 from wengert.core.maps.coordinates import Coordinate
 from wengert.core.maps.index_maps import Shape
@@ -71,7 +71,7 @@ class InnerGraphs(StructuredLowering):
         operands = self.equation.inputs[1:]
         states, maps = [self.walk.state(x) for x in operands], [self.walk.moving(x) for x in operands]
         found = [self.step(graph, states, maps)[1] for graph in graphs]
-        return [joined([one for maps in column for one in maps]) for column in zip(*found, strict=True)]
+        return [join_maps([one for maps in column for one in maps]) for column in zip(*found, strict=True)]
 
     def zero_rows(self, _depth: int) -> Sequence[Maps]:
         """Follow nothing."""
@@ -120,7 +120,7 @@ class InnerGraphs(StructuredLowering):
         stacks = zip(self.equation.outputs[spec.carried :], behind, strict=True)
         known = [*state, *[stack_of(v, column, spec.reverse) for v, column in stacks]]
         self.walk.enter(self.equation.outputs, known)
-        return [*moving, *map(joined, left)]
+        return [*moving, *map(join_maps, left)]
 
 
 def stack_of(variable: Variable, rows: Sequence[Known], reverse: bool) -> Known:
@@ -151,7 +151,7 @@ def row_maps(maps: Maps, position: int, shape: Shape) -> Maps:
         return maps
     own = [Coordinate.along(d) for d in range(len(shape) - 1)]
     row = BoxMap(shape[1:], own, [Coordinate.at(position), *own])
-    return joined([compose(row, one, shape) for one in maps])
+    return join_maps([compose(row, one, shape) for one in maps])
 
 
 class LoopPattern:

@@ -17,7 +17,7 @@ from wengert.core.forms.element_maps import broadcast_maps
 from wengert.core.forms.form import Pointwise, form_of
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.maps.box_maps import BoxMap, joined
+from wengert.core.maps.box_maps import BoxMap, join_maps
 from wengert.core.maps.composition import compose
 from wengert.core.maps.coordinates import Array, Coordinate, read
 from wengert.core.maps.index_maps import Shape
@@ -166,7 +166,7 @@ class GraphWalk:
             for position, x in enumerate(equation.inputs):
                 if self.moving(x):
                     parts += self.through(equation, position, which, out)
-            results.append(joined(parts))
+            results.append(join_maps(parts))
         return results
 
     def through(self, equation: Equation, position: int, which: int, out: Variable) -> Sequence[BoxMap | None]:
@@ -184,9 +184,9 @@ class GraphWalk:
         if isinstance(form, Pointwise) and shape_of(x) == out.shape:
             return self.moving(x)
         kept = [self.kept_part(step) for step in steps]
-        return self.composed([step for step in kept if step is not None], self.moving(x), shape_of(x), out.shape)
+        return self.compose_maps([step for step in kept if step is not None], self.moving(x), shape_of(x), out.shape)
 
-    def composed(self, steps: Maps, maps: Maps, shape: Shape, out: Shape) -> Sequence[BoxMap | None]:
+    def compose_maps(self, steps: Maps, maps: Maps, shape: Shape, out: Shape) -> Sequence[BoxMap | None]:
         """Return the maps from columns through an array of a shape, by maps from its elements to those of a result.
 
         Long lists of pairs name each once, since ways through chains of products multiply, and pairs do not.
@@ -252,13 +252,13 @@ class GraphWalk:
         columns = np.flatnonzero(used)
         rank = len(shape)
         own = [Coordinate.along(d) for d in range(rank)]
-        return BoxMap((*shape, len(columns)), own, [Coordinate.listed(rank, columns)]) if len(columns) else None
+        return BoxMap((*shape, len(columns)), own, [Coordinate.from_table(rank, columns)]) if len(columns) else None
 
     def everything(self, equation: Equation) -> Maps:
         """Return the maps of results of which nothing is known but what the operands are."""
         maps = [one for x in equation.inputs for one in self.moving(x)]
         (out, *_) = equation.outputs
-        return joined([self.all_columns(maps, out.shape)])
+        return join_maps([self.all_columns(maps, out.shape)])
 
     def inner_walk(self, columns: int) -> GraphWalk:
         """Return a walk of the same kind through a graph within this one."""

@@ -93,7 +93,7 @@ def gather_of(walk: ValueWalk, equation: Equation, reached: Collection[Variable]
     (one,) = found
     if not isinstance(one.coefficient, float | int | np.generic) or one.coefficient != 1:
         return None
-    rows = one.listed(one.places(shape, one.target))
+    rows = one.list_coordinate(one.places(shape, one.target))
     covers = np.zeros(one.size, bool)
     covers[rows] = True
     return one if covers.all() and adds_nothing(walk, equation, moving[0]) else None

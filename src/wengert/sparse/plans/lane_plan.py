@@ -87,7 +87,7 @@ class LanePlan:
         still = [x for x, flag in zip(leaves, self.cut.still, strict=True) if flag]
         program, count = self.program, self.program.vectors
         maps, sources = program.tail_maps(still), self.sources(leaves)
-        graph = program.weighted(still) if self.second else program.graph
+        graph = program.weighted_graph(still) if self.second else program.graph
         tiles = self.tiles_of(graph) if self.second else None
         if tiles is not None:
             self.placement, self.count = tiles, tiles.count
@@ -151,7 +151,7 @@ class LanePlan:
                     lanes, points = points_of(places, starts, order)
                     if len(lanes):
                         columns = self.cut.columns[self.program.gathered[entry.column]]
-                        values = multiplied(entry.values, lanes, factors[points])
+                        values = scale_lanes(entry.values, lanes, factors[points])
                         found.append(Column(values, rows[points] + start, columns[lanes], id(one)))
             start += math.prod(shape)
         return found
@@ -182,7 +182,7 @@ class LanePlan:
 
 def read_places(x: Any, places: Array) -> Any:
     """Return the elements of a vector at places: a slice where these are steps of one length."""
-    at = Coordinate.listed(0, places)
+    at = Coordinate.from_table(0, places)
     if at.tables:
         return x[places.astype(np.int32)]
     step = at.solo[1] if at.solo is not None else 0
@@ -205,7 +205,7 @@ def points_of(places: Array, starts: Array, order: Array) -> tuple[Array, Array]
     return lanes, order[starts[places][lanes] + turn]
 
 
-def multiplied(values: Any, lanes: Array, factors: Array) -> Any:
+def scale_lanes(values: Any, lanes: Array, factors: Array) -> Any:
     """Return some lanes of a vector, times factors."""
     if len(lanes) != aval_of(values).shape[0] or (np.diff(lanes) != 1).any():
         values = values[lanes]

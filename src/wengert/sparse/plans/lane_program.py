@@ -106,7 +106,7 @@ class LaneProgram:
             found += [rows[k] for k in range(rows.shape[0])]
         return found
 
-    def weighted(self, still: Sequence[Any]) -> Graph:
+    def weighted_graph(self, still: Sequence[Any]) -> Graph:
         """Return a graph like that of the numbers, of weighted sums of results: one for each number of lanes."""
         own = as_function(self.graph)
 

@@ -23,7 +23,7 @@ from wengert.passes.dead_code import eliminate_dead
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.sparse.plans.lane_numbers import NotByLanes
 from wengert.sparse.plans.lane_program import LaneDerivative, hessian_entries
-from wengert.sparse.plans.map_plan import mirrored, number_elements
+from wengert.sparse.plans.map_plan import mirror_pattern, number_elements
 from wengert.sparse.plans.plan_times import work_of
 from wengert.transforms.tracing import as_function, trace
 
@@ -152,7 +152,7 @@ class LaneTiles:
             self.constant += number * np.bincount(own, minlength=self.lower)
         self.doubled, self.places = self.tile_places(elements[: self.count], entries, columns)
         self.pattern: Pattern
-        self.pattern, self.order = mirrored(lower)
+        self.pattern, self.order = mirror_pattern(lower)
         self.total = self.count * length
 
     @property

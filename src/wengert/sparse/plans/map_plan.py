@@ -147,7 +147,7 @@ class Placement:
 
     def mirror(self) -> None:
         """Let elements below the diagonal stand above it, too."""
-        self.pattern, own = mirrored(self.pattern)
+        self.pattern, own = mirror_pattern(self.pattern)
         self.constant = self.constant[own]
         self.order = own if self.order is None else self.order[own]
 
@@ -181,7 +181,7 @@ def in_rows(table: Array) -> Any:
     return list(map(array_of_bytes, table)) if 0 < len(table) <= MOST_READ else array_of_bytes(table)
 
 
-def mirrored(lower: Pattern) -> tuple[Pattern, Array]:
+def mirror_pattern(lower: Pattern) -> tuple[Pattern, Array]:
     """Return the symmetric pattern of one without elements above the diagonal, and which of these each element is."""
     from scipy.sparse import csr_array
 

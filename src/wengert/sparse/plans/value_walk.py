@@ -53,7 +53,7 @@ class ValueWalk(GraphWalk):
         self.require_few(sum([one.size for one in maps]))
         return maps
 
-    def composed(self, steps: Maps, maps: Maps, shape: Shape, out: Shape) -> Sequence[BoxMap | None]:
+    def compose_maps(self, steps: Maps, maps: Maps, shape: Shape, out: Shape) -> Sequence[BoxMap | None]:
         """Return the maps from columns through an array; raise before they are listed if they have too many points."""
         pairs = [(step, one) for step in steps for one in maps] if self.most < math.inf else []
         if sum([bound_points(step, one) for step, one in pairs]) > self.most:

@@ -128,7 +128,7 @@ def over_unknown_line(function: Callable[[Any], Any], a: Any, b: Any) -> tuple[C
     is_low, is_high = np.isinf(low), np.isinf(high)
     begin, end = np.where(is_low, 0.0, low), np.where(is_high, 0.0, high)
 
-    def placed(s: Any) -> Any:
+    def place_and_weight(s: Any) -> Any:
         finite = begin + (end - begin) * (s * s * (3.0 - 2.0 * s)), (end - begin) * 6.0 * s * (1.0 - s)
         far, width = s * s / (1.0 - s), s * (2.0 - s) / (1.0 - s) ** 2
         side = np.abs(2.0 * s - 1.0)  # of the whole line each half begins in the middle
@@ -137,7 +137,7 @@ def over_unknown_line(function: Callable[[Any], Any], a: Any, b: Any) -> tuple[C
         share = np.where(is_low & is_high, whole[1], np.where(is_low | is_high, width, finite[1]))
         return function(place) * column(np.where(low == high, 0.0, share))
 
-    return placed, np.where(turned, -1.0, 1.0)
+    return place_and_weight, np.where(turned, -1.0, 1.0)
 
 
 def end_of(limit: Any) -> float:
@@ -257,7 +257,7 @@ def integral_between(
     known = not any(type(x) is Tensor and x._trace is not None for x in flatten((further, a, b, *wanted[:2]))[0])
     found = None
     if known and not reaches_traced(name, func):
-        found = evaluated(over_all, of_places(func, further, form))
+        found = try_evaluate(over_all, of_places(func, further, form))
     if found is None:
         function = graph_of_places(func, further, form)
         found = over_all(function, integral_over)
@@ -267,7 +267,7 @@ def integral_between(
     return value, error
 
 
-def evaluated(over_all: Callable[..., Any], function: Function) -> Any:
+def try_evaluate(over_all: Callable[..., Any], function: Function) -> Any:
     """Return integrals of which nothing is being traced; None if the function decides by its place."""
     before = refusal_count()
     try:

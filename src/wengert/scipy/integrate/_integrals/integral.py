@@ -63,7 +63,7 @@ class Integral(Primitive):
         """Return what stands for it in a graph."""
         return in_graph
 
-    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+    def select_residuals(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save the operands."""
         return False, lambda operand: True
 
@@ -83,7 +83,7 @@ class Integral(Primitive):
         results: list[Any] = [None] * len(operands)
         if any(wanted):
             given, tolerances = list(map(readable, operands[2:])), map(readable, operands[:2])
-            weights, size = scaled([readable(ct)[0]])
+            weights, size = scale_directions([readable(ct)[0]])
             further = {
                 **params,
                 "integrand": cotangents(params["integrand"], wanted),
@@ -105,13 +105,13 @@ class Integral(Primitive):
         if not any(moved):
             return np.zeros(out.shape, out.dtype)
         given, tolerances = list(map(readable, operands[2:])), map(readable, operands[:2])
-        directions, size = scaled([readable(t) for t, flag in zip(tangents[2:], moved, strict=True) if flag])
+        directions, size = scale_directions([readable(t) for t, flag in zip(tangents[2:], moved, strict=True) if flag])
         further = {**params, "integrand": tangent(params["integrand"], moved)}
         found = apply(self, *tolerances, *given, *directions, **further)[0] * size
         return value_below(np.stack([found, np.zeros_like(found)]))
 
 
-def scaled(directions: Sequence[Any]) -> tuple[list[Any], Any]:
+def scale_directions(directions: Sequence[Any]) -> tuple[list[Any], Any]:
     """Return tangents or cotangents whose largest number is 1, for which tolerances mean something, and its size."""
     sizes = [np.max(np.abs(stop_gradient(x)), initial=0.0) for x in directions]
     size = stop_gradient(np.max(np.stack([np.reshape(x, ()).astype(float) for x in sizes])))

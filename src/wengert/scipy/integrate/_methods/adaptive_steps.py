@@ -222,7 +222,7 @@ def goes_on(walk: Walk, until: Any, direction: Any) -> Any:
     return (direction * (until - walk.t) > 0) & (walk.failure == 0)
 
 
-def interpolated(method: Method, y: Any, coefficients: Sequence[Any], part: Any) -> Any:
+def interpolate_state(method: Method, y: Any, coefficients: Sequence[Any], part: Any) -> Any:
     """Return the state at a part of a step."""
     total = y
     for weight, coefficient in zip(method.basis(part), coefficients, strict=True):

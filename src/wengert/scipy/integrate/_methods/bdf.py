@@ -96,7 +96,7 @@ class BdfMemory(NamedTuple):
     counts: Counts
 
 
-class Trial(NamedTuple):
+class BdfTrial(NamedTuple):
     """Hold an attempt at a step: when it begins and ends, its size with its sign, and the differences for that.
 
     Attributes:
@@ -166,7 +166,7 @@ class BackwardDifferences(ImplicitMethod):
     def try_step(self, slope: Slope, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
         """Make one attempt at a step; see `wengert.scipy.integrate._methods.adaptive_steps.try_step`."""
         trial = trial_of(walk, t1, control)
-        memory = self.prepared(slope, walk.memory, trial)
+        memory = self.prepare_factors(slope, walk.memory, trial)
         order = memory.order
         found = iterate(self, slope, memory, trial, control)
         held = np.where(found.converged, found.change, 0.0)
@@ -209,8 +209,8 @@ class BackwardDifferences(ImplicitMethod):
         failure = np.where(done, 0, failure)
         return Walk(t, y, walk.f, size, np.logical_not(good), attempts, failure, after, largest), step
 
-    def prepared(self, slope: Slope, memory: BdfMemory, trial: Trial) -> BdfMemory:
-        """Return what is known with a Jacobian and factors that can be used."""
+    def prepare_factors(self, slope: Slope, memory: BdfMemory, trial: BdfTrial) -> BdfMemory:
+        """Return the memory with a Jacobian and factors that can be used."""
         jacobian, counts = memory.jacobian, memory.counts
         end, differences, h = stop_gradient((trial.end, trial.differences, trial.h))
         usable = memory.usable & np.logical_not(trial.cut | memory.to_renew)
@@ -269,7 +269,7 @@ def first_differences(slope: Slope, t: Any, y: Any, h: Any) -> Any:
     return np.concatenate([y[None], h * slope(t, y)[None], nothing])
 
 
-def trial_of(walk: Walk, t1: Any, control: Control) -> Trial:
+def trial_of(walk: Walk, t1: Any, control: Control) -> BdfTrial:
     """Return the next attempt at a step."""
     memory = walk.memory
     now, bound, size = stop_gradient((walk.t, t1, walk.size))
@@ -286,7 +286,7 @@ def trial_of(walk: Walk, t1: Any, control: Control) -> Trial:
     equal = np.where(ratio == 1, memory.equal, 0)
     ratio = ratio + (h - held) * direction / memory.length
     differences = of_other_size(memory.differences, memory.order, ratio)
-    return Trial(now, end, h, differences, np.logical_not(size >= least), over > 0, equal, size)
+    return BdfTrial(now, end, h, differences, np.logical_not(size >= least), over > 0, equal, size)
 
 
 def of_other_size(differences: Any, order: Any, ratio: Any) -> Any:
@@ -307,7 +307,7 @@ def of_other_size(differences: Any, order: Any, ratio: Any) -> Any:
 
 
 def iterate(
-    method: ImplicitMethod, slope: Slope, memory: BdfMemory, trial: Trial, control: Control
+    method: ImplicitMethod, slope: Slope, memory: BdfMemory, trial: BdfTrial, control: Control
 ) -> CorrectorIteration:
     """Find how far the state at the end of a step is from the predicted one, by Newton's method."""
     tolerance, order = newton_tolerance(control.rtol), memory.order
@@ -333,7 +333,7 @@ def iterate(
 
 
 def moving_change(
-    method: ImplicitMethod, slope: Slope, trial: Trial, order: Any, change: Any, good: Any, start: Any
+    method: ImplicitMethod, slope: Slope, trial: BdfTrial, order: Any, change: Any, good: Any, start: Any
 ) -> Any:
     """Return how far the state is from the predicted one, with the derivatives that the equation of a step gives it.
 

@@ -25,7 +25,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     Step,
     Walk,
     as_arrays,
-    interpolated,
+    interpolate_state,
     try_step,
 )
 from wengert.scipy.integrate._methods.held_factors import moving_root
@@ -110,7 +110,7 @@ class Kvaerno(ImplicitMethod):
         is_step = np.any(np.stack([stop_gradient(x) for x in slopes[1:]]) != stop_gradient(slopes[0]))
 
         def change(_: Any, part: Any) -> tuple[Any, Any]:
-            state = interpolated(self, y, coefficients, np.where(is_step, part, 0.0))
+            state = interpolate_state(self, y, coefficients, np.where(is_step, part, 0.0))
             found = completed_state(slope, t + np.where(is_step, part * h, 0.0), state, self.algebraic)[0]
             return (), np.where(is_step, found - state, 0.0)
 
@@ -142,7 +142,7 @@ class Attempt:
 
     def stages(self, visits: Visits, start: Start) -> Stages:
         """Return the slopes of a step, the state at its end, and the slope there, which is the last of them, too."""
-        search = None if start.roots else Search(self, visits, start)
+        search = None if start.roots else StageSearch(self, visits, start)
         slopes, found, (t, y, _, h) = [start.f], [], start[:4]
         for i, row in enumerate(STAGES):
             time, known = t + (sum(row) + GAMMA) * h, y + h * combination(row, slopes)
@@ -174,7 +174,7 @@ class Attempt:
         return np.where(converged, norm, NOT_CONVERGED)
 
 
-class Search:
+class StageSearch:
     """Look for the states of stages by Newton's method, and count how often.
 
     Attributes:

@@ -55,13 +55,13 @@ def define_rules(own: Any, other: Any, transposed: bool, outer: Callable[[Any, A
         rows, columns = (x, back) if transposed else (back, x)
         return None, -outer(rows, columns), back
 
-    def pushed(primals: Any, tangents: Any) -> Any:
+    def push_tangents(primals: Any, tangents: Any) -> Any:
         (known, matrix, b), (_, by_matrix, by_b) = primals, tangents
         x = own(known, matrix, b)
         return x, own(known, matrix, by_b - product(by_matrix, x, transposed))
 
     own.defvjp(forward, backward)
-    own.defjvp(pushed)
+    own.defjvp(push_tangents)
 
 
 @custom_rule
@@ -140,7 +140,7 @@ def moving_root(equations: Callable[[Any], tuple[Any, Any, Any]], root: Any) -> 
         found = iter(pull_back(NAME, function, moving)[1](-solve(x, given, ct, True)))
         return (None, *[next(found) if flag else None for flag in moves])
 
-    def pushed(primals: Any, tangents: Any) -> Any:
+    def push_tangents(primals: Any, tangents: Any) -> Any:
         root, *given = primals
         x = root_of(root, *given)
         function, moving = residual_at(x, given)
@@ -149,5 +149,5 @@ def moving_root(equations: Callable[[Any], tuple[Any, Any, Any]], root: Any) -> 
         return x, -solve(x, given, change, False)
 
     root_of.defvjp(forward, backward)
-    root_of.defjvp(pushed)
+    root_of.defjvp(push_tangents)
     return checkpoint(root_of)(root, *captured)

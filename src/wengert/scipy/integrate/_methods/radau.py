@@ -157,7 +157,7 @@ class Radau(ImplicitMethod):
         now, bound, state, f, size = stop_gradient((walk.t, t1, walk.y, walk.f, walk.size))
         direction = np.sign(bound - now)
         least = least_size(now, direction)
-        memory = begun(walk.memory, walk.rejected, size, least, control)
+        memory = begin_attempt(walk.memory, walk.rejected, size, least, control)
         size = np.where(walk.rejected, size, np.maximum(np.minimum(size, control.max_step), least))
         lost = np.logical_not(size >= least)
         end = now + size * direction
@@ -165,13 +165,13 @@ class Radau(ImplicitMethod):
         h = stop_gradient(end) - now
         h = np.where(h == 0, 1.0, h)  # of lanes that are at the end
 
-        def held(t: Any, y: Any) -> Any:
+        def constant_slope(t: Any, y: Any) -> Any:
             return stop_gradient(slope(t, y))
 
-        memory = self.prepared(slope, memory, now, state, h)
+        memory = self.prepare_factors(slope, memory, now, state, h)
         scale = control.atol + np.abs(state) * control.rtol
-        found = iterate(self, held, memory, now, state, h, scale, control.rtol)
-        after, norm, factor = judged(self, held, memory, found, now, state, f, h, control)
+        found = iterate(self, constant_slope, memory, now, state, h, scale, control.rtol)
+        after, norm, factor = judge_attempt(self, constant_slope, memory, found, now, state, f, h, control)
         good = found.converged & (norm <= 1) & np.logical_not(lost)
         done = good & (stop_gradient(end) == bound)
         again = np.logical_not(found.converged) & np.logical_not(memory.current)
@@ -205,15 +205,15 @@ class Radau(ImplicitMethod):
         failure = np.where(lost, TOO_SMALL, np.where(attempts >= control.most, TOO_MANY, 0))
         last = walk.y + stages[2]
         t, y = np.where(good, end, walk.t), np.where(good, last, walk.y)
-        f = np.where(good, held(ahead, reached), f)
+        f = np.where(good, constant_slope(ahead, reached), f)
         step = Step(walk.t, walk.y, end - walk.t, last, (stages[0], stages[1], stages[2]))
         size = np.where(again, size, length * change)
         failure = np.where(done, 0, failure)
         largest = np.where(good, np.maximum(walk.largest_error, norm), walk.largest_error)
         return Walk(t, y, f, size, np.logical_not(good), attempts, failure, after, largest), step
 
-    def prepared(self, slope: Slope, memory: RadauMemory, t: Any, y: Any, h: Any) -> RadauMemory:
-        """Return what is known with a Jacobian and factors that can be used."""
+    def prepare_factors(self, slope: Slope, memory: RadauMemory, t: Any, y: Any, h: Any) -> RadauMemory:
+        """Return the memory with a Jacobian and factors that can be used."""
         jacobian, counts = memory.jacobian, memory.counts
         if not self.is_constant:
             counts = counts._replace(jacobians=counts.jacobians + memory.to_renew)
@@ -246,8 +246,8 @@ class Radau(ImplicitMethod):
         return [place * h * f for place in PLACES]
 
 
-def begun(memory: RadauMemory, rejected: Any, size: Any, least: Any, control: Control) -> RadauMemory:
-    """Return what is known at the beginning of an attempt: sizes that are bounded say nothing about the next."""
+def begin_attempt(memory: RadauMemory, rejected: Any, size: Any, least: Any, control: Control) -> RadauMemory:
+    """Return the memory at the beginning of an attempt: sizes that are bounded say nothing about the next."""
     bounded = np.logical_not(rejected) & ((size > control.max_step) | (size < least))
     return memory._replace(
         start=np.where(rejected, memory.start, size),
@@ -295,7 +295,7 @@ def iterate(
     return found
 
 
-def judged(
+def judge_attempt(
     method: ImplicitMethod,
     slope: Slope,
     memory: RadauMemory,
@@ -306,18 +306,18 @@ def judged(
     h: Any,
     control: Control,
 ) -> tuple[RadauMemory, Any, Any]:
-    """Return what is known after an attempt, the norm of its error, and the factor for the size of the next."""
+    """Return the memory after an attempt, the norm of its error, and the factor for the size of the next."""
     by_stages = method.by_mass(combination(ERROR, list(found.stages))) / h
     error = method.matrices.substitute(memory.real, f + by_stages)
     scale = control.atol + np.maximum(np.abs(y), np.abs(y + found.stages[2])) * control.rtol
     norm = root_mean_square(error / scale)
     once_more = memory.missed & found.converged & (norm > 1)
 
-    def filtered(error: Any) -> Any:
+    def filter_error(error: Any) -> Any:
         right = slope(t, y + error) + by_stages
         return root_mean_square(method.matrices.substitute(memory.real, right) / scale)
 
-    norm = cond(once_more, filtered, lambda _: norm, error)
+    norm = cond(once_more, filter_error, lambda _: norm, error)
     safety = 0.9 * (2 * MOST_ITERATIONS + 1) / (2 * MOST_ITERATIONS + found.rounds)
     known = (memory.size_before > 0) & (norm != 0)
     safe = np.where(norm == 0, 1.0, norm)

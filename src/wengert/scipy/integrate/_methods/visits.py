@@ -171,7 +171,7 @@ def moving_as(
         found = iter(pull_back(NAME, function, moving)[1](ct))
         return (None, *[None] * count, *[next(found) if flag else None for flag in moves])
 
-    def pushed(primals: Any, tangents: Any) -> Any:
+    def push_tangents(primals: Any, tangents: Any) -> Any:
         good, *xs = primals
         both = *xs[count:], *[x for x, flag in zip(tangents[1 + count :], moves, strict=True) if flag]
 
@@ -186,5 +186,5 @@ def moving_as(
         return known(good, *xs), moving_as(change, stop_gradient(change(None, *both)), good, both, visited, is_kept)
 
     known.defvjp(forward, backward)
-    known.defjvp(pushed)
+    known.defjvp(push_tangents)
     return (known if is_kept else checkpoint(known))(good, *values, *given)
