@@ -1034,6 +1034,7 @@ chosen = ruled(one_or_other, vjp=(lambda x: (one_or_other(x), x), lambda x, ct: 
 lanes_of_its_own = ruled(lambda x: x**3, jvp=lambda p, t: (p[0] ** 3, 5 * t[0]))
 lanes_of_its_own.defbatch(lambda _size, batched, x: (x**3 * 1.0, batched[0]))
 power = ruled(ruled_power, vjp=(lambda *a: (ruled_power(*a), a), lambda a, ct: (ct * a[0] * a[1], None, None)))
+given_back = ruled(lambda x: x, vjp=(lambda x: (x, None), lambda _, ct: (3 * ct,)))
 CALLED = {
     "a choice and a loop": chosen,
     "nested": ruled(
@@ -1044,6 +1045,7 @@ CALLED = {
     "stopped": ruled(lambda x: wg.stop_gradient(x) * x),
     "a Function": lambda x: Saving.apply(x, 2),
     "part": ruled(lambda x: x[::-1], vjp=(lambda x: (x[::-1], None), lambda _, ct: (3 * ct,))),
+    "an array without axes": lambda x: x * given_back(np.reshape(x[:1], ())),
 }
 AROUND = {
     "alone": lambda f: lambda x: np.sum(f(x)),

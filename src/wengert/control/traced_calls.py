@@ -38,7 +38,8 @@ def graph_of_values(call: UserCall, operands: Sequence[Any], results: Sequence[V
     if captured or made.depends_on_values or len(graph.outputs) != len(results):
         return None
     graph = with_memory_of_their_own(graph)
-    same = [(v.aval, v.strides) == (x.aval, x.strides) for v, x in zip(results, graph.outputs, strict=True)]
+    alike = zip(results, graph.outputs, strict=True)
+    same = [(v.aval, v.strides or None) == (x.aval, x.strides or None) for v, x in alike]  # numbers have no strides
     return graph if all(same) else None
 
 
