@@ -25,7 +25,7 @@ from wengert.creation import asarray
 from wengert.errors import ShapeError, UsageError
 from wengert.scipy.integrate._methods.jacobian_matrices import GivenPattern
 from wengert.scipy.integrate._methods.methods_by_name import FIXED, WITH_JACOBIAN, WITH_MASS
-from wengert.scipy.integrate._programs import NAME, jacobian_matrix
+from wengert.scipy.integrate._right_hand_side import NAME, jacobian_matrix
 from wengert.sparse.coloring.coloring_methods import as_pattern
 from wengert.transforms.reverse import stop_gradient
 

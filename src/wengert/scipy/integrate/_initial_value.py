@@ -31,8 +31,9 @@ from wengert.scipy.integrate._jumps import warn_if_jumping
 from wengert.scipy.integrate._methods.adaptive_steps import Control, Walk
 from wengert.scipy.integrate._methods.matrix_choice import require_elements
 from wengert.scipy.integrate._methods.methods_by_name import METHODS
-from wengert.scipy.integrate._programs import NAME, IntegrationProgram, Options, run_program, walk_of
+from wengert.scipy.integrate._programs import IntegrationProgram, Options, run_program, walk_of
 from wengert.scipy.integrate._results import result_at_times, result_of_steps
+from wengert.scipy.integrate._right_hand_side import NAME
 from wengert.scipy.integrate._sensitivities import at_times_by_sensitivities
 from wengert.scipy.integrate._unseen_derivatives import beside, warn_if_unseen
 from wengert.transforms.outer_values import OuterValues
@@ -186,7 +187,7 @@ def solve_ivp(
     chosen = first_step is not None or size is not None
     is_solved, places = start == "solved", mass_places(masses)
     flags = chosen, dense, bool(vectorized)
-    kinds = is_solved, gradient == "continuous", type(t0) is Tensor
+    kinds = is_solved, gradient == "continuous", type(t0) is Tensor, type(times) is Tensor
     options = Options(method, *flags, memory_budget, settings, pattern, places, *kinds)
     is_judged = masses is None and size is None
     integration = Integration(values, options, (t0, t1), state, control, algebraic, is_judged)
@@ -260,7 +261,8 @@ class Integration(NamedTuple):
             if found is not None:
                 start, *steps = found
                 state = start if self.options.is_solved else self.state
-                return result_of_steps(steps, *self.ends, state, times, self.options, dense_output)
+                moving = self.moving_at if self.options.steps_hold_times else None
+                return result_of_steps(steps, *self.ends, state, times, self.options, dense_output, moving)
             if has_all_steps:
                 asked = "t_eval=None" if times is None else "dense_output=True"
                 given = f"{asked} in a function that is being traced, or in lanes of `vmap`"
@@ -319,6 +321,14 @@ class Integration(NamedTuple):
             return program.slope_at(tuple(stop_gradient(leaves)), t, y)
 
         return np.asarray(raw(run_program(self.values, self.options._replace(dense=False), run)))
+
+    def moving_at(self, times: Any, states: Any) -> Any:
+        """Return states at times, which are held, as those of times that move."""
+
+        def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
+            return program.moving_at(tuple(leaves), times, states)
+
+        return run_program(self.values, self.options._replace(dense=False), run)
 
     def attempts_beside(self) -> int | None:
         """Return how many steps a solution beside this one takes, with its arguments beside; None if it fails."""

@@ -8,12 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.control.argument_aliasing import own_copies
 from wengert.control.scan import scan
 from wengert.control.while_loop import while_loop
-from wengert.core.diagnostics.argument_checks import require_result
-from wengert.creation import asarray
-from wengert.errors import DtypeError, ShapeError
 from wengert.scipy.integrate._algebraic import (
     Algebraic,
     checked_index,
@@ -39,18 +35,18 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     interpolate_state,
     try_step,
 )
-from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod
+from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, at_other_time
 from wengert.scipy.integrate._methods.jacobian_matrices import FULL, GivenPattern, Matrices
 from wengert.scipy.integrate._methods.matrix_choice import FEWEST, banded_matrices, checked_elements, matrices_for
 from wengert.scipy.integrate._methods.methods_by_name import WITH_MASS, AnyMethod, method_named
 from wengert.scipy.integrate._methods.visits import Slope
+from wengert.scipy.integrate._right_hand_side import NAME, Jacobian, RightHandSide
 from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.transforms.jit import jit
 from wengert.transforms.outer_values import FunctionCache, OuterValues
 from wengert.transforms.reverse import stop_gradient
 
-NAME = "solve_ivp"
 MOST_PROGRAMS = 64
 """How many are kept, those used last."""
 MOST_ROWS, LEAST_ROWS, MOST_NUMBERS = 512, 16, 1 << 20
@@ -72,6 +68,7 @@ class Options(NamedTuple):
         is_continuous: whether derivatives are those of adjoint equations, and not of the steps.
         is_solved: whether initial states and those after resets are solved for what algebraic equations determine.
         has_moving_start: whether derivatives by the beginning may be asked for, which it is a number without.
+        has_moving_times: likewise of output times.
     """
 
     method: str
@@ -85,54 +82,12 @@ class Options(NamedTuple):
     is_solved: bool = False
     is_continuous: bool = False
     has_moving_start: bool = True
+    has_moving_times: bool = True
 
-
-class RightHandSide:
-    """Be a user's function of time and state, whose result is an array like the state."""
-
-    def __init__(self, function: Callable[..., Any], args: Sequence[Any], state: Any, columns: bool) -> None:
-        self.fun = function
-        self.args = args
-        self.size, self.dtype = state.shape[0], state.dtype
-        self.columns = columns
-
-    def __call__(self, t: Any, y: Any) -> Any:
-        """Return the slope."""
-        state = y[:, None] if self.columns else y
-        found = asarray(require_result(NAME, self.fun(*own_copies((t, state, *self.args))), "fun"))
-        if found.shape == (self.size, 1) and self.columns:
-            found = found[:, 0]
-        if found.dtype.kind == "c" and self.dtype.kind != "c":
-            given = f"fun returned dtype {found.dtype} for a real y0"
-            raise DtypeError(NAME, given, "real numbers are needed", "Pass a complex y0, y0.astype(complex)")
-        if found.shape == () and self.size == 1:
-            found = found.reshape(1)
-        if found.shape != (self.size,):
-            given = f"fun returned shape {found.shape} for a state of {self.size} numbers"
-            raise ShapeError(NAME, given, f"shape ({self.size},) is needed", "Return one slope for each number of y0")
-        return found if found.dtype == self.dtype else found.astype(self.dtype)
-
-
-class Jacobian:
-    """Be a user's Jacobian of the slope by the state."""
-
-    def __init__(self, function: Callable[..., Any], args: Sequence[Any], size: int, bands: int | None) -> None:
-        self.fun, self.args, self.size, self.bands = function, args, size, bands
-
-    def __call__(self, t: Any, y: Any) -> Any:
-        """Return the Jacobian."""
-        return jacobian_matrix(self.fun(*own_copies((t, y, *self.args))), self.size, self.bands)
-
-
-def jacobian_matrix(given: Any, size: int, bands: int | None) -> Any:
-    """Return a Jacobian, which is dense or packed here, in double precision; the latter if the user says its bands."""
-    found = asarray(given.toarray() if hasattr(given, "toarray") else given)
-    rows = size if bands is None else bands
-    if found.shape != (rows, size):
-        given = f"jac of shape {found.shape} for a state of {size} numbers"
-        place = "(i, j)" if bands is None else "(uband + i - j, j)"
-        raise ShapeError(NAME, given, f"shape ({rows}, {size}) is needed", f"Element {place} is d fun[i] / d y[j]")
-    return found if found.dtype.kind in "c" or found.dtype == float else found.astype(float)
+    @property
+    def steps_hold_times(self) -> bool:
+        """Whether states do not move with times as steps do, whose formulas may be of order 1."""
+        return self.method == "BDF"
 
 
 class Integrator(NamedTuple):
@@ -221,11 +176,17 @@ class Integrator(NamedTuple):
         step = at_rest(step._replace(t=before.t, y=before.y), walk.rejected)
         return walk._replace(t=t, y=self.state_in(step, t, walk.y, control)), step
 
+    @property
+    def holds_times(self) -> bool:
+        """Whether the equation, and not the steps, tells how states move with the times that they are of."""
+        return self.flow is not None or self.options.steps_hold_times
+
     def state_in(self, step: Step, t: Any, value: Any, control: Control) -> Any:
         """Return a state within a step, or at its end, whose value is known, with its derivatives."""
-        if self.flow is None:
-            return value
-        return self.flow(value, Piece(step, control, self.leaves, step.t, step.y), t)
+        if self.flow is not None:
+            return self.flow(value, Piece(step, control, self.leaves, step.t, step.y), t)
+        is_moved = self.options.steps_hold_times and self.options.has_moving_times
+        return at_other_time(self.rate, stop_gradient(t), t, value) if is_moved else value
 
     def near(self, step: Step, extension: Sequence[Any], control: Control, part: Any, is_known: Any) -> Path:
         """Return the solution near a part of a step, if that is known, with its derivatives; it is a number."""
@@ -332,8 +293,17 @@ class IntegrationProgram:
         def slope_at(leaves: Any, t: Any, y: Any) -> Any:
             return equation(leaves, y, lambda own: own.slope(t, y))
 
-        self.from_start, self.from_before, self.at_times, self.slope_at = (
-            jit(run, memory_budget=options.budget) for run in (from_start, from_before, at_times, slope_at)
+        def moving_at(leaves: Any, times: Any, states: Any) -> Any:
+            def run(own: Integrator) -> Any:
+                def move(_: Any, place: Any) -> Any:
+                    return _, at_other_time(own.rate, stop_gradient(place[0]), *place)
+
+                return scan(move, (), (times, states))[1]
+
+            return equation(leaves, states[0], run)
+
+        self.from_start, self.from_before, self.at_times, self.slope_at, self.moving_at = (
+            jit(run, memory_budget=options.budget) for run in (from_start, from_before, at_times, slope_at, moving_at)
         )
 
 
@@ -428,10 +398,13 @@ def states_at(equation: Integrator, state: State, t1: Any, times: Any, control: 
     def output(carried: tuple[State, Step], time: Any) -> Any:
         state, step = while_loop(lambda carried: has_to_go_on(walk_of(carried[0]), time), attempt, carried)
         walk = walk_of(state)
-        found = interpolate_state(method, step.y, equation.extension(step, walk.rejected), (time - step.t) / step.h)
-        found = equation.state_in(step, time, found, control)
         is_valid = (walk.failure == 0) | (walk.failure == EVENT) | (walk.failure == NOT_FINITE)
         reached = is_valid & (direction * (time - walk.t) <= 0)
+        part = (time - step.t) / step.h
+        if equation.holds_times:
+            part, time = np.where(reached, stop_gradient(part), 0.0), np.where(reached, time, step.t)
+        found = interpolate_state(method, step.y, equation.extension(step, walk.rejected), part)
+        found = equation.state_in(step, time, found, control)
         return (state, step), (np.where(reached, found, np.nan), reached, walk.attempts)
 
     (state, _), rows = scan(output, as_arrays((state, still)), np.concatenate([times, np.reshape(t1, (1,))]))

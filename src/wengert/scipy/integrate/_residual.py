@@ -242,7 +242,7 @@ class ResidualForm(NamedTuple):
         if found.y_events is not None:
             found.y_events = [None if states is None else states[..., : self.size] for states in found.y_events]
         if found.sol is not None:
-            sol, size = found.sol, self.size
-            places = sol.ts, sol.starts, sol.sizes
-            found.sol = OdeSolution(sol.table, *places, sol.states[..., :size], sol.coefficients[..., :size])
+            sol = found.sol
+            pieces = sol.ts, sol.starts, sol.sizes, sol.states, sol.coefficients
+            found.sol = OdeSolution(sol.table, *pieces, moving=sol.moving, size=self.size)
         return found

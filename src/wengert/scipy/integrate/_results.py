@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import elements, require_number
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor, is_concrete, raw
@@ -29,6 +30,9 @@ from wengert.scipy.integrate._methods.methods_by_name import method_named
 from wengert.scipy.integrate._programs import Options, walk_of
 from wengert.transforms.reverse import stop_gradient
 
+Moving = Callable[[Any, Any], Any]
+"""Gives states at times, which are held, as those of times that move."""
+
 
 class OdeSolution:
     """Be the solution of an integration as a function of time, as SciPy's.
@@ -39,9 +43,21 @@ class OdeSolution:
         t_max: the last.
     """
 
-    def __init__(self, table: Method, ts: Any, starts: Any, sizes: Any, states: Any, coefficients: Any) -> None:
+    def __init__(
+        self,
+        table: Method,
+        ts: Any,
+        starts: Any,
+        sizes: Any,
+        states: Any,
+        coefficients: Any,
+        *,
+        moving: Moving | None = None,
+        size: int | None = None,
+    ) -> None:
         self.table = table
         self.ts = ts
+        self.moving, self.size = moving, size
         self.starts, self.sizes, self.states, self.coefficients = starts, sizes, states, coefficients
         known = np.asarray(elements(ts))
         self.ascending = bool(known[-1] >= known[0])
@@ -65,8 +81,13 @@ class OdeSolution:
         part = (as_tensor(t) - self.starts[place]) / self.sizes[place]
         if np.ndim(known):
             part = part[:, None]
+        moves = self.moving is not None and any(type(x) is Tensor for x in flatten(t)[0])
         coefficients = [self.coefficients[place, i] for i in range(self.coefficients.shape[1])]
-        found = interpolate_state(self.table, self.states[place], coefficients, part).T
+        found = interpolate_state(self.table, self.states[place], coefficients, stop_gradient(part) if moves else part)
+        if self.moving is not None and moves:
+            times, rows = np.reshape(t, (-1,)), np.reshape(found, (-1, found.shape[-1]))
+            found = np.reshape(self.moving(times, rows), found.shape)
+        found = found.T[: self.size]
         plain = not any(type(x) is Tensor for x in (t, self.states, self.coefficients))
         return found.numpy() if plain and type(found) is Tensor else found
 
@@ -86,8 +107,10 @@ MESSAGES = {
 }
 
 
-def result_of_steps(found: Any, t0: Any, t1: Any, state: Any, times: Any, options: Options, dense_output: bool) -> Any:
-    """Return the result of an integration whose steps are known."""
+def result_of_steps(
+    found: Any, t0: Any, t1: Any, state: Any, times: Any, options: Options, dense_output: bool, moving: Moving | None
+) -> Any:
+    """Return the result of an integration whose steps are known; `moving` for methods whose steps hold times."""
     walk, (ts, ys, *more) = found
     extension, happened = (more[:4], more[4:]) if options.dense else ([], more)
     method = method_named(options.method)
@@ -97,9 +120,14 @@ def result_of_steps(found: Any, t0: Any, t1: Any, state: Any, times: Any, option
         ts, ys = np.reshape(t1, (1,)), (state + (t1 - t0) * walk.f)[None]
         flat = [walk.f if i == 0 else 0 * walk.f for i in range(len(method.basis(0.0)))]
         extension = [np.reshape(t0, (1,)), np.ones(1), state[None], np.stack(flat)[None]] if options.dense else []
+        moving = None
+    if moving is not None and type(t1) is Tensor and not raw(walk.failure):
+        last = np.reshape(t1, (1,))
+        ts = np.concatenate([ts[:-1], last])
+        ys = ys if times is not None else np.concatenate([ys[:-1], moving(last, ys[-1:])])
     ts = np.concatenate([np.reshape(t0, (1,)), ts])
     ys = np.concatenate([state[None], ys])
-    sol = OdeSolution(method, ts, *extension) if options.dense and len(ts) > 1 else None
+    sol = OdeSolution(method, ts, *extension, moving=moving) if options.dense and len(ts) > 1 else None
     if times is not None and sol is not None:
         reached = abs(raw(times) - raw(t0)) <= abs(raw(walk.t) - raw(t0))
         outputs = raw(times)[reached]

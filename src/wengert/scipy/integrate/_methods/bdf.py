@@ -165,7 +165,7 @@ class BackwardDifferences(ImplicitMethod):
 
     def try_step(self, slope: Slope, walk: Walk, t1: Any, control: Control) -> tuple[Walk, Step]:
         """Make one attempt at a step; see `wengert.scipy.integrate._methods.adaptive_steps.try_step`."""
-        trial = trial_of(walk, t1, control)
+        trial = trial_of(walk, stop_gradient(t1), control)
         memory = self.prepare_factors(slope, walk.memory, trial)
         order = memory.order
         found = iterate(self, slope, memory, trial, control)
@@ -184,7 +184,7 @@ class BackwardDifferences(ImplicitMethod):
         grown = np.where(renewed, np.minimum(LARGEST_FACTOR, safety * factor), 1.0)
         power = np.where(norm == 0, 1.0, norm) ** (-1.0 / (order + 1))
         shrunk = np.where(found.converged, np.maximum(SMALLEST_FACTOR, safety * power), 0.5)
-        length = np.abs(stop_gradient(trial.h))
+        length = np.abs(trial.h)
         size = np.where(again, trial.size, length * np.where(good, grown, shrunk))
         counts = memory.counts._replace(slopes=memory.counts.slopes + found.rounds)
         before = walk.memory
@@ -201,7 +201,7 @@ class BackwardDifferences(ImplicitMethod):
         after = after._replace(equal=np.where(good & renewed, 0, np.where(again, before.equal, after.equal)))
         rows = np.where(chosen >= ROWS, differences, 0.0)
         step = Step(trial.now, walk.y, trial.h, differences[0], tuple(rows[i] for i in range(1, HIGHEST + 1)))
-        done = good & (stop_gradient(trial.end) == stop_gradient(t1))
+        done = good & (trial.end == stop_gradient(t1))
         attempts = walk.attempts + np.where(trial.lost, 0, 1)
         failure = np.where(trial.lost, TOO_SMALL, np.where(attempts >= control.most, TOO_MANY, 0))
         largest = np.where(good, np.maximum(walk.largest_error, norm), walk.largest_error)
@@ -212,7 +212,7 @@ class BackwardDifferences(ImplicitMethod):
     def prepare_factors(self, slope: Slope, memory: BdfMemory, trial: BdfTrial) -> BdfMemory:
         """Return the memory with a Jacobian and factors that can be used."""
         jacobian, counts = memory.jacobian, memory.counts
-        end, differences, h = stop_gradient((trial.end, trial.differences, trial.h))
+        end, differences, h = trial.end, stop_gradient(trial.differences), trial.h
         usable = memory.usable & np.logical_not(trial.cut | memory.to_renew)
         if not self.is_constant:
             counts = counts._replace(jacobians=counts.jacobians + memory.to_renew)
@@ -272,19 +272,17 @@ def first_differences(slope: Slope, t: Any, y: Any, h: Any) -> Any:
 def trial_of(walk: Walk, t1: Any, control: Control) -> BdfTrial:
     """Return the next attempt at a step."""
     memory = walk.memory
-    now, bound, size = stop_gradient((walk.t, t1, walk.size))
-    direction = np.sign(bound - now)
+    now, size = stop_gradient((walk.t, walk.size))
+    direction = np.sign(t1 - now)
     least = least_size(now, direction)
     size = np.where(walk.rejected, size, np.maximum(np.minimum(size, control.max_step), least))
     end = now + size * direction
-    over = direction * (end - bound)
+    over = direction * (end - t1)
     end = np.where(over >= 0, t1, end)
     h = end - now
-    h = np.where(stop_gradient(h) == 0, 1.0, h)  # of lanes that are at the end
-    held = stop_gradient(h)
-    ratio = np.where(over > 0, np.abs(held), size) / memory.length
+    h = np.where(h == 0, 1.0, h)  # of lanes that are at the end
+    ratio = np.where(over > 0, np.abs(h), size) / memory.length
     equal = np.where(ratio == 1, memory.equal, 0)
-    ratio = ratio + (h - held) * direction / memory.length
     differences = of_other_size(memory.differences, memory.order, ratio)
     return BdfTrial(now, end, h, differences, np.logical_not(size >= least), over > 0, equal, size)
 
@@ -302,7 +300,7 @@ def of_other_size(differences: Any, order: Any, ratio: Any) -> Any:
     inside = of_order(KNOWN, order)[: HIGHEST + 1]
     matrix = (products(ratio) * inside) @ products(1.0)
     matrix = matrix * (inside * inside[:, None]) + np.eye(HIGHEST + 1) * (1.0 - inside)
-    matrix = np.where(stop_gradient(ratio) == 1, np.eye(HIGHEST + 1) + matrix - stop_gradient(matrix), matrix)
+    matrix = np.where(ratio == 1, np.eye(HIGHEST + 1), matrix)
     return np.concatenate([matrix.T @ differences[: HIGHEST + 1], differences[HIGHEST + 1 :]])
 
 
@@ -311,7 +309,7 @@ def iterate(
 ) -> CorrectorIteration:
     """Find how far the state at the end of a step is from the predicted one, by Newton's method."""
     tolerance, order = newton_tolerance(control.rtol), memory.order
-    t, differences, h = stop_gradient((trial.end, trial.differences, trial.h))
+    t, differences, h = trial.end, stop_gradient(trial.differences), trial.h
     predicted, psi = known_sum(KNOWN, order, differences), known_sum(WEIGHTS, order, differences)
     scale = control.atol + control.rtol * np.abs(predicted)
     c = h / of_order(ALPHA, order)
