@@ -199,6 +199,16 @@ def test_steps_in_place_are_written_between_steps_alone(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found["state"], [2.0, 2.0])
     assert (found["epoch"], found["batch"]) == (0, 2)
 
+    def fail_at_the_third(_state: Any, _epoch: int, number: int) -> None:
+        if number == 2:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):  # of nothing in a step: all three are done
+        optim.train(
+            lambda w, x: w + x, 0.0, [1.0] * 5, checkpoint=tmp_path / "y", jit=False, callback=fail_at_the_third
+        )
+    assert optim.load(tmp_path / "y") == {"epoch": 0, "batch": 3, "state": 3.0}
+
 
 def test_errors(tmp_path: Path) -> None:
     path = tmp_path / "x"

@@ -102,18 +102,18 @@ def train(
         for epoch in range(begin, count):
             for number, batch in enumerate(batches_of(batches, epoch, start, count), start):
                 if clock is not None and not jit:  # steps of NumPy may change what they are given, and not be done
-                    whole = copy_state(state), position
+                    whole = copy_state(state), whole[1]
                 state = run(state, *batch) if isinstance(batch, tuple) else run(state, batch)
-                position = epoch, number + 1
+                whole = state, (epoch, number + 1)
                 if clock is not None:
-                    clock.step(state, position)
+                    clock.step(*whole)
                 if callback is not None:
                     callback(state, epoch, number)
             start = 0
-            position = epoch + 1, 0
+            whole = state, (epoch + 1, 0)
     finally:
         if clock is not None:
-            clock.write(*(state, position) if jit or position == (count, 0) else whole)
+            clock.write(*whole)
     return state
 
 
