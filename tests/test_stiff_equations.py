@@ -78,6 +78,10 @@ def test_steps_of_implicit_methods_are_those_of_scipy(slope, jac, span, start, a
         assert [found[x] for x in same] == [want[x] for x in same]
         if want.sol is not None:
             np.testing.assert_allclose(found.sol(1.7), want.sol(1.7), rtol=1e-7)
+        if want.sol is not None and method == "BDF":
+            change = wg.jvp(found.sol, (np.array([1.7]),), (np.ones(1),))[1]
+            np.testing.assert_allclose(change, [slope(1.7, found.sol(1.7))], rtol=1e-12)
+            assert wg.jvp(found.sol, (np.zeros(0),), (np.zeros(0),))[1].shape == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -195,6 +199,12 @@ def test_the_extension_of_rodas_has_its_order():
         want = scipy.integrate.solve_ivp(slope, (0.0, h), [1.0, 0.3], method="DOP853", rtol=1e-13, t_eval=places)
         errors.append(np.abs(found.y - want.y).max(axis=1))
     assert np.all(errors[0] > 4.0**4.7 * errors[1])
+
+
+def test_stages_of_which_rounding_errors_are_left_are_found():
+    slope = lambda t, y: np.stack([-0.1 * y[0] - 2.0 * y[1] + np.cos(t), 2.0 * y[0] - 0.1 * y[1]])
+    found = solve_ivp(slope, (0.0, 1.0), [1.4, 3.4], "Kvaerno5", rtol=1e-12, atol=1e-12)
+    assert (found.success, found.nfev < 2000) == (True, True)
 
 
 @pytest.mark.long

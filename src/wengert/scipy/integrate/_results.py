@@ -81,7 +81,7 @@ class OdeSolution:
         part = (as_tensor(t) - self.starts[place]) / self.sizes[place]
         if np.ndim(known):
             part = part[:, None]
-        moves = self.moving is not None and any(type(x) is Tensor for x in flatten(t)[0])
+        moves = self.moving is not None and np.size(known) > 0 and any(type(x) is Tensor for x in flatten(t)[0])
         coefficients = [self.coefficients[place, i] for i in range(self.coefficients.shape[1])]
         found = interpolate_state(self.table, self.states[place], coefficients, stop_gradient(part) if moves else part)
         if self.moving is not None and moves:

@@ -29,7 +29,12 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     try_step,
 )
 from wengert.scipy.integrate._methods.held_factors import moving_root
-from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, newton_progress, newton_tolerance
+from wengert.scipy.integrate._methods.implicit_method import (
+    ImplicitMethod,
+    newton_progress,
+    newton_tolerance,
+    rounding_error,
+)
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
 from wengert.scipy.integrate._methods.tableaux import Rows, combination, root_mean_square
 from wengert.scipy.integrate._methods.visits import Slope, Stages, Start, Visits
@@ -189,6 +194,7 @@ class StageSearch:
         self.factors = self.method.matrices.factors(self.method.mass_like(jacobian) - start.h * GAMMA * jacobian)
         self.scale = attempt.control.atol + attempt.control.rtol * np.abs(start.y)
         self.tolerance = newton_tolerance(attempt.control.rtol)
+        self.negligible = np.maximum(NEGLIGIBLE * self.tolerance, rounding_error(attempt.control.rtol))
         self.rounds: Any = 0
         self.converged: Any = True
 
@@ -201,7 +207,7 @@ class StageSearch:
             change = self.method.matrices.substitute(self.factors, residual)
             norm = root_mean_square(change / self.scale)
             _, hopeless, converged = newton_progress(norm, before, rounds, MOST_ITERATIONS, self.tolerance)
-            near = norm <= NEGLIGIBLE * self.tolerance  # where rounding errors are all that is left, nothing converges
+            near = norm <= self.negligible  # where rounding errors are all that is left, nothing converges
             failed = (hopeless & np.logical_not(near)) | np.logical_not(np.isfinite(norm))
             converged, rounds = (converged | near) & np.logical_not(failed), rounds + 1
             over = failed | converged | (rounds >= MOST_ITERATIONS)

@@ -100,7 +100,12 @@ class ImplicitMethod(ABC):
 
 def newton_tolerance(rtol: Any) -> Any:
     """Return how far Newton's method may be from what it converges to, as a part of the tolerance."""
-    return np.max(np.maximum(10 * EPS / rtol, np.minimum(0.03, np.sqrt(rtol))))
+    return np.maximum(rounding_error(rtol), np.max(np.minimum(0.03, np.sqrt(rtol))))
+
+
+def rounding_error(rtol: Any) -> Any:
+    """Return how far rounding errors may take a state, as a part of the tolerance."""
+    return np.max(10 * EPS / rtol)
 
 
 def newton_progress(norm: Any, before: Any, rounds: Any, most: int, tolerance: Any) -> tuple[Any, Any, Any]:
