@@ -14,6 +14,7 @@ from tests.derivatives import along
 from tests.equations import RATES, START, logistic, lotka, oscillator
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.scipy.integrate import _programs, odeint, solve_ivp
+from wengert.scipy.integrate._jumps import jump_in
 from wengert.testing import check_grads
 
 
@@ -376,6 +377,13 @@ def test_jumps_of_the_slope_are_warned_of_where_derivatives_are_taken(recwarn, m
     wanted = r"solve_ivp: the right-hand side jumps at t = 0\.3, over which .* two calls with the function of each side"
     assert len(texts) == (not width)
     assert all(re.fullmatch(wanted, text) for text in texts)
+
+
+def test_roots_that_are_steep_at_zero_are_no_jumps():
+    jump = lambda slope: jump_in(0.0, 1.0, np.zeros(1), lambda t, y: np.array([slope(t)]))
+    for smooth in (np.sqrt, np.cbrt, lambda t: t**0.1, lambda t: np.log(t + 1e-12), np.cos):
+        assert jump(smooth) is None
+    assert jump(lambda t: np.sqrt(t) + (t > 0.3)) == pytest.approx(0.3, rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 At a jump one attempt after the other is rejected, each shorter, since an error falls with the size there and not with a
 power of it. So the place where the most attempts in a row were is looked at: halves in which the slope changes more are
-halved again, and where it changes as much in a part that is a thousand times shorter, it jumps.
+halved again, and where it changes as much in parts that are a million times shorter, it jumps.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ FEWEST = 2
 HALVINGS = 20
 FALLS = 0.7
 """What a change of a slope falls by with each half, at least, where it does not jump: by 2, save what is curved."""
+LAST, STAYS = 5, 0.9
+"""Of how many last halves the change of a slope is as much, nearly, where it jumps: roots, which are steep at 0, fall
+slowly, by 0.18 of square roots."""
 NOTHING = 1e-6
 """The change of a slope, as a part of it, that no jump is told by."""
 AHEAD = 1.5
@@ -89,9 +92,9 @@ def jump_in(t: Any, h: Any, y: Any, slope: Callable[[Any, Any], Any]) -> float |
         return slope(t + part * h, y + part * h * first)
 
     low, high, before, after = 0.0, AHEAD, first, at(AHEAD)
-    change = whole = np.max(np.abs(after - before))
+    changes = [np.max(np.abs(after - before))]
     for k in range(1, HALVINGS + 1):
-        if not change > max(NOTHING * np.max(np.abs(before)), FALLS**k * whole):  # NaN, too
+        if not changes[-1] > max(NOTHING * np.max(np.abs(before)), FALLS**k * changes[0]):  # NaN, too
             return None
         middle = 0.5 * (low + high)
         between = at(middle)
@@ -99,5 +102,5 @@ def jump_in(t: Any, h: Any, y: Any, slope: Callable[[Any, Any], Any]) -> float |
             high, after = middle, between
         else:
             low, before = middle, between
-        change = np.max(np.abs(after - before))
-    return float(t + high * h)
+        changes.append(np.max(np.abs(after - before)))
+    return float(t + high * h) if changes[-1] > STAYS * changes[-1 - LAST] else None
