@@ -153,6 +153,20 @@ def test_loops_and_tape() -> None:
     np.testing.assert_allclose(leaf.grad, want, rtol=1e-12)
 
 
+@together("format", FORMATS)
+def test_values_leave_as_a_matrix_of_scipys_and_not_as_an_array(format: str) -> None:
+    matrix = random_matrix(4, 5, format)
+    a = sparse.csr_array(matrix).asformat(format)
+    found = a.detach().numpy()
+    assert type(found) is type(matrix)
+    np.testing.assert_array_equal(found.toarray(), matrix.toarray())
+    for convert in (np.asarray, np.trace, lambda a: np.dot(a, V), lambda a: np.einsum("ij,j", a, V)):
+        with pytest.raises(UsageError, match=r"^asarray: a sparse array of shape \(4, 5\) .* \.toarray\(\), or "):
+            convert(a)
+    with pytest.raises(GraphError, match=r"numpy: a Tensor of shape .* that is being differentiated"):
+        wg.grad(lambda t: np.sum((a * t).numpy().data))(2.0)
+
+
 def test_jitted_calls_know_patterns_by_identity_and_see_changes() -> None:
     product = wg.jit(lambda a, x: a @ x)
     matrix = scipy.sparse.csr_array(np.array([[0.0, 1.0, 0.0], [2.0, 0.0, 0.0]]))

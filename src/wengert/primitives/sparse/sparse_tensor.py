@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from wengert.core.containers.container_classes import register
 from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.diagnostics.conversion_hints import asked_for_product
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor
@@ -51,6 +53,25 @@ class SparseTensor(StoredElements):
     def __init__(self, pattern: StoragePattern, data: Any) -> None:
         register_sparse()
         super().__init__(pattern, data)
+
+    # What others take
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if asked_for_product(sys._getframe(1)):  # SciPy leaves the product to what is such an array
+            found = np.empty((), object)
+            found[()] = self
+            return found
+        given = f"a sparse array of shape {self.shape} whose elements are a Tensor"
+        action = "Use wengert.scipy.sparse's functions, .toarray(), or .detach().numpy() for SciPy's own"
+        raise UsageError("asarray", given, "an array of all elements is needed", action)
+
+    def detach(self) -> SparseTensor:
+        """Return the same without a gradient; see `Tensor.detach`."""
+        return SparseTensor(self._pattern, as_tensor(self.data).detach())
+
+    def numpy(self) -> Any:
+        """Return SciPy's matrix of these elements, which shares their memory; see `Tensor.numpy`."""
+        return self._pattern.matrix(as_tensor(self.data).numpy())
 
     # Dense results
 
