@@ -233,3 +233,22 @@ def test_captured_tensors_are_looked_for_in_what_users_wrote_alone() -> None:
     found = [value for _, value in reach([("", wg.grad(wg.grad(lambda x: x * layers[0])))], parts_of, itemgetter(1))]
     assert any(value is w for value in found)
     assert len(found) < 20  # the tables of this library are thousands
+
+
+def test_captured_tensors_are_found_in_jitted_functions_and_defaults() -> None:
+    value = np.array([1.0, 2.0])
+    w, model = wg.tensor(value, requires_grad=True), Model()
+    jitted = wg.jit(lambda x: np.sum((w * x) ** 2))
+
+    def with_defaults(x: Any, s: Any = w, *, k: Any = model.bias) -> Any:
+        return np.sum(s * x) * k
+
+    for function, want in (
+        (jitted, {"w": 2 * X**2 * value}),
+        (lambda x: jitted(x) * model.bias, {"w": X**2 * value, "model.bias": np.sum((value * X) ** 2)}),
+        (wg.checkpoint(wg.jit(model.__call__)), {"self.bias": X[0]}),
+        (with_defaults, {"s": 0.5 * X, "k": np.sum(value * X)}),
+    ):
+        found = wg.grad(function, captured=True)(X)[1]
+        for name, slope in want.items():
+            np.testing.assert_allclose(found[name].detach().numpy(), slope, rtol=1e-12)

@@ -62,6 +62,13 @@ def closure_of(function: FunctionType) -> list[tuple[str, Any]]:
     return [pair for pair in pairs if pair[1] is not UNBOUND]
 
 
+def defaults_of(function: FunctionType) -> list[tuple[str, Any]]:
+    """Return the parameters of a function that have defaults, by name, with these."""
+    code, given = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(given) : code.co_argcount]
+    return [*zip(names, given, strict=True), *(function.__kwdefaults__ or {}).items()]
+
+
 def reach(
     values: Iterable[Any], inside: Callable[[Any], Iterable[Any]], own: Callable[[Any], Any] = lambda x: x
 ) -> Iterator[Any]:

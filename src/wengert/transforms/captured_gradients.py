@@ -17,7 +17,7 @@ from wengert.core.values.frozen import unfreeze
 from wengert.core.values.tensor import WATCHING, Tensor
 from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.support.attributes import attribute, own_attributes
-from wengert.support.function_contents import closure_of, reach, variables_of
+from wengert.support.function_contents import closure_of, defaults_of, reach, variables_of
 from wengert.traces.staging import Staging
 
 LIBRARIES = ("numpy", "scipy", "wengert", "builtins")
@@ -130,9 +130,8 @@ def parts_of(pair: tuple[str, Any]) -> list[tuple[str, Any]]:
     if type(value) is Tensor:
         return []
     if isinstance(value, FunctionType):
-        wrapped = attribute(value, "__wrapped__")
         variables = closure_of(value) if is_library(value.__code__) else variables_of(value)
-        return variables + ([] if wrapped is None else [("", wrapped)])
+        return variables + defaults_of(value) + wrapped_by(value)
     if isinstance(value, MethodType):
         return [("self", value.__self__), ("", value.__func__)]
     if isinstance(value, functools.partial):
@@ -141,5 +140,11 @@ def parts_of(pair: tuple[str, Any]) -> list[tuple[str, Any]]:
     if structure is not None:
         return list(zip(places_in(structure, name), leaves, strict=True))
     if issubclass(type(value), type) or type(value).__module__.partition(".")[0] in LIBRARIES:
-        return []
+        return wrapped_by(value)
     return [(f"{name}.{key}", item) for key, item in own_attributes(value).items()]
+
+
+def wrapped_by(value: Any) -> list[tuple[str, Any]]:
+    """Return the function that another one, or a jitted one, was made of."""
+    wrapped = attribute(value, "__wrapped__")
+    return [] if wrapped is None else [("", wrapped)]
