@@ -192,6 +192,13 @@ def test_infinite_partials_meet_partials_of_zero_as_in_forward_mode(mode: str) -
         np.testing.assert_allclose(FIRST[mode](f, x), want, err_msg=name)
 
 
+def test_infinite_cotangents_that_move_do_so_through_products() -> None:
+    for f in (lambda x: np.sqrt(np.prod(x)), lambda x: np.sqrt(np.linalg.det(np.diag(x)))):
+        found = wg.hessian(f)(np.array([0.0, 4.0]))
+        assert found[0, 0] == -np.inf
+        np.testing.assert_array_equal(found, wg.jit(wg.hessian(f))(np.array([0.0, 4.0])))
+
+
 def flat(x: Any) -> Any:
     return x * np.sin(x)
 

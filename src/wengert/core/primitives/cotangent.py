@@ -246,6 +246,14 @@ def split_infinite(x: Any) -> tuple[Any, Any]:
     return np.where(infinite, 0.0, x), np.where(infinite, np.sign(x), 0.0)
 
 
+def replace_nan(x: Any, finite: Any, signs: Any) -> Any:
+    """Return x, and where it is NaN the sum of what finite factors give and of what the signs of infinite ones tell.
+
+    All else stays: its own derivatives know how infinite factors move, of which signs know nothing.
+    """
+    return np.where(np.isnan(x), finite + np.where(signs == 0, 0.0, signs * np.inf), x)
+
+
 def linear_image(
     rule: Callable[[Sequence[Any]], Sequence[Any]],
     moving: Sequence[Any],
@@ -272,7 +280,4 @@ def linear_image(
         return found
     parts = [(None, None) if t is None else split_infinite(t) for t in moving]
     finite, large = (rule(list(chosen)) for chosen in zip(*parts, strict=True))
-    return [
-        r if r is None or s is None else r + np.where(s == 0, 0.0, s * np.inf)
-        for r, s in zip(finite, large, strict=True)
-    ]
+    return [r if r is None or s is None else replace_nan(r, f, s) for r, f, s in zip(found, finite, large, strict=True)]
