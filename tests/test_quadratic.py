@@ -9,6 +9,7 @@ import pytest
 from scipy import optimize, sparse
 
 import wengert as wg
+import wengert.scipy.sparse as sp
 from tests.cases import together
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.implicit import qp
@@ -185,8 +186,8 @@ def test_solvers_of_several_results_stay_calls_in_graphs_in_graphs(around: Any) 
         ((np.eye(1), np.zeros(1), None, None, np.array([[1.0], [-1.0]]), -np.ones(2)), "infeasible constraints"),
         ((np.eye(1), np.zeros(1), None, None, np.ones((1, 1)), np.array([np.inf])), "NaN or infinity"),
         ((np.zeros((1, 1)), np.ones(1), None, None, np.ones((1, 1)), np.ones(1)), "falls for ever"),
-        ((-np.eye(2), np.zeros(2), None, None, np.eye(2), np.ones(2)), "P with the eigenvalue -1 along a direction"),
-        ((np.diag([1.0, -1.0]), np.ones(2), np.array([[1.0, 0.0]]), np.ones(1)), "P with the eigenvalue -1"),
+        ((-np.eye(2), np.zeros(2), None, None, np.eye(2), np.ones(2)), "P with an eigenvalue of -1 times its largest"),
+        ((np.diag([1.0, -1.0]), np.ones(2), np.array([[1.0, 0.0]]), np.ones(1)), "P with an eigenvalue of -1 times"),
     ],
 )
 def test_programs_without_a_solution_are_refused(program: Any, text: str) -> None:
@@ -296,3 +297,27 @@ def test_constraints_without_a_multiplier_have_the_derivatives_of_the_inside_at_
     solve = lambda h: qp(scale * np.eye(2), -scale * np.ones(2), G=np.eye(2), h=h).x
     with pytest.warns(UserWarning, match="multiplier of zero"):
         np.testing.assert_array_equal(wg.jacobian(solve)(np.ones(2)), np.zeros((2, 2)))
+
+
+def test_the_solution_of_a_scaled_program_is_the_scaled_solution() -> None:
+    G = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, -1.0]])
+    data = np.diag([1.0, 2.0, 0.5]), np.array([-5.0, -0.5, 1.0]), np.ones((1, 3)), np.array([2.0]), G
+    data = *data, np.array([1.0, 1.0, 3.0, 1.0])
+    stored_data = (*(sp.csr_array(part) if part.ndim == 2 else part for part in data),)
+
+    def scaled(t: Any, objective: Any, unit: Any, stored: bool = False) -> Any:
+        """Return x and the multipliers of the program of x / unit, in the units of the program itself."""
+        parts = zip(stored_data if stored else data, (0.3, -0.7, 0.2, 0.4, -0.1, 0.5), strict=True)
+        P, q, A, b, G, h = (part * (1.0 + t * change) for part, change in parts)
+        found = qp(P * (objective / unit**2), q * (objective / unit), A, b * unit, G, h * unit)
+        return np.concatenate([found.x / unit, found.equality * unit / objective, found.inequality * unit / objective])
+
+    def both(objective: Any, unit: Any, stored: bool = False) -> Any:
+        value = lambda t: scaled(t, objective, unit, stored)
+        return np.concatenate([value(0.0), wg.jacfwd(value)(0.0), wg.jacrev(value)(0.0)])
+
+    expected, native = both(1.0, 1.0), wg.jit(both, native=True)
+    assert np.sum(expected[4:8] > 0.1) == 1
+    for scales in ((1e-12, 1.0), (1e12, 1.0), (1.0, 1e-12), (1.0, 1e12), (1e-6, 1e-7), (1e12, 1e-12)):
+        for found in (both(*scales), both(*scales, True), native(*scales)):
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)

@@ -16,7 +16,8 @@ ROUNDING = 1e-10
 def require_convex(program: QuadraticProgram) -> None:
     """Raise a NumericalError where P has a negative eigenvalue along which the equations let x go."""
     p, a = program.p, program.a
-    margin = ROUNDING * float(np.max(np.abs(p), initial=0.0)) * len(p)
+    largest = float(np.max(np.abs(p), initial=0.0))
+    margin = ROUNDING * largest * len(p)
     if not np.all(np.isfinite(p)) or is_positive(p, margin):
         return
     if len(a):
@@ -26,7 +27,8 @@ def require_convex(program: QuadraticProgram) -> None:
             return
     lowest = float(np.min(np.linalg.eigvalsh(p), initial=0.0))
     if lowest < -margin:
-        given = f"P with the eigenvalue {lowest:.3g} along a direction that A leaves free"
+        part = lowest / largest
+        given = f"P with an eigenvalue of {part:.3g} times its largest element along a direction that A leaves free"
         needed = "a positive semidefinite one is needed there: what is stationary is no minimum"
         raise NumericalError("qp", given, needed, "Look at the sign of P, or add a multiple of the identity")
 

@@ -31,6 +31,7 @@ from wengert.implicit.programs import (
     split_vector,
 )
 from wengert.implicit.roots import options_of
+from wengert.implicit.scales import Units, in_units, out_of_units, solution_out_of_units, units_of
 from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives
 from wengert.implicit.sparse_programs import (
     assemble,
@@ -84,7 +85,8 @@ def qp(
     Derivatives follow from the conditions of optimality (Karush, Kuhn and Tucker): constraints that are not active are
     left out, those that are hold as equations. The solution is polished: x and the multipliers are computed anew from
     these equations. Where a constraint is active with a multiplier of zero there are two derivatives, one on each side;
-    given is that of the side where it is not active, and a warning names it.
+    given is that of the side where it is not active, and a warning names it. What is near to zero is so as part of the
+    size of the program (see `wengert.implicit.scales`): solutions of scaled programs are scaled solutions.
 
     Without a solver programs are solved natively in graphs that `jit` compiles, and all at once under `vmap`; what is
     uncertain there, as who is active, is left to Python. With one they are solved by Python, program by program.
@@ -136,27 +138,36 @@ def qp(
         needed = "'raise' is needed with sparse matrices, of whose factors there is no smallest solution"
         raise UsageError("qp", f"singular={singular!r}", needed, "Pass arrays in full")
     place = position_of(*caller())
+    units = None if barrier else units_of(QuadraticProgram(*data))
+    if units is not None:
+        data = with_fixed_arrays(in_units(QuadraticProgram(*data), units))
 
-    def find(program: QuadraticProgram) -> tuple[Any, ...]:
+    def find(program: QuadraticProgram, own: Units | None = None) -> tuple[Any, ...]:
         with ONE_THREAD if solve is None and len(program.q) <= ALONE[1] else contextlib.nullcontext():
-            return solve_relaxed(program, barrier) if barrier else solve_polished(solve, program, place, singular)
+            return solve_relaxed(program, barrier) if barrier else solve_polished(solve, program, own, place, singular)
 
-    def find_any(*data: Any) -> tuple[Any, ...]:
+    def find_any(data: Sequence[Any], own: Units | None) -> tuple[Any, ...]:
         if native and any(type(x) is Tensor for x in data):
             return solve_traced(QuadraticProgram(*data), find, barrier)
-        return find(QuadraticProgram(*(x.astype(float) for x in data)))
+        return find(QuadraticProgram(*(x.astype(float) for x in data)), own)
 
     like = (None,) if native else (like_solution, NOTES)
-    *found, active = solve_without_derivatives(find_any, data, {}, *like)
-    jacobian: Any = None if barrier else columns_of_conditions
+    given_units = None if solve is None else units  # solvers have the numbers that were given
+    *found, active = solve_without_derivatives(find_any, (tuple(data), given_units), {}, *like)
     if stored and not isinstance(data[0], SparseTensor):
-        return QuadraticSolution(*found)
+        return solution_of(found, units)
+    jacobian: Any = None if barrier else columns_of_conditions
     if stored:
         jacobian = relaxed_elements if barrier else elements_of_conditions
         options["linear_solver"] = assemble(*(data[i]._pattern for i in (0, 2, 4))).pattern
     given = (relaxed_conditions if barrier else conditions, parts_with_elements(found), (*data, barrier or active))
     parts = iter(implicit_solution(*given, jacobian=jacobian, name="qp", **options))
-    return QuadraticSolution(*(next(parts) if i == 0 or len(x) else x for i, x in enumerate(found)))
+    return solution_of([next(parts) if i == 0 or len(x) else x for i, x in enumerate(found)], units)
+
+
+def solution_of(found: Sequence[Any], units: Units | None) -> QuadraticSolution:
+    """Return the solution of what was solved in units."""
+    return QuadraticSolution(*(found if units is None else solution_out_of_units(found, units)))
 
 
 def constants_once(data: Sequence[Any]) -> tuple[Any, ...]:
@@ -167,9 +178,13 @@ def constants_once(data: Sequence[Any]) -> tuple[Any, ...]:
     if any(map(is_sparse, data)):
         return in_one_form(data)
     p, *rest = data
-    found = 0.5 * (p + p.T), *rest
-    if not any(type(x) is Tensor for x in found):
-        return found
+    return with_fixed_arrays((0.5 * (p + p.T), *rest))
+
+
+def with_fixed_arrays(found: Sequence[Any]) -> tuple[Any, ...]:
+    """Return data whose constants are, beside Tensors, arrays that nobody writes to."""
+    if any(map(is_sparse, found)) or not any(type(x) is Tensor for x in found):
+        return tuple(found)
     return tuple([x if type(x) is Tensor else fixed_copy(x) for x in found])
 
 
@@ -227,7 +242,7 @@ def checked_barrier(relax: float, solver: Any) -> float:
 
 
 def solve_polished(
-    solve: Callable[..., Any] | None, program: QuadraticProgram, place: Position, singular: str
+    solve: Callable[..., Any] | None, program: QuadraticProgram, units: Units | None, place: Position, singular: str
 ) -> tuple[Any, ...]:
     """Return x and the multipliers, and which constraints are active, of a program that a solver solves, or we do."""
     stored = is_sparse(program.p)
@@ -236,10 +251,12 @@ def solve_polished(
         point = solve_by_interior_point(program)
         x, near = point.x, point.z > point.s
     else:
-        x = np.asarray(solve(*program), float)
+        assert units is not None
+        x = np.asarray(solve(*out_of_units(program, units)), float)
         if x.shape != program.q.shape:
             given = f"a solver that returned shape {x.shape}"
             raise ShapeError("qp", given, f"{program.q.shape} is needed", "Return x alone")
+        x = x / units.x
         near = is_near(x, program)
     found = polish_sparse(x, near, program) if stored else polish(x, program, singular == "raise")
     require_optimal(found, program)
@@ -308,7 +325,7 @@ def solver_named(solver: Callable[..., Any] | str | None) -> Callable[..., Any] 
     return solve
 
 
-def like_solution(*data: Any) -> Any:
+def like_solution(data: Sequence[Any], _units: Any) -> Any:
     """Return what is like x, the multipliers, and which inequalities are active."""
     x, y, z = (np.zeros(np.shape(data[i])) for i in (1, 3, 5))
     return x, y, z, np.zeros(len(y) + len(z), bool)
