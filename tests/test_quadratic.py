@@ -13,6 +13,7 @@ import wengert.scipy.sparse as sp
 from tests.cases import together
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.implicit import qp
+from wengert.implicit.dependent_rows import rows_left_out
 
 RNG = np.random.default_rng(4)
 PROGRAMS = [(2, 0, 3), (3, 1, 0), (4, 2, 6), (8, 2, 20)]
@@ -268,6 +269,15 @@ def test_sparse_programs_are_those_in_full_with_derivatives_on_their_patterns() 
         lambda f: lambda q: wg.vmap(wg.grad(f))(np.stack([q, -q])),
     ):
         np.testing.assert_allclose(transform(of_q(data))(q), transform(of_q(full))(q), atol=1e-8)
+
+
+def test_rows_of_any_size_follow_from_others_only_where_they_do() -> None:
+    for size in (1e-200, 1.0, 1e200):
+        rows = size * np.array([[1.0, 0.0], [1.0, 1.0], [-2.0, 0.0]])
+        for chosen, left in (([0, 1], []), ([0, 1, 2], [2])):
+            for form in (np.asarray, sparse.csr_array):
+                found = rows_left_out(form(rows[chosen]), np.ones(len(chosen)), np.zeros(len(chosen), bool))
+                assert found == left
 
 
 def test_what_is_no_sparse_program_and_constraints_that_depend_on_each_other() -> None:

@@ -31,9 +31,7 @@ def rows_left_out(rows: Any, multipliers: Any, has_sign: Any) -> list[int]:
     """
     if not rows.shape[0]:
         return []
-    lengths = np.sqrt((rows * rows).sum(axis=1))
-    lengths = np.where(lengths > 0.0, lengths, 1.0)
-    units = rows * (1.0 / lengths)[:, None] if isinstance(rows, np.ndarray) else scaled_rows(rows, 1.0 / lengths)
+    units, lengths = unit_rows(rows)
     free = (free_combinations if isinstance(rows, np.ndarray) else free_sparse_combinations)(units)
     amounts, left = multipliers * lengths, list[int]()
     kept = np.ones(len(amounts), bool)
@@ -53,8 +51,21 @@ def rows_left_out(rows: Any, multipliers: Any, has_sign: Any) -> list[int]:
     return left
 
 
+def unit_rows(rows: Any) -> tuple[Any, Any]:
+    """Return rows over their lengths, and these, 1 for zeros; squares of tiny and huge numbers are no numbers."""
+    largest = abs(rows).max(axis=1)
+    largest = largest if isinstance(rows, np.ndarray) else largest.toarray().ravel()
+    sizes = np.ldexp(1.0, np.frexp(largest)[1])
+    near_one = scaled_rows(rows, 1.0 / sizes)
+    lengths = np.sqrt((near_one * near_one).sum(axis=1))
+    lengths = np.where(lengths > 0.0, lengths, 1.0)
+    return scaled_rows(near_one, 1.0 / lengths), lengths * sizes
+
+
 def scaled_rows(rows: Any, sizes: Any) -> Any:
-    """Return the rows of a sparse matrix times numbers of their own."""
+    """Return the rows of a matrix, which may be sparse, times numbers of their own."""
+    if isinstance(rows, np.ndarray):
+        return rows * sizes[:, None]
     from scipy import sparse
 
     return sparse.diags_array(sizes) @ rows
