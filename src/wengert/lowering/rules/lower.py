@@ -23,7 +23,7 @@ from wengert.core.graph.graph import Graph
 from wengert.core.maps.index_maps import AxisIndex
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import Structured
-from wengert.core.values.aval import Aval, aval_of, is_number
+from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_number
 from wengert.kernel.checking import DTYPES
 from wengert.lowering.nodes import LONG, Access, Nodes, PointNode, Shape
 from wengert.lowering.rules.branches import are_short, branch_flags, select_branch, specialise_graph
@@ -262,7 +262,7 @@ def reason_refused(equation: Equation) -> Refused | None:
     avals = [aval_of(x) for x in (*equation.inputs, *equation.outputs)]
     for aval in avals:
         if min(aval.shape, default=1) < 1:
-            return Refused("arrays without elements")
+            return Refused("rows of unknown number" if UNKNOWN in aval.shape else "arrays without elements")
         if not is_native(aval):
             return Refused(f"values of dtype {aval.dtype}")
     integers = {aval.dtype for aval in avals if aval.dtype.kind in "iu"}
