@@ -379,6 +379,12 @@ def test_jumps_of_the_slope_are_warned_of_where_derivatives_are_taken(recwarn, m
     assert all(re.fullmatch(wanted, text) for text in texts)
 
 
+def test_slopes_that_are_not_defined_behind_the_end_are_looked_at_without_warnings(recwarn):
+    end = lambda p: solve_ivp(lambda t, y: p * np.sqrt(2 - t) * y, (0.0, 2.0), [1.0], "Radau", [2.0], rtol=1e-8)
+    assert wg.grad(lambda p: end(p).y[0, 0])(1.0) == pytest.approx(12.4270, rel=1e-4)
+    assert not len(recwarn)
+
+
 def test_roots_that_are_steep_at_zero_are_no_jumps():
     jump = lambda slope: jump_in(0.0, 1.0, np.zeros(1), lambda t, y: np.array([slope(t)]))
     for smooth in (np.sqrt, np.cbrt, lambda t: t**0.1, lambda t: np.log(t + 1e-12), np.cos):

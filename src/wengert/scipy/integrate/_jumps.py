@@ -75,7 +75,8 @@ def warn_if_jumping(
     if not any(type(x) is Tensor and x._trace is not None for x in moving()):
         return
     t, h, y = (np.asarray(raw(x)) for x in (rejections.t, rejections.h, rejections.y))
-    place = jump_in(t, h, y, slope)
+    with np.errstate(all="ignore"):  # a slope may not be defined ahead, behind the end, say
+        place = jump_in(t, h, y, slope)
     if place is None:
         return
     text = f"solve_ivp: the right-hand side jumps at t = {place:.6g}, over which steps were taken: derivatives by what "
