@@ -84,3 +84,18 @@ def test_what_is_no_solution_is_told() -> None:
         complementarity(nothing, np.zeros(2), np.array([1.0, -1.0]))
     with pytest.raises(DtypeError, match="as lower"):
         complementarity(nothing, "0", 1.0)
+
+
+def test_the_solution_of_a_scaled_problem_is_the_scaled_solution() -> None:
+    def solve(a: Any, size: float, unit: float) -> Any:
+        return (
+            complementarity(
+                lambda x: size * (np.array([[2.0, 1.0], [1.0, 2.0]]) @ x / unit - a), 0.0, np.full(2, np.inf)
+            )
+            / unit
+        )
+
+    a = np.array([1.0, -3.0])
+    for scales in ((1.0, 1.0), (1e-12, 1.0), (1e12, 1.0), (1.0, 1e-12), (1.0, 1e12), (1e-7, 1e-7)):
+        np.testing.assert_allclose(solve(a, *scales), [0.5, 0.0], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(wg.jacrev(solve)(a, *scales), [[0.5, 0.0], [0.0, 0.0]], rtol=1e-9, atol=1e-12)

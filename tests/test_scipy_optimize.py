@@ -532,3 +532,15 @@ def test_wrappers_of_the_library_are_known_by_what_they_are_of() -> None:
 
 
 BIG = np.zeros(5000)
+
+
+@pytest.mark.parametrize(("size", "unit"), [(1.0, 1.0), (1e-9, 1.0), (1e3, 1.0), (1.0, 1e-6), (1e-9, 1e-4), (1.0, 1e4)])
+def test_active_constraints_are_those_of_the_scaled_problem(size: float, unit: float) -> None:
+    def nearest(h: Any) -> Any:
+        limits = {"type": "ineq", "fun": lambda x: (h - np.stack([x[0], x[1], x[0] + x[1]])) / unit}
+        cost = lambda x: size * np.sum((x / unit - np.array([5.0, 4.0])) ** 2)
+        options = {"ftol": 1e-14 * size}
+        return optimize.minimize(cost, np.zeros(2), method="SLSQP", constraints=[limits], options=options).x
+
+    found = wg.jacrev(nearest)(np.array([1.0, 1.0, 1.5]) * unit)
+    np.testing.assert_allclose(found, [[1.0, 0.0, 0.0], [-1.0, 0.0, 1.0]], atol=1e-7)

@@ -20,11 +20,14 @@ from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.newton_iteration import Limits, newton
 from wengert.implicit.programs import NEAR
 from wengert.implicit.roots import options_of
+from wengert.implicit.scales import size_nearest_to_one, unit_of
 from wengert.implicit.solver_call import solve_without_derivatives
 from wengert.implicit.systems import TOLERANCE
 from wengert.support.hints import hint_parameters
+from wengert.transforms.forward import jvp
 from wengert.transforms.jit import jit
 from wengert.transforms.outer_values import FunctionCache, OuterValues
+from wengert.transforms.reverse import stop_gradient
 
 FIRST, LAST, PART = 1.0, 1e-8, 0.1
 """How much is smoothed at first and in the end, relative to the equations, and what part of it each time."""
@@ -119,7 +122,7 @@ def solution_between(
     """Return x with the derivatives of the equations that hold, and where an unknown is at a bound and f is zero."""
     shape = shape_of(low)
 
-    def values(x: Any, args: Any) -> Any:
+    def values_of(x: Any, args: Any) -> Any:
         found = f(x, *args)
         found = asarray(found) if isinstance(found, list | tuple) else found
         if shape_of(found) != shape:
@@ -127,6 +130,14 @@ def solution_between(
             action = "Return an equation for each unknown; there are as many as bounds, or start, have numbers"
             raise ShapeError(name, given, f"{shape}, that of x, is needed", action)
         return found
+
+    def values(x: Any, given: tuple[Any, Any, Any]) -> Any:
+        args, unit, size = given
+        return values_of(x * unit, args) / size
+
+    units = units_at(lambda x: values_of(x, args), begin, low, high)
+    begin, low, high = (vector / units[0] for vector in (begin, low, high))
+    args = (args, *units)
 
     def find(begin: Any, low: Any, high: Any, args: Any) -> tuple[Any, ...]:
         size = math.prod(shape)
@@ -146,7 +157,27 @@ def solution_between(
     def residual(x: Any, low: Any, high: Any, at_low: Any, at_high: Any, args: Any) -> Any:
         return np.where(at_low, x - low, np.where(at_high, x - high, values(x, args)))
 
-    return implicit_solution(residual, x, (low, high, at_low, at_high, args), name=name, **options), weak
+    x = implicit_solution(residual, x, (low, high, at_low, at_high, args), name=name, **options)
+    return x * units[0], weak
+
+
+def units_at(function: Callable[[Any], Any], begin: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """Return the units of the unknowns and of the equations, as they are where one begins (`wengert.implicit.scales`).
+
+    How much equations change is told by one direction. Large ones keep their size: far from the solution, where some
+    begin, it tells nothing.
+    """
+    begin, low, high = stop_gradient((begin, low, high))
+    if 0 in shape_of(begin):
+        return 1.0, 1.0
+    along = np.cos(np.arange(begin.size, dtype=begin.dtype)).reshape(shape_of(begin))  # in which nothing cancels
+    value, change = (np.abs(part) for part in stop_gradient(jvp(function, (begin,), (along,))))
+    steep = np.max(change)
+    step = np.where(steep > 0.0, np.max(value) / np.where(steep > 0.0, steep, 1.0), 0.0)
+    bounds = (np.where(np.isfinite(side), np.abs(side), 0.0) for side in (low, high))
+    unit = unit_of(size_nearest_to_one([step, np.abs(begin), *bounds]))
+    size = unit_of(np.minimum(size_nearest_to_one([value, steep * unit]), 1.0))
+    return unit.astype(begin.dtype), size.astype(begin.dtype)
 
 
 def common_arrays(name: str, given: dict[str, Any]) -> list[Any]:

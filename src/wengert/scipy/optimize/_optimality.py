@@ -32,12 +32,12 @@ class Sides(NamedTuple):
     lower: Any
     upper: Any
 
-    def near(self, values: Any, margin: float = NEAR) -> tuple[Any, Any]:
-        """Tell which numbers are near their lowest, and which near their highest values."""
+    def near(self, values: Any, sizes: Any, margin: float = NEAR) -> tuple[Any, Any]:
+        """Tell which numbers are near their lowest, and which near their highest values, for numbers of these sizes."""
         low, high = (np.where(np.isfinite(side), side, 0.0) for side in self)
         return (
-            np.isfinite(self.lower) & (np.abs(values - low) <= margin * (1.0 + np.abs(low))),
-            np.isfinite(self.upper) & (np.abs(values - high) <= margin * (1.0 + np.abs(high))),
+            np.isfinite(self.lower) & (np.abs(values - low) <= margin * (sizes + np.abs(low))),
+            np.isfinite(self.upper) & (np.abs(values - high) <= margin * (sizes + np.abs(high))),
         )
 
     def gap(self, values: Any, active: Any, otherwise: Any) -> Any:
@@ -81,7 +81,15 @@ class Normal(NamedTuple):
 
 
 def active_set(
-    name: str, x: Any, gradient: Any, bounds: Sides, values: Any, slopes: Any, limits: Sides, differentiated: bool
+    name: str,
+    x: Any,
+    gradient: Any,
+    bounds: Sides,
+    values: Any,
+    slopes: Any,
+    limits: Sides,
+    differentiated: bool,
+    start: tuple[Any, Any],
 ) -> Active:
     """Return what is active at a solution.
 
@@ -94,11 +102,15 @@ def active_set(
         slopes: their Jacobian, of shape (m, n).
         limits: of the constraints.
         differentiated: whether derivatives of the solution are going to be taken.
+        start: where the solver began, and the gradient there: sizes of x and the gradient where those found are zero.
     """
-    normals = [*normals_of("x", x, np.eye(x.size), bounds), *normals_of("c", values, slopes, limits)]
+    size = size_at_most_one(x, start[0], *(np.where(np.isfinite(side), side, 0.0) for side in bounds))
+    sizes = np.minimum(1.0, size * np.sum(np.abs(slopes), axis=1))
+    normals = [*normals_of("x", x, np.eye(x.size), bounds, size), *normals_of("c", values, slopes, limits, sizes)]
     found = multipliers_of(normals, gradient)
-    scale = STRICT * max(1.0, float(np.max(np.abs(gradient), initial=0.0)))
-    holds = (np.abs(found) > scale) | np.array([n.sign == 0 for n in normals], bool)
+    least = STRICT * max(size_at_most_one(start[1]), float(np.max(np.abs(gradient), initial=0.0)))
+    forces = np.abs(found) * np.array([np.max(np.abs(n.gradient)) for n in normals], float)
+    holds = (forces > least) | np.array([n.sign == 0 for n in normals], bool)
     strict = [n for n, own in zip(normals, holds, strict=True) if own]
     weak = [n for n, own in zip(normals, holds, strict=True) if n.certain and not own]
     if weak and differentiated:
@@ -116,10 +128,16 @@ def active_set(
     return Active(marks["x"], marks["c"], multipliers)
 
 
-def normals_of(what: str, values: Any, slopes: Any, sides: Sides) -> list[Normal]:
-    """Return the limits that numbers may lie at."""
+def size_at_most_one(*parts: Any) -> float:
+    """Return the size of numbers, but no more than one, which is that of zeros, too."""
+    largest = max(float(np.max(np.abs(part), initial=0.0)) for part in parts)
+    return min(largest, 1.0) or 1.0
+
+
+def normals_of(what: str, values: Any, slopes: Any, sides: Sides, sizes: Any) -> list[Normal]:
+    """Return the limits that numbers of these sizes may lie at."""
     fixed = np.broadcast_to(np.equal(sides.lower, sides.upper), values.shape)
-    (low, high), (at_low, at_high) = sides.near(values), sides.near(values, AT)
+    (low, high), (at_low, at_high) = sides.near(values, sizes), sides.near(values, sizes, AT)
     found = []
     for i, slope in enumerate(slopes):
         if fixed[i]:

@@ -76,7 +76,7 @@ class NonlinearProgram:
             assert reached is not None
             found = solve(start, args, sides, limits)
             x = np.reshape(found.x, (program.size,))
-            active = program.active_if_known(x, args, sides, limits)
+            active = program.active_if_known(x, start, args, sides, limits)
             return found, [x, active.bounds, active.constraints, active.multipliers]
 
         shapes = [(self.size,), (self.size,), (self.count,), (self.count,)]
@@ -104,24 +104,26 @@ class NonlinearProgram:
         )
         return Optimum(answer, x, multipliers, marks)
 
-    def active_if_known(self, x: Any, args: Any, sides: Any, limits: Any) -> Active:
+    def active_if_known(self, x: Any, start: Any, args: Any, sides: Any, limits: Any) -> Active:
         """Return the same as `active`; multipliers are NaN where functions have no derivatives, and nobody asks."""
         if self.asked.traced:
-            return self.active(x, args, sides, limits)
+            return self.active(x, start, args, sides, limits)
         before = refusal_count()
         try:
-            return self.active(x, args, sides, limits)
+            return self.active(x, start, args, sides, limits)
         except (GraphError, TypeError):
             forgive(before)
         return Active(np.zeros(x.size), np.zeros(self.count), np.full(self.count, np.nan))
 
-    def active(self, x: Any, args: Any, sides: Any, limits: Any) -> Active:
+    def active(self, x: Any, start: Any, args: Any, sides: Any, limits: Any) -> Active:
         """Return what is active at a solution, all of numbers; nothing is computed where there are no limits."""
         none = np.zeros(0)
         unlimited = not self.many and (sides is None or not self.asked.traced)  # nobody asks which bounds are active
         if unlimited or not x.size or not np.all(np.isfinite(x)):
             return Active(np.zeros(x.size), np.zeros(self.count), np.zeros(self.count))
-        gradient = VectorProblem(self.name, self.value, x, args, True, keep=False).value_and_gradient(x)[1]
+        begin = x if start is None or np.size(start) != self.size else np.reshape(start, (self.size,))
+        slope = VectorProblem(self.name, self.value, x, args, True, keep=False).value_and_gradient
+        gradient, before = slope(x)[1], np.nan_to_num(slope(begin)[1])
         parts = [
             VectorProblem(self.name, c.value, x, (own,), True, keep=False).residuals_and_jacobian()
             for c, own in zip(self.many, limits, strict=True)
@@ -129,9 +131,8 @@ class NonlinearProgram:
         values = np.concatenate([value(x) for value, _ in parts]) if parts else none
         slopes = np.concatenate([slope(x) for _, slope in parts]) if parts else np.zeros((0, x.size))
         bounds = sides or everywhere(self.size)
-        return active_set(
-            self.name, x, gradient, bounds, values, slopes, self.limits_of(limits), self.asked.differentiated
-        )
+        known = x, gradient, bounds, values, slopes, self.limits_of(limits)
+        return active_set(self.name, *known, self.asked.differentiated, (begin, before))
 
     def limits_of(self, limits: Any) -> Sides:
         """Return the limits of all constraints."""
