@@ -42,10 +42,8 @@ PLACES = 5
 """How often shards that lie together are made again, to lie on workers of their own."""
 SPARE = 2
 """Of so many times as many runs as threads the runs are kept."""
-WAIT = 60.0
-"""Seconds for which a pass waits for a first worker."""
-PAUSE = 0.005
-"""Seconds between two looks at tasks of which some were late, or lost."""
+WAIT, PAUSE = 60.0, 0.005
+"""Seconds for which a pass waits for a first worker, and between two looks at tasks of which some were late or lost."""
 FINE = 8
 """Runs begin at multiples of a power of two that is an eighth of a run: few nodes of the tree are left open then."""
 

@@ -29,10 +29,7 @@ from wengert.transforms.transformed_function import ArrayDerivative, DerivativeO
 from wengert.transforms.vmap import map_lanes
 
 Function = Callable[..., Any]
-
 P = ParamSpec("P")
-
-
 UNDECLARED = "Leave holomorphic out, or return complex numbers"
 DECLARED = (
     "Pass holomorphic=True for a complex differentiable function, or use jacrev if the outputs are real",
