@@ -331,3 +331,17 @@ def test_the_solution_of_a_scaled_program_is_the_scaled_solution() -> None:
     for scales in ((1e-12, 1.0), (1e12, 1.0), (1.0, 1e-12), (1.0, 1e12), (1e-6, 1e-7), (1e12, 1e-12)):
         for found in (both(*scales), both(*scales, True), native(*scales)):
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_constraints_that_nearly_follow_from_others_are_told_apart() -> None:
+    G = np.array([[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0], [1.0, 0.0]])
+    for form in (np.asarray, sparse.csr_array):
+
+        def nearest(c: float, form: Any = form) -> Any:
+            return qp(form(np.eye(2)), np.array([-3.0, -0.9]), G=form(G), h=np.stack([0 * c, 0 * c, 1 + 0 * c, c])).x
+
+        for room in (3e-6, 1e-6, 1e-8, -1e-8, -1e-6):  # of the last constraint where the two before it hold
+            least = min(room, 0.0)
+            np.testing.assert_allclose(nearest(1.0 + room), [1.0 + least, -least], rtol=0, atol=1e-14)
+            slope = np.array([1.0, -1.0]) * (room < 0)
+            np.testing.assert_allclose(wg.jacrev(nearest)(1.0 + room), slope, rtol=0, atol=1e-12)

@@ -21,13 +21,15 @@ PIVOT, SHIFT = 1e-11, 1e-13
 """The squares of distances where products of sparse rows are eliminated, and what is added so that there are pivots."""
 
 
-def rows_left_out(rows: Any, multipliers: Any, has_sign: Any) -> list[int]:
+def rows_left_out(rows: Any, multipliers: Any, has_sign: Any, room: Any = None) -> list[int]:
     """Return the numbers of rows without which no row follows from others.
 
     Args:
         rows: the gradients of active constraints, of shape (k, n), in full or sparse.
         multipliers: theirs, of shape (k,), those with a sign not of the other one.
         has_sign: which of them have a sign, of shape (k,).
+        room: how far each is from being met with equality, where rows do not depend on each other together with their
+            right sides: then those are left out that have room where the others hold, as in the dual simplex method.
     """
     if not rows.shape[0]:
         return []
@@ -42,6 +44,9 @@ def rows_left_out(rows: Any, multipliers: Any, has_sign: Any) -> list[int]:
         takes_part = kept & (np.abs(along) > NO_PART)
         signed = takes_part & has_sign
         reach = np.abs(amounts) / np.where(takes_part, np.abs(along), 1.0)
+        drift = 0.0 if room is None else float(np.sum(along * room / lengths))
+        if abs(drift) > DEPENDENT and np.any(signed & (along * drift > 0.0)):
+            signed &= along * drift > 0.0
         first = np.min(reach, where=signed, initial=np.inf)
         last = int(np.flatnonzero(signed & (reach <= first * EQUAL) if np.any(signed) else takes_part)[-1])
         amounts = amounts - amounts[last] / along[last] * along

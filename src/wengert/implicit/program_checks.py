@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.errors import NumericalError
-from wengert.implicit.programs import NEAR, Polished, QuadraticProgram, is_sparse, join_rows
-
-ROUNDING = 1e-10
-"""The part of the largest element of P by which an eigenvalue may be negative."""
+from wengert.implicit.programs import NEAR, ROUNDING, Polished, QuadraticProgram, is_sparse, join_rows
 
 
 def require_convex(program: QuadraticProgram) -> None:

@@ -13,6 +13,8 @@ NEAR = 1e-6
 """By how much of its terms a constraint may be open, or a multiplier differ from zero, to be taken for at its limit."""
 CLOSE = 1e-3
 """By how much of its size a solution may differ from what the conditions of optimality say."""
+ROUNDING = 1e-10
+"""By how much of its terms rounding may move what is computed."""
 MOST_ROUNDS = 10
 
 
@@ -94,9 +96,11 @@ def polish(x: Any, program: QuadraticProgram, independent: bool) -> Polished:
     Of constraints that depend on each other those that follow from others are left out, if `independent` is wanted.
     """
     sizes, near, count = sizes_of(x, program), is_near(x, program), len(program.b)
+    entered = np.zeros(len(near), bool)
     for _ in range(MOST_ROUNDS):
         active, multipliers = held_at(x, program, near)
-        left = dependent_among(active, multipliers, program) if independent else np.zeros(0, int)
+        active[count:] |= entered
+        left = dependent_among(active, multipliers, program, x) if independent else np.zeros(0, int)
         active[left] = False
         exact, found = solve_active(x, active, program)
         least = NEAR * (1.0 + np.max(np.abs(multipliers), initial=0.0))
@@ -107,9 +111,17 @@ def polish(x: Any, program: QuadraticProgram, independent: bool) -> Polished:
         room = (program.h - program.g @ exact) / sizes
         if np.all(room >= -NEAR * NEAR):
             break
+        if independent:
+            entered |= near & (room < -NEAR * NEAR)  # others were held that follow from these, but for some room
         near |= room < 0  # the solver stopped before it met them
     is_close = bool(np.all(np.abs(exact - x) <= CLOSE * (1.0 + np.max(np.abs(x), initial=0.0))))
+    left = without_room(left, room, count)
     return Polished(exact, found[:count], found[count:], active, left, room, is_close and bool(np.all(room >= -NEAR)))
+
+
+def without_room(left: Any, room: Any, count: int) -> Any:
+    """Return which of the constraints left out, of which the first are equations, have no room."""
+    return left[np.concatenate([np.zeros(count), room])[left] <= ROUNDING]
 
 
 def held_at(x: Any, program: QuadraticProgram, near: Any) -> tuple[Any, Any]:
@@ -129,12 +141,13 @@ def held_at(x: Any, program: QuadraticProgram, near: Any) -> tuple[Any, Any]:
     return np.concatenate([np.ones(len(equality), bool), held]), multipliers
 
 
-def dependent_among(active: Any, multipliers: Any, program: QuadraticProgram) -> Any:
-    """Return the numbers of active constraints without which no other one follows from the rest."""
+def dependent_among(active: Any, multipliers: Any, program: QuadraticProgram, x: Any) -> Any:
+    """Return the numbers of constraints, active near x, without which no other one follows from the rest."""
     held = np.flatnonzero(active)
     rows = join_rows([program.a, program.g])
     rows = rows.tocsr()[held] if is_sparse(rows) else rows[held]
-    return held[rows_left_out(rows, multipliers[held], held >= len(program.b))]
+    room = np.concatenate([program.b - program.a @ x, program.h - program.g @ x])[held]
+    return held[rows_left_out(rows, multipliers[held], held >= len(program.b), room)]
 
 
 def multipliers_within(columns: Any, slope: Any, bounds: tuple[Any, Any], **options: Any) -> Any:

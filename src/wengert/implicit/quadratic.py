@@ -21,7 +21,7 @@ from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.interior_point import solve_by_interior_point
 from wengert.implicit.program_checks import require_convex, require_optimal
 from wengert.implicit.programs import (
-    NEAR,
+    ROUNDING,
     Polished,
     QuadraticProgram,
     is_near,
@@ -268,7 +268,7 @@ def warn_of_sides(found: Polished, count: int, place: Position) -> None:
     """Warn of derivatives that are those of one side, or of some of the constraints, of which so many are equations."""
     left = np.sort(found.left)
     of_both = {"A": left[left < count], "G": left[left >= count] - count}
-    weak = np.setdiff1d(np.flatnonzero(~found.active[count:] & (found.room <= NEAR)), of_both["G"])
+    weak = np.setdiff1d(np.flatnonzero(~found.active[count:] & (found.room <= ROUNDING)), of_both["G"])
     texts = [f"rows {weak.tolist()} of G are active with a multiplier of zero; derivatives are"] if len(weak) else []
     if len(left):
         named = " and ".join([f"{part.tolist()} of {name}" for name, part in of_both.items() if len(part)])

@@ -14,11 +14,11 @@ import numpy as np
 
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import GraphError, NumericalError
-from wengert.implicit.program_checks import ROUNDING
 from wengert.implicit.programs import (
     CLOSE,
     MOST_ROUNDS,
     NEAR,
+    ROUNDING,
     Polished,
     QuadraticProgram,
     dependent_among,
@@ -26,6 +26,7 @@ from wengert.implicit.programs import (
     is_sparse,
     join_parts,
     sizes_of,
+    without_room,
 )
 from wengert.primitives.sparse.direct_solves import REGULAR, SYMMETRIC, factor_of
 from wengert.primitives.sparse.sparse_tensor import SparseTensor, sparse_tensor
@@ -170,7 +171,7 @@ def polish_sparse(x: Any, active: Any, program: QuadraticProgram) -> Polished:
             held, multipliers = active, solve_sparse(active, program)[1]
             if not np.all(multipliers[count:] >= 0.0):
                 held, multipliers = held_at(x, in_full(program), near)
-            left = dependent_among(held, multipliers, program)
+            left = dependent_among(held, multipliers, program, x)
             active = held & ~np.isin(np.arange(len(held)), left) if len(left) else active
         exact, multipliers = solve_sparse(active, program)
         equality, inequality = np.split(multipliers, [count])
@@ -182,7 +183,7 @@ def polish_sparse(x: Any, active: Any, program: QuadraticProgram) -> Polished:
         active, near = np.concatenate([active[:count], after]), near | after
     is_close = bool(np.all(np.abs(exact - x) <= CLOSE * (1.0 + np.max(np.abs(x), initial=0.0))))
     is_optimal = is_close and bool(np.all(room >= -NEAR)) and bool(np.all(inequality[active[count:]] >= 0.0))
-    return Polished(exact, equality, inequality, active, left, room, is_optimal)
+    return Polished(exact, equality, inequality, active, without_room(left, room, count), room, is_optimal)
 
 
 def solve_sparse(active: Any, program: QuadraticProgram) -> tuple[Any, Any]:
