@@ -111,6 +111,9 @@ def test_relaxed_programs_are_on_the_central_path_and_have_its_derivatives() -> 
         expected = (-t + np.sqrt(t * t + 0.04)) / 2
         assert corner(t) == pytest.approx(expected, rel=1e-8)
         assert wg.grad(corner)(t) == pytest.approx(-expected / np.sqrt(t * t + 0.04), rel=1e-7)
+    small = lambda t: qp(1e18 * np.eye(1), np.reshape(1e9 * t, 1), G=-np.eye(1), h=np.zeros(1), relax=1e-2).x[0]
+    assert small(0.3) == pytest.approx(1e-9 * corner(0.3), rel=1e-8, abs=0)
+    assert wg.grad(small)(0.3) == pytest.approx(1e-9 * wg.grad(corner)(0.3), rel=1e-7, abs=0)
     with pytest.raises(UsageError, match=r"relax=-1\.0; a number that is not negative is needed"):
         qp(np.eye(1), np.ones(1), relax=-1.0)
     with pytest.raises(UsageError, match="the interior point method of ours is needed"):

@@ -138,9 +138,10 @@ def qp(
         needed = "'raise' is needed with sparse matrices, of whose factors there is no smallest solution"
         raise UsageError("qp", f"singular={singular!r}", needed, "Pass arrays in full")
     place = position_of(*caller())
-    units = None if barrier else units_of(QuadraticProgram(*data))
-    if units is not None:
-        data = with_fixed_arrays(in_units(QuadraticProgram(*data), units))
+    units = units_of(QuadraticProgram(*data))
+    if barrier:  # whose weight is one of the objective
+        units = units._replace(objective=np.ones((), units.x.dtype))
+    data = with_fixed_arrays(in_units(QuadraticProgram(*data), units))
 
     def find(program: QuadraticProgram, own: Units | None = None) -> tuple[Any, ...]:
         with ONE_THREAD if solve is None and len(program.q) <= ALONE[1] else contextlib.nullcontext():
@@ -155,19 +156,15 @@ def qp(
     given_units = None if solve is None else units  # solvers have the numbers that were given
     *found, active = solve_without_derivatives(find_any, (tuple(data), given_units), {}, *like)
     if stored and not isinstance(data[0], SparseTensor):
-        return solution_of(found, units)
+        return QuadraticSolution(*solution_out_of_units(found, units))
     jacobian: Any = None if barrier else columns_of_conditions
     if stored:
         jacobian = relaxed_elements if barrier else elements_of_conditions
         options["linear_solver"] = assemble(*(data[i]._pattern for i in (0, 2, 4))).pattern
     given = (relaxed_conditions if barrier else conditions, parts_with_elements(found), (*data, barrier or active))
     parts = iter(implicit_solution(*given, jacobian=jacobian, name="qp", **options))
-    return solution_of([next(parts) if i == 0 or len(x) else x for i, x in enumerate(found)], units)
-
-
-def solution_of(found: Sequence[Any], units: Units | None) -> QuadraticSolution:
-    """Return the solution of what was solved in units."""
-    return QuadraticSolution(*(found if units is None else solution_out_of_units(found, units)))
+    found = [next(parts) if i == 0 or len(x) else x for i, x in enumerate(found)]
+    return QuadraticSolution(*solution_out_of_units(found, units))
 
 
 def constants_once(data: Sequence[Any]) -> tuple[Any, ...]:
