@@ -11,7 +11,9 @@ import wengert as wg
 from tests.cases import together
 from wengert import optim, sparse
 from wengert.core.containers.tree_leaves import flatten
+from wengert.core.values.dispatch import apply
 from wengert.errors import DtypeError, FileFormatError, ShapeError, UsageError
+from wengert.primitives.conversion import number
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.sparse.plans import element_plan, plan_choice
 from wengert.sparse.plans.value_walk import ValueWalk
@@ -62,6 +64,11 @@ def of_nothing(x):
     return np.concatenate(found)
 
 
+def float_of(x):
+    """A Python number, as sums are that begin with one."""
+    return apply(number, x)
+
+
 POINT = np.array([0.3, 1.2, -0.7, 0.9, 2.1])
 NOWHERE = np.zeros(0, int)
 MATRICES = {name: sp.csr_array([[1.0, 2.0, 0.0], [0.0, 0.0, 3.0]]).asformat(name) for name in FORMATS}
@@ -76,6 +83,7 @@ JACOBIANS = [
     (in_containers, (TREE, 2.0, 2), (1, 0)),
     (lambda x: x**2, (3.0,), 0),
     (lambda x: np.sum(x[:2]), (POINT,), 0),
+    (lambda x: float_of(np.sum(x[1:] ** 2)) * x, (POINT,), 0),
     (lambda x: x[:0], (POINT,), 0),
     (at_places, (POINT, np.array([1, 1, 4])), 0),
     (of_nothing, (POINT,), 0),

@@ -134,9 +134,12 @@ class ValueWalk(GraphWalk):
         primitive = equation.primitive
         if isinstance(primitive, Linear) and not primitive.variadic and position >= len(primitive.transposes):
             return []
+        own = self.broadcast_maps(equation.inputs[position], out.shape)
+        if primitive.gives_number:  # of one element, where coefficients have one for each that it comes from
+            return list(own)
         moving = [{one.key: one.coefficient for one in self.broadcast_maps(x, out.shape)} for x in equation.inputs]
         found: list[BoxMap | None] = []
-        for one in self.broadcast_maps(equation.inputs[position], out.shape):
+        for one in own:
             operands: list[Any] = []
             for i, x in enumerate(equation.inputs):
                 if i == position:
