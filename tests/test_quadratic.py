@@ -318,21 +318,24 @@ def test_the_solution_of_a_scaled_program_is_the_scaled_solution() -> None:
     data = *data, np.array([1.0, 1.0, 3.0, 1.0])
     stored_data = (*(sp.csr_array(part) if part.ndim == 2 else part for part in data),)
 
-    def scaled(t: Any, objective: Any, unit: Any, stored: bool = False) -> Any:
+    def scaled(t: Any, objective: Any, unit: Any, rows: Any, stored: bool = False) -> Any:
         """Return x and the multipliers of the program of x / unit, in the units of the program itself."""
         parts = zip(stored_data if stored else data, (0.3, -0.7, 0.2, 0.4, -0.1, 0.5), strict=True)
         P, q, A, b, G, h = (part * (1.0 + t * change) for part, change in parts)
-        found = qp(P * (objective / unit**2), q * (objective / unit), A, b * unit, G, h * unit)
-        return np.concatenate([found.x / unit, found.equality * unit / objective, found.inequality * unit / objective])
+        sides = A * rows, b * (unit * rows), G * rows, h * (unit * rows)
+        found = qp(P * (objective / unit**2), q * (objective / unit), *sides)
+        multipliers = np.concatenate([found.equality, found.inequality]) * rows
+        return np.concatenate([found.x / unit, multipliers * (unit / objective)])
 
-    def both(objective: Any, unit: Any, stored: bool = False) -> Any:
-        value = lambda t: scaled(t, objective, unit, stored)
+    def both(objective: Any, unit: Any, rows: Any = 1.0, stored: bool = False) -> Any:
+        value = lambda t: scaled(t, objective, unit, rows, stored)
         return np.concatenate([value(0.0), wg.jacfwd(value)(0.0), wg.jacrev(value)(0.0)])
 
     expected, native = both(1.0, 1.0), wg.jit(both, native=True)
     assert np.sum(expected[4:8] > 0.1) == 1
-    for scales in ((1e-12, 1.0), (1e12, 1.0), (1.0, 1e-12), (1.0, 1e12), (1e-6, 1e-7), (1e12, 1e-12)):
-        for found in (both(*scales), both(*scales, True), native(*scales)):
+    cases = (1e-12, 1.0), (1e12, 1.0), (1.0, 1e-12), (1.0, 1e12), (1e-6, 1e-7), (1e12, 1e-12)
+    for scales in (*cases, (1.0, 1.0, 1e-170), (1.0, 1.0, 1e170)):
+        for found in (both(*scales), both(*scales, stored=True), native(*scales)):
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 

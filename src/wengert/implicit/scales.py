@@ -64,10 +64,14 @@ def units_of(program: QuadraticProgram) -> Units:
 
 
 def lengths_of(rows: Any) -> Any:
-    """Return the lengths of the rows of a matrix."""
+    """Return the lengths of the rows of a matrix; squares of tiny and huge numbers are no numbers."""
     if 0 in rows.shape:
         return np.zeros(rows.shape[0])
-    return np.sqrt((rows * rows).sum(axis=1))
+    stored = is_sparse(rows)
+    largest = largest_of(rows.data) if stored else np.max(np.abs(rows), axis=1)
+    sizes = unit_of(largest)
+    near_one = rows * (1.0 / sizes) if stored else rows / sizes[:, None]
+    return np.sqrt((near_one * near_one).sum(axis=1)) * sizes
 
 
 def largest_of(numbers: Any) -> Any:
