@@ -631,6 +631,7 @@ def test_rows_are_left_behind_in_a_chain(transformed: Any, failed: list[Graph]) 
     assert not failed
 
 
+@pytest.mark.long
 def test_rows_that_lie_in_another_order_are_left_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "DEBUG", True)  # its diagonals are of kernels of their own
 

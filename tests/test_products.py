@@ -109,6 +109,7 @@ def test_any_product_gives_the_same_on_each_processor(target: str, monkeypatch: 
         require_evaluated(random_product(seed, np.dtype((np.float64, np.float32)[seed % 2])), target, seed)
 
 
+@pytest.mark.long
 @together("target", TARGETS)
 def test_panels_that_are_packed_give_the_same_on_each_processor(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed, (rows, columns) in enumerate([(37, 39), (41, 39), (25, 53), (26, 7)]):

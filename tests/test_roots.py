@@ -105,6 +105,7 @@ SECOND: dict[str, Callable[[Function, Any], Any]] = {
 }
 
 
+@pytest.mark.long
 @together("mode, point", [(m, p) for m in SECOND for p in ((0.0, 0.0), (0.3, -0.4)) if not (any(p) and "jit" in m)])
 def test_powers_of_roots_have_the_second_derivatives_of_what_they_are(mode: str, point: tuple[float, ...]) -> None:
     x = np.array(point)
