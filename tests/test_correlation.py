@@ -13,9 +13,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 import wengert as wg
 from tests.kernels import as_if
 from tests.test_emission import TARGETS
-from wengert.emission.correlation_plans import native_plan
 from wengert.emission.external_functions import address_of
-from wengert.emission.routine_calls import KernelCall, contents_of
+from wengert.emission.products.correlation_plans import native_plan
+from wengert.emission.routines.routine_calls import KernelCall, contents_of
 from wengert.kernel.kernel import Invoke
 from wengert.lowering.partition import partition_graph
 from wengert.native.callee import Callee

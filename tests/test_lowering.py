@@ -25,7 +25,7 @@ from wengert import random
 from wengert.core.graph.graph import Equation, Graph
 from wengert.core.values.aval import Aval
 from wengert.emission.external_functions import address_of
-from wengert.emission.routine_calls import contents_of, routine_of
+from wengert.emission.routines.routine_calls import contents_of, routine_of
 from wengert.errors import GraphError, RangeError
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import Evaluator

@@ -17,7 +17,7 @@ from wengert.compile.codegen import compile_segments
 from wengert.compile.compilation_cache import plain_data, restore
 from wengert.compile.programs import PROCESSOR, Processor
 from wengert.core.graph.graph import Graph, evaluate
-from wengert.emission import product_plans
+from wengert.emission.products import product_plans
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import Evaluator
 from wengert.kernel.grammar import parse_program, text

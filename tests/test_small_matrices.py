@@ -23,7 +23,7 @@ from wengert.compile.executable import Compiled, NativeGraph, holds_native
 from wengert.compile.programs import Processor
 from wengert.core.graph.graph import Graph
 from wengert.core.values.dispatch import apply
-from wengert.emission import lapack_routines
+from wengert.emission.routines import lapack_routines
 from wengert.errors import UsageError
 from wengert.implicit.banded import band_factors, band_solution
 from wengert.kernel.backend import Backend

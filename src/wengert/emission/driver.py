@@ -14,7 +14,7 @@ from wengert.emission.arena import ADDRESS, Block, Room, constant_entry, laid_ou
 from wengert.emission.external_functions import declaration_of
 from wengert.emission.parallel_split import lanes_of
 from wengert.emission.programs import RUN, Emission
-from wengert.emission.routine_calls import KernelCall, given_bytes, routine_of, start_of_work
+from wengert.emission.routines.routine_calls import KernelCall, given_bytes, routine_of, start_of_work
 from wengert.kernel.durations import cycles_of
 from wengert.kernel.kernel import Buffer, Copy, Invoke, Loop, Product, Program, ProgramStep, Run, Switch
 from wengert.native.builder import Builder

@@ -13,17 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wengert.emission.band_routines import BANDED, band_kernel
-from wengert.emission.correlations import CORRELATION, CORRELATIONS, correlation_kernel
-from wengert.emission.front_routines import FRONTS, front_kernel
 from wengert.emission.instructions import Case, from_memory, in_memory, in_register, instructions_of
-from wengert.emission.lapack_routines import LAPACK, lapack_kernel
 from wengert.emission.mathematics import Specialisation, function_of_body, is_rare, rare_of, template_of
-from wengert.emission.matrix_lanes import LANES, lanes_kernel
-from wengert.emission.matrix_routines import MATRICES, SMALL, small
-from wengert.emission.product_plans import PRODUCT
-from wengert.emission.products import PRODUCTS, product
-from wengert.emission.sparse_routines import SPARSE, sparse_kernel
+from wengert.emission.products.correlations import CORRELATION, CORRELATIONS, correlation_kernel
+from wengert.emission.products.product_functions import PRODUCTS, product
+from wengert.emission.products.product_plans import PRODUCT
+from wengert.emission.routines.band_routines import BANDED, band_kernel
+from wengert.emission.routines.front_routines import FRONTS, front_kernel
+from wengert.emission.routines.lapack_routines import LAPACK, lapack_kernel
+from wengert.emission.routines.matrix_lanes import LANES, lanes_kernel
+from wengert.emission.routines.matrix_routines import MATRICES, SMALL, small
+from wengert.emission.routines.sparse_routines import SPARSE, sparse_kernel
 from wengert.emission.stages import added_exactly, correct_total
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.builder import Builder, program

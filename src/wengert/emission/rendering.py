@@ -6,7 +6,7 @@ from wengert.emission.driver import Assembly
 from wengert.emission.loops import loop_writer
 from wengert.emission.parallel_split import lanes_of
 from wengert.emission.programs import Emission, Emitted, without_code
-from wengert.emission.routine_calls import contents_of, routine_of
+from wengert.emission.routines.routine_calls import contents_of, routine_of
 from wengert.kernel.durations import cycles_of
 from wengert.kernel.kernel import Invoke, Product, Program
 from wengert.native.builder import program as written

@@ -13,7 +13,7 @@ from wengert.emission.mathematics import Specialisation, called_outside, functio
 from wengert.emission.plans import LoopPlan, accesses
 from wengert.emission.prefetch import Ahead
 from wengert.emission.registers import Registers
-from wengert.emission.searches import RowSearch
+from wengert.emission.routines.searches import RowSearch
 from wengert.kernel.durations import LANES
 from wengert.kernel.functions import FUNCTIONS
 from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Stage

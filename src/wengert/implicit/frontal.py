@@ -23,7 +23,7 @@ from wengert.implicit.systems import batch_solution
 from wengert.primitives.linear_algebra.matrices import over_stacks
 
 LARGEST = 1e9
-"""What a row may be subtracted times at most, as in `wengert.emission.front_routines`."""
+"""What a row may be subtracted times at most, as in `wengert.emission.routines.front_routines`."""
 Array = np.ndarray[Any, Any]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from wengert.core.forms.form import form_of
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
-from wengert.emission.correlation_plans import Lengths, native_plan
+from wengert.emission.products.correlation_plans import Lengths, native_plan
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.signals.convolution import Sliding
 

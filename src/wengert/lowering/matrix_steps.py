@@ -19,14 +19,14 @@ from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.core.values.dispatch import apply
-from wengert.emission.band_routines import BANDED, is_banded, room_of_bands
-from wengert.emission.band_routines import is_available as has_bands
-from wengert.emission.front_routines import FRONTS, is_of_fronts
-from wengert.emission.front_routines import SPARE as ENDS
-from wengert.emission.lapack_routines import LAPACK, PANEL, ROOM, SPECTRAL, is_available
-from wengert.emission.matrix_lanes import LANES, lanes_of
-from wengert.emission.matrix_routines import CONDITIONED, PIVOTED, SMALL, TRIANGULAR, dtypes_of
-from wengert.emission.tiled_functions import SCALARS
+from wengert.emission.products.tiled_functions import SCALARS
+from wengert.emission.routines.band_routines import BANDED, is_banded, room_of_bands
+from wengert.emission.routines.band_routines import is_available as has_bands
+from wengert.emission.routines.front_routines import FRONTS, is_of_fronts
+from wengert.emission.routines.front_routines import SPARE as ENDS
+from wengert.emission.routines.lapack_routines import LAPACK, PANEL, ROOM, SPECTRAL, is_available
+from wengert.emission.routines.matrix_lanes import LANES, lanes_of
+from wengert.emission.routines.matrix_routines import CONDITIONED, PIVOTED, SMALL, TRIANGULAR, dtypes_of
 from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.selection import required

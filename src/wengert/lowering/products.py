@@ -16,7 +16,7 @@ from wengert.core.graph.graph import Graph
 from wengert.core.maps.index_maps import AxisIndex, window_map
 from wengert.core.memory.memory_layout import lie_alike
 from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
-from wengert.emission.product_plans import LEVELS, dimensions_of
+from wengert.emission.products.product_plans import LEVELS, dimensions_of
 from wengert.kernel.durations import LANES
 from wengert.kernel.kernel import Affine, Product, Program
 from wengert.lowering.kernel_stages import program_of

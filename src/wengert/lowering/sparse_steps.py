@@ -8,7 +8,7 @@ import numpy as np
 
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
-from wengert.emission.sparse_routines import DTYPES, SPARSE
+from wengert.emission.routines.sparse_routines import DTYPES, SPARSE
 from wengert.lowering.matrix_steps import PARTS, MatrixRoutine, how_it_lies, is_dense
 from wengert.primitives.sparse.products import sampled_product, sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern

@@ -51,9 +51,9 @@ class RoutineCall(NamedTuple):
     """Say how a routine of native code is called.
 
     Attributes:
-        routine: what the kernel computes, one of `wengert.emission.matrix_routines`.
+        routine: what the kernel computes, one of `wengert.emission.routines.matrix_routines`.
         turned: the places of operands and results of which it takes rows as columns.
-        fields: further ones of `wengert.emission.matrix_routines.MATRICES`.
+        fields: further ones of `wengert.emission.routines.matrix_routines.MATRICES`.
         operands: the places of those that it reads, in its order; None if it reads all as they are.
     """
 

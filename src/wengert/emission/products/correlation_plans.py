@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.emission.correlations import AXES, CORRELATIONS, SPACE, STEPS
-from wengert.emission.product_plans import even
-from wengert.emission.tiled_functions import SCALARS
+from wengert.emission.products.correlations import AXES, CORRELATIONS, SPACE, STEPS
+from wengert.emission.products.product_plans import even
+from wengert.emission.products.tiled_functions import SCALARS
 from wengert.support.machine import MACHINE
 
 Lengths = tuple[int, ...]

@@ -2,9 +2,9 @@
 
 A table says which rows a front has, which elements of the matrix, and which fronts leave it something: see
 `wengert.implicit.fronts.Fronts.table`. A front is a full matrix whose rows are made longer to whole vectors, in room of
-its own on top of what others have left; it is eliminated by `wengert.emission.eliminations` as far as its own columns
-go. Factors hold of each front which rows were exchanged, the square of its own rows and columns, and what is beside it,
-and, turned, below.
+its own on top of what others have left; it is eliminated by `wengert.emission.routines.eliminations` as far as its own
+columns go. Factors hold of each front which rows were exchanged, the square of its own rows and columns, and what is
+beside it, and, turned, below.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from wengert.emission.eliminations import Eliminations
-from wengert.emission.matrix_routines import Matrix, Problem, Problems, kernel_of
+from wengert.emission.routines.eliminations import Eliminations
+from wengert.emission.routines.matrix_routines import Matrix, Problem, Problems, kernel_of
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.structs import F64, I8, I32, I64

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wengert.emission.tiled_functions import TiledFunctions
+from wengert.emission.products.tiled_functions import TiledFunctions
 from wengert.native.builder import Builder
 from wengert.native.functions import NativeFunction
 from wengert.native.structs import I8, I64, Pointer, vector_of

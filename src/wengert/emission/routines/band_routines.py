@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from wengert.emission.lapack_routines import LETTERS, LapackProblem, fill, on_one_thread, pivots_of
-from wengert.emission.matrix_routines import Matrix, Problems, element_product, kernel_of
+from wengert.emission.routines.lapack_routines import LETTERS, LapackProblem, fill, on_one_thread, pivots_of
+from wengert.emission.routines.matrix_routines import Matrix, Problems, element_product, kernel_of
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction

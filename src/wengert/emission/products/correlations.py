@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from wengert.emission.tiled_functions import TiledFunctions
+from wengert.emission.products.tiled_functions import TiledFunctions
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction

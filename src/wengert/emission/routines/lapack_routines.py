@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.emission.matrix_routines import (
+from wengert.emission.routines.matrix_routines import (
     ElementParts,
     Matrix,
     Problem,

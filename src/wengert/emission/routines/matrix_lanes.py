@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from wengert.emission.matrix_routines import SOLVERS, Matrix, Problem, Problems, kernel_of
-from wengert.emission.tiled_functions import SCALARS, TiledFunctions
+from wengert.emission.products.tiled_functions import SCALARS, TiledFunctions
+from wengert.emission.routines.matrix_routines import SOLVERS, Matrix, Problem, Problems, kernel_of
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.structs import BOOL, I64, Array, vector_of

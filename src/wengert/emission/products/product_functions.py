@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wengert.emission.product_plans import LEVELS, OPERANDS, OWN_PANELS, PRODUCT, SHARED_PANELS
-from wengert.emission.product_tiles import ProductTiles
-from wengert.emission.tiled_functions import SQUARE
+from wengert.emission.products.product_plans import LEVELS, OPERANDS, OWN_PANELS, PRODUCT, SHARED_PANELS
+from wengert.emission.products.product_tiles import ProductTiles
+from wengert.emission.products.tiled_functions import SQUARE
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction

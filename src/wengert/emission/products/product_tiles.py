@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wengert.emission.product_plans import most_dots, most_rows
-from wengert.emission.tiled_functions import TiledFunctions
+from wengert.emission.products.product_plans import most_dots, most_rows
+from wengert.emission.products.tiled_functions import TiledFunctions
 from wengert.native.builder import Builder
 from wengert.native.functions import NativeFunction
 from wengert.native.structs import I64, Type

@@ -1,0 +1,1 @@
+"""Routines of linear algebra and searches as code of programs: small, banded, sparse, in lanes, by address."""
