@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cases import together
-from wengert.native import engine, job_tables, jobs
+from wengert.native import engine
 from wengert.native.builder import Builder, program, template
 from wengert.native.functions import ConstantTable, NativeFunction, external, native
 from wengert.native.loader import kept_code
@@ -32,6 +32,7 @@ from wengert.native.structs import (
     Struct,
     VectorType,
 )
+from wengert.native.threads import job_tables, jobs
 from wengert.native.values import Value
 
 PAIR = Struct("Pair", first=I32, second=I64)

@@ -18,9 +18,9 @@ from wengert.emission.products.correlation_plans import native_plan
 from wengert.emission.routines.routine_calls import KernelCall, contents_of
 from wengert.kernel.kernel import Invoke
 from wengert.lowering.partition import partition_graph
-from wengert.native.callee import Callee
 from wengert.native.engine import Target, host
-from wengert.native.team import team_of
+from wengert.native.entries.callee import Callee
+from wengert.native.threads.team import team_of
 from wengert.nn import functional
 from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.signals import convolution, sliding_products

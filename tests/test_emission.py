@@ -28,7 +28,7 @@ from wengert.kernel.functions import FUNCTIONS, Features, evaluate_expression, e
 from wengert.kernel.kernel import Affine, Bound, Buffer, Keep, Kernel, Operation, Program, Reduce, Stage, Store
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target, emit_object, host
-from wengert.native.team import team_of
+from wengert.native.threads.team import team_of
 from wengert.support.machine import MACHINE
 
 DOUBLE = np.dtype(float)

@@ -25,14 +25,13 @@ from tests.cases import together
 from wengert.compile.programs import Processor
 from wengert.kernel.schedule import apply_schedule, schedule_of
 from wengert.lowering.partition import partition_graph
-from wengert.native import entry as entries
-from wengert.native import native_entry
 from wengert.native.builder import Builder, program
-from wengert.native.callee import Callee, room
 from wengert.native.engine import emit_object, host, link_object
-from wengert.native.entry import PythonEntry, PythonVariant
-from wengert.native.functions import NativeFunction, external, native
-from wengert.native.kinds import (
+from wengert.native.entries import entry as entries
+from wengert.native.entries import native_entry
+from wengert.native.entries.callee import Callee, room
+from wengert.native.entries.entry import PythonEntry, PythonVariant
+from wengert.native.entries.kinds import (
     AnyKind,
     ArrayKind,
     ContainerKind,
@@ -45,11 +44,12 @@ from wengert.native.kinds import (
     kind_of,
     leaves,
 )
+from wengert.native.entries.native_entry import NativeEntry, NativeVariant
+from wengert.native.entries.tables import KERNEL, MANY_VARIANTS
+from wengert.native.functions import NativeFunction, external, native
 from wengert.native.loader import kept_code, load_code
-from wengert.native.native_entry import NativeEntry, NativeVariant
 from wengert.native.structs import F64, I8, I64, VOID, Pointer
-from wengert.native.tables import KERNEL, MANY_VARIANTS
-from wengert.native.team import team_of
+from wengert.native.threads.team import team_of
 from wengert.native.values import Value
 from wengert.passes.pipeline import flatten_calls
 from wengert.support.machine import MACHINE
@@ -969,11 +969,11 @@ def test_python_does_all_where_something_is_different(check: str, monkeypatch: p
 
 ELSEWHERE = """
 import numpy as np
-from wengert.native import native_entry
+from wengert.native.entries import native_entry
 def differs(): raise RuntimeError("the layout of arrays is unknown")
 native_entry.check_layout = differs
 import wengert as wg
-from wengert.native.entry import Entry, PythonEntry
+from wengert.native.entries.entry import Entry, PythonEntry
 assert Entry is PythonEntry
 x = np.linspace(0.5, 2.0, 10)
 f = lambda x, by: {"sum": wg.numpy.sum(wg.numpy.exp(x) * by), "rest": [x[1:] * by, by]}
@@ -1011,10 +1011,10 @@ def test_other_interpreters_are_recognized(monkeypatch: pytest.MonkeyPatch) -> N
 WITHOUT_LLVM = """
 import sys
 import numpy as np
-from wengert.native.callee import Callee
-from wengert.native.entry import Entry, PythonEntry, PythonVariant, Variant
-from wengert.native.kinds import NumberKind
-from wengert.native.native_entry import native_code
+from wengert.native.entries.callee import Callee
+from wengert.native.entries.entry import Entry, PythonEntry, PythonVariant, Variant
+from wengert.native.entries.kinds import NumberKind
+from wengert.native.entries.native_entry import native_code
 class Function(Entry):
     def __call__(self, x): return "python"
 function = Function()

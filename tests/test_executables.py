@@ -44,7 +44,7 @@ from tests.test_lowering import (
 from wengert.compile.programs import Processor
 from wengert.kernel.kernel import Program
 from wengert.kernel.schedule import with_schedule
-from wengert.native.team import team_of
+from wengert.native.threads.team import team_of
 from wengert.transforms.tracing import trace
 
 pytest.importorskip("llvmlite")

@@ -32,7 +32,7 @@ from wengert.kernel.kernel import (
     Update,
 )
 from wengert.native.engine import host
-from wengert.native.team import team_of
+from wengert.native.threads.team import team_of
 from wengert.support import config
 
 DOUBLE = np.dtype(float)

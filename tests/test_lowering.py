@@ -37,8 +37,8 @@ from wengert.lowering.matrix_steps import matrix_routine
 from wengert.lowering.partition import partition_graph
 from wengert.lowering.rules.lower import is_native, lower
 from wengert.lowering.segments import Segments
-from wengert.native.callee import Callee
 from wengert.native.engine import host
+from wengert.native.entries.callee import Callee
 from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.special.declaration import OF_SCIPY
 from wengert.scipy.special import logsumexp

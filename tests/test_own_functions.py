@@ -17,7 +17,7 @@ from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.emission.external_functions import text_of
 from wengert.kernel.functions import FUNCTIONS
 from wengert.kernel.opcodes import OPCODES
-from wengert.native.elementwise import LARGE, SHARING, share_ufunc
+from wengert.native.threads.elementwise import LARGE, SHARING, share_ufunc
 
 pytest.importorskip("llvmlite")
 OWN = sorted(name for name, p in PRIMITIVES.items() if isinstance(p, Elementwise) and p.own)
@@ -86,7 +86,7 @@ def test_without_llvm_numpy_computes(own: None, monkeypatch: pytest.MonkeyPatch)
 WARNED = """
 import warnings
 import numpy as np, wengert as wg
-from wengert.native.elementwise import SHARING
+from wengert.native.threads.elementwise import SHARING
 SHARING.set_threads(2)
 SHARING.start()
 for name, value in (("exp", 1000.0), ("sin", np.inf)):

@@ -27,7 +27,7 @@ from wengert.lowering.layouts import as_array, as_value
 from wengert.lowering.partition import partition_graph
 from wengert.lowering.rules import contractions
 from wengert.lowering.segments import Segments
-from wengert.native.team import team_of
+from wengert.native.threads.team import team_of
 from wengert.passes.pipeline import flatten_calls
 from wengert.support.machine import MACHINE, Machine
 

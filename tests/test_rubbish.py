@@ -25,7 +25,7 @@ import wengert.numpy as wnp
 from tests.cases import together
 from wengert import autograd, distributed, errors, extend, graph, implicit, optim, random, sparse, testing, tree
 from wengert.core.primitives import primitive
-from wengert.native.elementwise import SHARING
+from wengert.native.threads.elementwise import SHARING
 
 FORM = re.compile(r"^[^;]+: .+; .+\. .+\.$", re.DOTALL)
 X = np.array([0.5, 0.6])

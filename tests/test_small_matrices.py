@@ -30,7 +30,7 @@ from wengert.kernel.backend import Backend
 from wengert.lowering import matrix_steps
 from wengert.lowering.matrix_steps import FEW, LARGEST, MOST
 from wengert.lowering.partition import partition_graph
-from wengert.native import callee
+from wengert.native.entries import callee
 from wengert.native.lapack import ONE_THREAD
 from wengert.passes.equations import may_be_step
 from wengert.passes.pipeline import flatten_calls

@@ -19,9 +19,9 @@ from wengert.compile.programs import Processor
 from wengert.lowering import sparse_steps
 from wengert.lowering.layouts import as_array, as_value
 from wengert.lowering.partition import partition_graph
-from wengert.native import callee
-from wengert.native.entry import PythonEntry
-from wengert.native.team import team_of
+from wengert.native.entries import callee
+from wengert.native.entries.entry import PythonEntry
+from wengert.native.threads.team import team_of
 from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.primitives.sparse.storage_pattern import NAMES, pattern_of

@@ -29,12 +29,13 @@ from wengert.core.diagnostics.numpy_warnings import at_users_line
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values import evaluation
 from wengert.errors import UsageError
-from wengert.native import elementwise, inner_loops, job_tables, jobs, loader, team
+from wengert.native import loader
 from wengert.native.builder import Builder, program
-from wengert.native.elementwise import LARGE, LoopSharing, share_ufunc
 from wengert.native.functions import native
 from wengert.native.structs import I64, VOID, Pointer, Struct
-from wengert.native.team import Team
+from wengert.native.threads import elementwise, inner_loops, job_tables, jobs, team
+from wengert.native.threads.elementwise import LARGE, LoopSharing, share_ufunc
+from wengert.native.threads.team import Team
 from wengert.native.values import Value
 from wengert.support import config, machine
 from wengert.traces import eager, sweep
@@ -631,8 +632,8 @@ def test_a_process_ends_that_asks_for_a_team_while_it_ends() -> None:
 
 FORKED = """
 import threading
-from wengert.native import job_tables
-from wengert.native.elementwise import SHARING
+from wengert.native.threads import job_tables
+from wengert.native.threads.elementwise import SHARING
 
 def recruited():
     return job_tables.SHARED.view(SHARING.place.value).recruited
@@ -681,10 +682,10 @@ def test_forked_processes_have_teams_of_their_own_from_the_first_job_on() -> Non
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited in another way there")
 def test_where_the_system_has_no_threads_to_spare_one_does_all() -> None:
     program = (
-        "from wengert.native.elementwise import SHARING\n"
+        "from wengert.native.threads.elementwise import SHARING\n"
         "SHARING.start()\n"  # here, not by a thread that ends: the system keeps its stack for another
         f"{PROGRAM}import resource\n"
-        "from wengert.native import job_tables\n"
+        "from wengert.native.threads import job_tables\n"
         "SHARING.threads = 3; SHARING.start()\n"  # another team, without workers yet
         "x = np.ones(100_000)\n"
         "pages = int(open('/proc/self/statm').read().split()[0])\n"
@@ -699,7 +700,7 @@ def test_where_the_system_has_no_threads_to_spare_one_does_all() -> None:
 def test_an_interrupt_reaches_the_main_thread() -> None:
     program = PROGRAM + (
         "import signal, threading\n"
-        "from wengert.native.elementwise import SHARING\n"
+        "from wengert.native.threads.elementwise import SHARING\n"
         "SHARING.native or SHARING.start()\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # shells let jobs in the background ignore it
         "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"

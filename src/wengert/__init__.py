@@ -10,7 +10,7 @@ with LoadingPause():
     from wengert.core.values.protocols import LATER
     from wengert.core.values.tensor import Tensor
     from wengert.creation import asarray, tensor
-    from wengert.native.elementwise import set_num_threads
+    from wengert.native.threads.elementwise import set_num_threads
     from wengert.support import config as _config
     from wengert.support import memory_allocator as _memory_allocator
     from wengert.support.hints import missing_name
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _memory_allocator.tune()
 if _config.OWN_FUNCTIONS:
     from wengert.emission.external_functions import text_of
-    from wengert.native.elementwise import SHARING
+    from wengert.native.threads.elementwise import SHARING
 
     SHARING.own = text_of
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from wengert.compile.executable import Compiled
 from wengert.native.cache import object_cache
-from wengert.native.entry import Entry
+from wengert.native.entries.entry import Entry
 from wengert.support import config
 from wengert.support.machine import PROCESSOR
 from wengert.transforms.jit import jit

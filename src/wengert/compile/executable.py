@@ -20,10 +20,9 @@ from wengert.core.primitives.structured import Structured
 from wengert.core.values.execution_state import RoundCounter, TooManyRounds
 from wengert.lowering.layouts import kind_for, result_kind
 from wengert.lowering.segments import Segment, Segments
-from wengert.native.callee import Callee
-from wengert.native.entry import Entry, Variant
-from wengert.native.executable import Executable
-from wengert.native.kinds import (
+from wengert.native.entries.callee import Callee
+from wengert.native.entries.entry import Entry, Variant
+from wengert.native.entries.kinds import (
     MANY_LEAVES,
     NOTHING,
     ArrayKind,
@@ -35,6 +34,7 @@ from wengert.native.kinds import (
     leaves,
     with_leaves,
 )
+from wengert.native.executable import Executable
 from wengert.passes.equations import distinct_variables, enter, inside, may_be_step
 from wengert.passes.output_aliasing import merged_results
 from wengert.passes.pipeline import flatten_calls

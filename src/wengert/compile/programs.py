@@ -12,9 +12,9 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from wengert.lowering.segments import Segments, with_programs
-from wengert.native.elementwise import SHARING
 from wengert.native.executable import Executable, Image
 from wengert.native.loader import kept_function, kept_object
+from wengert.native.threads.elementwise import SHARING
 from wengert.support.fork_safety import UNSTOPPED
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from wengert.distributed.partitions import Partitions
 from wengert.distributed.passes import RowBudget, RowCache, first_nan, plan_by, room_for_rows, sum_partitions
 from wengert.distributed.profiles import ProgressLine, Stint
 from wengert.distributed.sums import Leaves, SumTree
-from wengert.native.elementwise import SHARING
+from wengert.native.threads.elementwise import SHARING
 from wengert.transforms.captured_state import CapturedState
 
 WORTHWHILE = 0.001

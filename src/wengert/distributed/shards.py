@@ -20,7 +20,7 @@ from wengert.distributed.passes import RowBudget, RowCache, first_nan, plan_by, 
 from wengert.distributed.profiles import Stint
 from wengert.distributed.sources import PartitionSource
 from wengert.distributed.sums import Leaves, SumTree
-from wengert.native.elementwise import SHARING
+from wengert.native.threads.elementwise import SHARING
 from wengert.support.caches import Recent
 from wengert.support.digests import digest_of
 

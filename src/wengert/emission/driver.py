@@ -22,7 +22,6 @@ from wengert.native.engine import Target
 from wengert.native.executable import GROWING
 from wengert.native.functions import NativeFunction
 from wengert.native.interrupts import LOOK, LOOK_UP, give_back, looking
-from wengert.native.jobs import SHARE
 from wengert.native.row_pool import (
     POOL,
     begin_pool,
@@ -34,6 +33,7 @@ from wengert.native.row_pool import (
     reuse_pool,
 )
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, Array, Pointer, Signature
+from wengert.native.threads.jobs import SHARE
 from wengert.native.values import Value
 from wengert.support.caches import cached
 from wengert.support.machine import MACHINE

@@ -30,8 +30,6 @@ from wengert.native.builder import Builder, program
 from wengert.native.engine import Target, emit_object, host, link_object
 from wengert.native.functions import NativeFunction
 from wengert.native.interrupts import LOOK_UP, look_up_now
-from wengert.native.job_tables import INNER_LOOP
-from wengert.native.jobs import ALL, SHARE, clear_conditions, met_conditions, raise_conditions, share
 from wengert.native.loader import kept_function, load_code
 from wengert.native.row_pool import TAKE_ROOM, room_for_rows
 from wengert.native.structs import (
@@ -48,6 +46,8 @@ from wengert.native.structs import (
     like,
     vector_of,
 )
+from wengert.native.threads.job_tables import INNER_LOOP
+from wengert.native.threads.jobs import ALL, SHARE, clear_conditions, met_conditions, raise_conditions, share
 from wengert.native.values import Value
 from wengert.support.machine import CONDITIONS
 

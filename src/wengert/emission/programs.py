@@ -21,8 +21,8 @@ from wengert.native.builder import program as written
 from wengert.native.engine import Target
 from wengert.native.executable import Image
 from wengert.native.functions import NativeFunction
-from wengert.native.job_tables import SHARED
 from wengert.native.structs import I8, POINTER, VOID, Array, Pointer, Signature
+from wengert.native.threads.job_tables import SHARED
 from wengert.native.values import Instructions, Value
 from wengert.support.caches import cached
 

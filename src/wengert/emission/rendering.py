@@ -11,7 +11,7 @@ from wengert.kernel.durations import cycles_of
 from wengert.kernel.kernel import Invoke, Product, Program
 from wengert.native.builder import program as written
 from wengert.native.engine import Target
-from wengert.native.jobs import SHARE
+from wengert.native.threads.jobs import SHARE
 
 
 def emit_program(program: Program, target: Target) -> Emitted:

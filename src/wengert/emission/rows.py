@@ -15,8 +15,8 @@ from wengert.emission.vectors import Index, KernelFrame, Module, move_address
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduce, Stage
 from wengert.native.builder import Builder
 from wengert.native.functions import NativeFunction
-from wengert.native.job_tables import JOB
 from wengert.native.structs import BOOL, I8, POINTER, VOID, Pointer, Signature, vector_of
+from wengert.native.threads.job_tables import JOB
 from wengert.native.values import Value
 from wengert.support.machine import MACHINE
 

@@ -14,8 +14,8 @@ from wengert.core.graph.equation import Variable
 from wengert.core.graph.loop_spec import Items
 from wengert.core.memory.memory_layout import Joined, axes_without_gaps, example, lie_alike, lies_along
 from wengert.core.values.aval import PARTS, UNKNOWN
+from wengert.native.entries.kinds import ArrayKind, CopyKind, Kind, NumberKind, SameKind
 from wengert.native.executable import ENDLESS
-from wengert.native.kinds import ArrayKind, CopyKind, Kind, NumberKind, SameKind
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.shapes import inverse
 

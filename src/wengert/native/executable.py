@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from wengert.native.callee import Callee
 from wengert.native.code_memory import Code, address_of
-from wengert.native.elementwise import SHARING
-from wengert.native.entry import Entry, Variant
-from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind
+from wengert.native.entries.callee import Callee
+from wengert.native.entries.entry import Entry, Variant
+from wengert.native.entries.kinds import MANY_LEAVES, ArrayKind, ContainerKind
 from wengert.native.loader import load_code
 from wengert.native.structs import I64, POINTER, Struct
+from wengert.native.threads.elementwise import SHARING
 from wengert.support.caches import cached
 from wengert.support.machine import MACHINE
 from wengert.support.records import FieldRecord

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.primitives.declare import constant, elementwise, opaque
-from wengert.native.elementwise import LARGE, share_ufunc
+from wengert.native.threads.elementwise import LARGE, share_ufunc
 
 Parts = tuple[Any, Any]
 BOOL = np.dtype(bool)

@@ -15,7 +15,7 @@ from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.aval import strong
 from wengert.core.values.dispatch import apply, at_once
-from wengert.native.elementwise import share_ufunc
+from wengert.native.threads.elementwise import share_ufunc
 from wengert.primitives import complex_parts
 from wengert.primitives.comparisons import shifted_at
 from wengert.primitives.floating_point import is_nan

@@ -29,7 +29,7 @@ from wengert.core.values.dispatch import apply, at_once, weaken
 from wengert.core.values.evaluation import evaluate_primitive
 from wengert.core.values.recording import SPECIAL, next_level
 from wengert.core.values.tensor import WATCHES, Tensor, make_tensor, unwrap_plain, wrapped_constant, wrapped_constants
-from wengert.native.elementwise import LARGE
+from wengert.native.threads.elementwise import LARGE
 from wengert.primitives.powers import size_power
 from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.traces.grad_modes import is_stopped

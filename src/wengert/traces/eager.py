@@ -44,7 +44,7 @@ from wengert.core.values.tensor import (
     unwrap_plain,
     wrapped_constant,
 )
-from wengert.native.elementwise import LARGE
+from wengert.native.threads.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.traces.nodes import (
     CREATED,

@@ -13,7 +13,7 @@ from wengert.core.memory.possible_aliases import SHARES
 from wengert.core.memory.views import ALIAS
 from wengert.core.values.plain_functions import array_of
 from wengert.core.values.tensor import WATCHES, Tensor
-from wengert.native.elementwise import LARGE, SHARING
+from wengert.native.threads.elementwise import LARGE, SHARING
 from wengert.traces.eager import REAL
 
 ndarray = np.ndarray

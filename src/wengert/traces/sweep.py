@@ -24,7 +24,7 @@ from wengert.core.values.aval import strong
 from wengert.core.values.recording import settings
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor, raw, unwrap_plain
 from wengert.errors import GraphError, NumericalError
-from wengert.native.elementwise import LARGE
+from wengert.native.threads.elementwise import LARGE
 from wengert.primitives.arithmetic import relay
 from wengert.primitives.indexing.index_layout import join_index
 from wengert.primitives.powers import size_power

@@ -31,8 +31,8 @@ from wengert.core.values.python_numbers import LARGEST
 from wengert.core.values.recording import READERS, READINGS, budget_of, settings
 from wengert.core.values.tensor import Tensor, unwrap_plain
 from wengert.errors import DtypeError, RangeError, UsageError
-from wengert.native.entry import Entry
-from wengert.native.kinds import AnyKind, Kind, constant_kind, kind_of
+from wengert.native.entries.entry import Entry
+from wengert.native.entries.kinds import AnyKind, Kind, constant_kind, kind_of
 from wengert.passes.output_aliasing import merged_results
 from wengert.passes.pipeline import simplify_graph
 from wengert.primitives.masked import is_selection

@@ -30,8 +30,8 @@ from wengert.core.values.dispatch import innermost
 from wengert.core.values.execution_state import ACTIVE
 from wengert.core.values.recording import budget_for_each, budget_of, has_ended, settings
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor, unwrap_plain
-from wengert.native.entry import Entry
-from wengert.native.kinds import Beside, ContainerKind, Kind, SameKind, kind_like, kind_of
+from wengert.native.entries.entry import Entry
+from wengert.native.entries.kinds import Beside, ContainerKind, Kind, SameKind, kind_like, kind_of
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.gradient_split import cut
 from wengert.passes.output_aliasing import with_packed_results

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from wengert.errors import UsageError
-from wengert.native.kinds import ANY_NUMBER, ATTRIBUTES, Attributes
+from wengert.native.entries.kinds import ANY_NUMBER, ATTRIBUTES, Attributes
 from wengert.support.attributes import class_attribute, has_class_attribute, own_attributes
 from wengert.support.collector_pause import LoadingPause
 from wengert.support.fork_safety import UNSTOPPED, WALKING

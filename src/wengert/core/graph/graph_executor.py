@@ -18,7 +18,7 @@ from wengert.core.diagnostics.source_positions import speaks_for
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.values.aval import NUMBERS, strong
 from wengert.core.values.evaluation import evaluate_primitive
-from wengert.native.elementwise import LARGE
+from wengert.native.threads.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning
 
 Step = Callable[[list[Any]], None]

@@ -13,7 +13,7 @@ from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.aval import UNKNOWN
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_staged, raw
-from wengert.native.elementwise import LARGE, share_ufunc
+from wengert.native.threads.elementwise import LARGE, share_ufunc
 from wengert.support.machine import MACHINE
 
 FEW = 16

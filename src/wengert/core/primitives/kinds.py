@@ -28,7 +28,7 @@ from wengert.core.primitives.signatures import Rule, RuleSignature, rule_error
 from wengert.core.values.aval import Aval, aval_of, shape_of
 from wengert.core.values.tensor import is_staged, raw
 from wengert.errors import GraphError
-from wengert.native.elementwise import share_ufunc
+from wengert.native.threads.elementwise import share_ufunc
 from wengert.support.caches import cached
 
 

@@ -12,7 +12,7 @@ from wengert.core.diagnostics.numpy_warnings import at_users_line, call_with_war
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import NUMBERS, check_broadcast, strong
 from wengert.core.values.python_numbers import calculate
-from wengert.native.elementwise import LARGE
+from wengert.native.threads.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning, unregister
 
 unregister(globals())

@@ -30,7 +30,7 @@ from wengert.core.values.interop import (
 from wengert.core.values.numpy_overrides import AT_ONCE, DIRECT, FUNCTIONS, RAISED, carry_out
 from wengert.core.values.tensor import WATCHES, Tensor, innermost_trace, is_concrete, is_staged, make_tensor, new_tensor
 from wengert.errors import DtypeError, GraphError
-from wengert.native.elementwise import LARGE
+from wengert.native.threads.elementwise import LARGE
 from wengert.support.deferred_warnings import unregister
 from wengert.support.hints import hints
 from wengert.support.refusals import refusal

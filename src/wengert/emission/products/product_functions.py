@@ -13,11 +13,11 @@ from wengert.emission.products.product_tiles import ProductTiles
 from wengert.emission.products.tiled_functions import SQUARE
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
+from wengert.native.entries.tables import KERNEL
 from wengert.native.functions import NativeFunction
-from wengert.native.job_tables import JOB, SHARED
-from wengert.native.jobs import share
 from wengert.native.structs import I8, I64, POINTER, Pointer, Struct
-from wengert.native.tables import KERNEL
+from wengert.native.threads.job_tables import JOB, SHARED
+from wengert.native.threads.jobs import share
 from wengert.native.values import Value
 from wengert.support.caches import cached
 

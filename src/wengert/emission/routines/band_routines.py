@@ -15,10 +15,10 @@ from wengert.emission.routines.lapack_routines import LETTERS, LapackProblem, fi
 from wengert.emission.routines.matrix_routines import Matrix, Problems, element_product, kernel_of
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
+from wengert.native.entries.tables import KERNEL
 from wengert.native.functions import NativeFunction
 from wengert.native.lapack import are_offered
 from wengert.native.structs import I32, I64
-from wengert.native.tables import KERNEL
 from wengert.native.values import Value
 from wengert.support.machine import MACHINE
 

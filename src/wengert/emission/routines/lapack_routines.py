@@ -25,6 +25,7 @@ from wengert.emission.routines.matrix_routines import (
 )
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
+from wengert.native.entries.tables import KERNEL
 from wengert.native.functions import NativeFunction, external
 from wengert.native.lapack import PREFIX, THREADS, are_offered
 from wengert.native.row_pool import move_bytes
@@ -44,7 +45,6 @@ from wengert.native.structs import (
     size,
     vector_of,
 )
-from wengert.native.tables import KERNEL
 from wengert.native.values import Value
 
 LAPACK = "lapack"

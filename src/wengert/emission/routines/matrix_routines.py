@@ -17,11 +17,11 @@ import numpy as np
 from wengert.emission.routines.eliminations import Eliminations
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
+from wengert.native.entries.tables import KERNEL
 from wengert.native.functions import NativeFunction, external
-from wengert.native.job_tables import JOB, SHARED
-from wengert.native.jobs import share_parts
 from wengert.native.structs import F64, I8, I32, I64, POINTER, Array, Float, Struct, VectorType
-from wengert.native.tables import KERNEL
+from wengert.native.threads.job_tables import JOB, SHARED
+from wengert.native.threads.jobs import share_parts
 from wengert.native.values import Stored, Value
 
 SMALL = "small"

@@ -27,7 +27,7 @@ from wengert.core.values.dispatch import applied, apply, array_of_any, as_tensor
 from wengert.core.values.object_arrays import holds_objects
 from wengert.core.values.tensor import WATCHES, Tensor, is_concrete, make_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
-from wengert.native.elementwise import LARGE
+from wengert.native.threads.elementwise import LARGE
 from wengert.primitives import rewrites
 from wengert.primitives.conversion import fitted
 from wengert.primitives.indexing.added_places import add_at_places

@@ -16,7 +16,7 @@ from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
-from wengert.native.kinds import ATTRIBUTES, Attributes
+from wengert.native.entries.kinds import ATTRIBUTES, Attributes
 from wengert.primitives.indexing.elements import gather
 from wengert.primitives.sparse import places
 from wengert.primitives.sparse.products import add_up, entries, require_elements, sparse_product

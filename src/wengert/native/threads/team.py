@@ -11,8 +11,8 @@ import ctypes
 import os
 import time
 
-from wengert.native.job_tables import PLACE, SHARED
 from wengert.native.loader import kept_code
+from wengert.native.threads.job_tables import PLACE, SHARED
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.machine import MACHINE, PROCESSOR, PROCESSORS
 
@@ -68,7 +68,7 @@ def program_text() -> str:
     """Return the text of what workers run; what it is written with is loaded only if it is needed."""
     with UNSTOPPED:
         from wengert.native.builder import program
-        from wengert.native.jobs import dispatch, linger
+        from wengert.native.threads.jobs import dispatch, linger
 
     return program(dispatch, linger)
 

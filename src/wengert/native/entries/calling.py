@@ -9,10 +9,10 @@ what was found in containers, which other threads could empty.
 from __future__ import annotations
 
 from wengert.native.builder import Builder
+from wengert.native.entries.tables import ENTRY, FRAME, MANY_VARIANTS, NODE, PIECE, VARIANT, Way
 from wengert.native.functions import external, native
 from wengert.native.objects import ARRAY, DTYPE, OBJECT
 from wengert.native.structs import BOOL, F64, I8, I32, I64, POINTER, VOID, Pointer
-from wengert.native.tables import ENTRY, FRAME, MANY_VARIANTS, NODE, PIECE, VARIANT, Way
 from wengert.native.values import Value
 from wengert.support.machine import MACHINE
 

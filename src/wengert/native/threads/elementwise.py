@@ -99,7 +99,8 @@ class LoopSharing:
             AttributeError, ImportError, OSError, RuntimeError: there are no POSIX threads, or LLVM cannot serve here.
         """
         with UNSTOPPED:
-            from wengert.native import inner_loops, objects, team
+            from wengert.native import objects
+            from wengert.native.threads import inner_loops, team
 
         objects.check_layout()
         threads = self.threads
@@ -198,7 +199,7 @@ def share_ufunc(ufunc: np.ufunc, own: bool = False) -> Callable[..., Any]:
 
 def known_loop(ufunc: np.ufunc, dtype: np.dtype[Any], own: bool) -> tuple[Any, int] | None:
     """Return the inner loop of a ufunc; a process that has no team is spared what native code is written with."""
-    from wengert.native.inner_loops import loop_of, own_loop
+    from wengert.native.threads.inner_loops import loop_of, own_loop
 
     if SHARING.own is not None and own and dtype == np.float64:
         found = own_loop(ufunc.__name__, dtype, ufunc.nin, SHARING.own)

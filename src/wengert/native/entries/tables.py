@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.native.kinds import (
+from wengert.native.entries.kinds import (
     AnyKind,
     ArrayKind,
     ContainerKind,

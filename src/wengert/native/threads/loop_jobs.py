@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from wengert.native.builder import Builder
 from wengert.native.functions import native
-from wengert.native.job_tables import LOOP, SHARED
 from wengert.native.objects import ALIGNED, ARRAY, CONTIGUOUS
 from wengert.native.structs import I8, I64, POINTER, VOID, Array, Pointer, Struct
+from wengert.native.threads.job_tables import LOOP, SHARED
 from wengert.native.values import Value
 
 PART = 64  # elements of a part of a job: whole cache lines, so that threads write to none together

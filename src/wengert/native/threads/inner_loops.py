@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from wengert.native.job_tables import LOOP
 from wengert.native.loader import kept_code, kept_function
 from wengert.native.objects import HEAD
 from wengert.native.structs import I32, POINTER, Pointer, Struct
+from wengert.native.threads.job_tables import LOOP
 from wengert.support.fork_safety import UNSTOPPED
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -42,7 +42,7 @@ def program_text() -> str:
     """Return the text of the native functions; what it is written with is loaded only if it is needed."""
     with UNSTOPPED:
         from wengert.native.builder import program
-        from wengert.native.loop_jobs import apply
+        from wengert.native.threads.loop_jobs import apply
 
     return program(apply)
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from wengert.native.kinds import NOTHING
+from wengert.native.entries.kinds import NOTHING
 from wengert.support.function_protocol import LikeFunction
 
 if TYPE_CHECKING:
-    from wengert.native.callee import Callee
-    from wengert.native.kinds import ArrayKind, Beside, Kind
+    from wengert.native.entries.callee import Callee
+    from wengert.native.entries.kinds import ArrayKind, Beside, Kind
 
 
 class PythonVariant:
@@ -57,7 +57,7 @@ class PythonEntry(LikeFunction):
 def entry_classes() -> tuple[Any, Any]:
     """Return the classes of entries and variants that serve here."""
     try:
-        from wengert.native.native_entry import NativeEntry, NativeVariant, probe
+        from wengert.native.entries.native_entry import NativeEntry, NativeVariant, probe
 
         probe()
     except (AttributeError, ImportError, OSError, RuntimeError):  # another interpreter, or one without a lock

@@ -25,8 +25,8 @@ import signal as signals
 
 from wengert.native.builder import Builder
 from wengert.native.functions import NativeFunction, external, native
-from wengert.native.job_tables import DISPATCH, JOB, PLACE, REFUSED, SHARED
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, VOID, Array, Pointer, Signature
+from wengert.native.threads.job_tables import DISPATCH, JOB, PLACE, REFUSED, SHARED
 from wengert.native.values import Value
 from wengert.support.machine import CONDITIONS, PROCESSOR
 

@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from wengert.native.callee import GENERATION, Callee
-from wengert.native.kinds import (
+from wengert.native.entries.callee import GENERATION, Callee
+from wengert.native.entries.kinds import (
     NOTHING,
     NUMBERS,
     ArrayKind,
@@ -29,8 +29,8 @@ from wengert.native.kinds import (
     check_leaves,
     leaves,
 )
+from wengert.native.entries.tables import ENTRY, VARIANT, Tables, room_for, span
 from wengert.native.objects import OBJECT, TYPE, check_layout
-from wengert.native.tables import ENTRY, VARIANT, Tables, room_for, span
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.function_protocol import LikeFunction
 
@@ -238,7 +238,7 @@ def program_text() -> str:
     """Return the text of the native functions; what it is written with is loaded only if it is needed."""
     with UNSTOPPED:
         from wengert.native.builder import program
-        from wengert.native.calling import call, insert
+        from wengert.native.entries.calling import call, insert
 
     return program(call, insert)
 
