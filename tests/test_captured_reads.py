@@ -15,6 +15,7 @@ import scipy.sparse
 import wengert.scipy.sparse
 from wengert.transforms.captured_state import CapturedState
 from wengert.transforms.outer_values import OuterValues
+from wengert.transforms.repeated_walks import RepeatedWalk
 
 MODULE = types.ModuleType("users_module_of_reads")
 
@@ -158,8 +159,11 @@ def test_changes_of_what_is_captured_are_told(name: str) -> None:
     assert outer is not None
     assert outer.are_same(key) == soon  # without another walk
     assert state.is_same()
+    walk = OuterValues((function,)).as_repeated()
+    require_same_walk(walk, function)
     change()
     assert not state.is_same()
+    require_same_walk(walk, function)
     restore()
     state.note()
     assert state.is_same()
@@ -174,3 +178,82 @@ def test_equal_objects_in_place_of_others_are_looked_at_once() -> None:
     assert outer is not None
     assert outer.are_same(key)
     assert state.key is before
+
+
+def require_same_walk(walk: RepeatedWalk | None, *values: Any) -> bool:
+    """Require that a walk that is gone again finds what a new one does, or nothing; return whether it finds it."""
+    new = OuterValues(values)
+    found = None if walk is None else walk.arguments_in(values)
+    if found is None:
+        return False
+    assert walk is not None
+    assert new.lasting_key == walk.key
+    assert [id(x) for x in found] == [id(x) for x in new.leaves] or found == new.leaves
+    return True
+
+
+def made_anew(**changes: Any) -> tuple[Any, ...]:
+    """Return functions of the same code, with what they hold, some of it changed."""
+    held = {
+        "rate": 2.0,
+        "array": np.ones(3),
+        "other": np.ones(3),
+        "index": index,
+        "count": 2,
+        "default": np.float64(3.0),
+        "word": "a",
+        "inner": lambda x: x * small,
+        "fields": Fields(5.0),
+        "nested": ({"a": np.ones(2), "b": (1.0, None)}, [1.0]),
+        **changes,
+    }
+    rate, array, other, index_, count, word, inner, fields, nested = (
+        held[x] for x in ("rate", "array", "other", "index", "count", "word", "inner", "fields", "nested")
+    )
+
+    def slope(x: Any, default: Any = held["default"]) -> Any:
+        return inner(rate * array[index_] + other + count) + fields.factor + nested[1][0] + default, word
+
+    def event(x: Any) -> Any:
+        return x - rate
+
+    event.terminal = held.get("terminal", True)  # type: ignore[attr-defined]
+    bound = functools.partial(held.get("method", Fields(4.0).value), array)
+    return slope, (array, rate), event, bound
+
+
+index = np.arange(3)
+SHARED = np.ones(3)
+CHANGES: dict[str, tuple[dict[str, Any], bool]] = {
+    "nothing": ({}, True),
+    "other numbers": (
+        {"rate": 5.0, "array": np.zeros(3), "nested": ({"a": np.ones(2), "b": (3.0, None)}, [2.0])},
+        True,
+    ),
+    "tangents": ({"array": wengert.tensor([1.0, 2.0, 3.0])}, False),
+    "a whole number": ({"rate": 2}, False),
+    "another shape": ({"array": np.ones(4)}, False),
+    "another dtype": ({"array": np.ones(3, np.float32)}, False),
+    "one array for two": ({"array": SHARED, "other": SHARED}, False),
+    "a constant": ({"count": 3}, False),
+    "a word": ({"word": "b"}, False),
+    "other indices": ({"index": np.arange(3)[::-1].copy()}, False),
+    "another function": ({"inner": lambda x: x}, False),
+    "another default": ({"default": np.float64(4.0)}, False),
+    "another attribute": ({"terminal": 2}, False),
+    "another method": ({"method": Held().value}, False),
+    "another structure": ({"nested": ({"a": np.ones(2), "c": (1.0, None)}, [1.0])}, False),
+    "an array captured elsewhere": ({"array": small}, False),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_walks_find_the_arguments_of_functions_made_anew(name: str) -> None:
+    """What is an argument may be another one, everything else is told apart, as a walk through everything does."""
+    outer = OuterValues(made_anew())
+    walk = outer.as_repeated()
+    assert walk is not None
+    changes, is_found = CHANGES[name]
+    assert require_same_walk(walk, *made_anew(**changes)) == is_found
+    other = OuterValues(made_anew(**changes)).as_repeated()
+    assert require_same_walk(other, *made_anew()) == is_found

@@ -15,7 +15,7 @@ from wengert.scipy.integrate import _programs, solve_ivp
 from wengert.scipy.integrate._methods import element_matrices
 from wengert.scipy.integrate._methods.element_matrices import FrontMatrices
 from wengert.scipy.integrate._methods.jacobian_matrices import FullMatrices
-from wengert.transforms.outer_values import FunctionCache
+from wengert.transforms.function_cache import FunctionCache
 
 RNG = np.random.default_rng(5)
 
@@ -118,4 +118,4 @@ def test_equations_in_the_plane_are_solved_front_by_front(monkeypatch):
     gradient = wg.grad(total)(RATES, solve_ivp, "Rodas5P", 1e-5)
     ends = [total(RATES + 1e-4 * sign, scipy.integrate.solve_ivp, "LSODA", 1e-10) for sign in (1, -1)]
     np.testing.assert_allclose(np.sum(gradient), (ends[0] - ends[1]) / 2e-4, rtol=1e-4)
-    assert {type(program.matrices) for program in _programs.PROGRAMS.known.values()} == {FrontMatrices}
+    assert {type(kept.made.matrices) for kept in _programs.PROGRAMS.known.values()} == {FrontMatrices}

@@ -277,6 +277,12 @@ def test_odeint_returns_what_scipy_returns():
     exact = lambda p: total(scipy.integrate.odeint, p, rtol=1e-12, atol=1e-12)
     differences = [(exact(RATES + step) - exact(RATES - step)) / 2e-4 for step in steps]
     np.testing.assert_allclose(wg.grad(lambda p: total(odeint, p))(RATES), differences, rtol=1e-5)
+    ends = [odeint(lambda y, t, k=k: -k[0] * y, 1.0, [0.0, 1.0])[-1, 0] for k in ([1.0], [2.0])]
+    np.testing.assert_allclose(ends, np.exp([-1.0, -2.0]), rtol=1e-5)
+    kept = len(_programs.PROGRAMS.known)
+    held = lambda k: odeint(lambda y, t: -k * y, 1.0, [0.0, 1.0])[-1, 0]
+    np.testing.assert_allclose([held(1.0), held(2.0)], ends, rtol=1e-5)  # by one program
+    assert len(_programs.PROGRAMS.known) == kept + 1
     for crossed in (None, [1.0]):  # each of the times that repeat has a derivative of its own
         decay = functools.partial(lambda crossed, t: odeint(lambda y, t: -y, 1.0, t, tcrit=crossed)[:, 0], crossed)
         rows = np.array([[0.0, 0, 0, 0, 0], [1, -1, 0, 0, 0], [1, 0, -1, 0, 0], [1, 0, 0, -1, 0], [1, 0, 0, 0, -1]])

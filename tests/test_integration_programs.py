@@ -27,7 +27,8 @@ def test_programs_are_kept_and_see_what_changes(monkeypatch):
     np.testing.assert_allclose(found, np.exp([-1.0, -2.0]), rtol=1e-5)
     monkeypatch.setattr(f"{__name__}.SCALE", 4.0)
     np.testing.assert_allclose(end(1.0, 1, {"rate": np.float64(0.5)}), np.exp(-2.0), rtol=1e-5)
-    (program,) = _programs.PROGRAMS.known.values()
+    program = next(iter(_programs.PROGRAMS.known.values())).made
+    assert len(_programs.PROGRAMS.known) == 1
     assert program.from_start.trace_count == 1
     np.testing.assert_allclose(end(1.0, 2, {"rate": np.float64(0.5)}), 1 / 3, rtol=1e-5)
 

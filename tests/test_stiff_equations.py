@@ -17,7 +17,7 @@ from wengert.scipy.integrate._methods import matrix_choice
 from wengert.scipy.integrate._methods.element_matrices import BandedMatrices
 from wengert.scipy.integrate._methods.jacobian_matrices import FullMatrices
 from wengert.sparse.patterns.find_pattern import find_pattern
-from wengert.transforms.outer_values import FunctionCache
+from wengert.transforms.function_cache import FunctionCache
 
 
 def conserved(t, y, p):

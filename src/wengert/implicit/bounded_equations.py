@@ -25,8 +25,9 @@ from wengert.implicit.solver_call import solve_without_derivatives
 from wengert.implicit.systems import TOLERANCE
 from wengert.support.hints import hint_parameters
 from wengert.transforms.forward import jvp
+from wengert.transforms.function_cache import FunctionCache
 from wengert.transforms.jit import jit
-from wengert.transforms.outer_values import FunctionCache, OuterValues
+from wengert.transforms.outer_values import OuterValues
 from wengert.transforms.reverse import stop_gradient
 
 FIRST, LAST, PART = 1.0, 1e-8, 0.1

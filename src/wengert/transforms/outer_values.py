@@ -12,7 +12,7 @@ from __future__ import annotations
 import dis
 import functools
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -22,20 +22,18 @@ from types import (
     MethodType,
     ModuleType,
 )
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
 from wengert.control.code_owners import is_library
 from wengert.control.mutable_state import AttributesHolder, holder_of, is_users
 from wengert.control.reachable_state import LEADING, is_users_module, keys_of, modules_named, special_methods
-from wengert.core.containers.tree_leaves import BARE, children_of, containers_in, flatten, nesting_error
+from wengert.core.containers.tree_leaves import BARE, containers_in, flatten, nesting_error
 from wengert.core.graph.identity import Elements, Object, elements_for_key
 from wengert.core.values.aval import is_differentiable
 from wengert.core.values.tensor import Tensor
-from wengert.errors import WengertError
 from wengert.support.attributes import attribute, class_attribute, own_attributes
-from wengert.support.caches import Recent
 from wengert.support.function_contents import UNBOUND, captured_by, content_of, names_of
 from wengert.support.function_protocol import LikeFunction
 from wengert.transforms.captured_reads import CapturedReads
@@ -46,11 +44,16 @@ from wengert.transforms.outer_replacement import (
     Replacement,
     zeros_like,
 )
+from wengert.transforms.repeated_walks import (
+    STATIC,
+    UNTRACKED,
+    RepeatedWalk,
+    WalkRecord,
+    further_attributes,
+    places_from,
+)
 
-V = TypeVar("V")
-R = TypeVar("R")
 NUMBERS = frozenset((float, complex))
-STATIC = frozenset((int, bool, str, bytes, type(None)))
 DEEPEST = 30
 """Objects of packages inside of each other that are looked at."""
 DESCRIPTORS = MemberDescriptorType, GetSetDescriptorType
@@ -79,6 +82,7 @@ class OuterValues:
     def __init__(self, values: Sequence[Any], lifted: bool = True, by_identity: bool = False) -> None:
         self.lifted, self.by_identity, self.is_complete = lifted, by_identity, True
         self.reads = CapturedReads()
+        self.record = WalkRecord(len(values))
         self.parts: list[Hashable] = [lifted]
         self.leaves: list[Any] = []
         self.known: dict[int, tuple[int, Any, Any]] = {}
@@ -88,44 +92,56 @@ class OuterValues:
         self.depth = 0
         self.values = values
         try:
-            self.templates = [self.enter(value, lifted) for value in values]
+            self.templates = [self.enter(x, lifted, i if lifted else UNTRACKED) for i, x in enumerate(values)]
             self.enter_modules()
         except RecursionError:
             raise nesting_error("what functions capture", values[0]) from None
         self.key: Hashable = tuple(self.parts)
 
-    def enter(self, value: Any, lifted: bool) -> Any:
-        """Add a value to the key; return its template, None where it stays as it is."""
+    def enter(self, value: Any, lifted: bool, place: int = UNTRACKED) -> Any:
+        """Add a value to the key; return its template, None where it stays as it is.
+
+        Args:
+            value: the value.
+            lifted: whether floats in it become arguments.
+            place: its number, where walks that go the same way find it.
+        """
         kind = type(value)
         if kind in STATIC:
             self.parts.append((kind, value))
+            self.record.expect_constant(place, value)
             return None
         if kind in NUMBERS or issubclass(kind, np.generic):
-            return self.enter_leaf(value, lifted)
+            return self.enter_leaf(value, lifted, place)
         if id(value) in self.known:
-            place, template, _ = self.known[id(value)]
+            number, template, _ = self.known[id(value)]
             if lifted or template is None or id(value) in self.fixed:
-                self.parts.append(("again", place))
+                self.parts.append(("again", number))
+                self.record.expect_again(place, value)
                 return template
+            self.record.is_whole = False  # an argument that is to be a constant, too
         if not lifted:
             self.fixed.add(id(value))
         self.know(value, None)
         if issubclass(kind, ModuleType):
+            self.record.expect_same(place, value)
             return self.enter_module(value)
         if issubclass(kind, np.ndarray) and kind not in ARRAYS:
+            self.record.expect_same(place, value)
             return self.enter_own_array(value)
         if issubclass(kind, np.ndarray | Tensor):
             if self.by_identity:
                 self.parts.append(Object(value))
-            return self.know(value, self.enter_leaf(value, lifted))
+            return self.know(value, self.enter_leaf(value, lifted, place))
         if kind is FunctionType:
-            return self.enter_function(value, lifted)
+            return self.enter_function(value, lifted, place)
         if kind is MethodType or kind is functools.partial:
-            return self.enter_bound(value, lifted)
+            return self.enter_bound(value, lifted, place)
         if not issubclass(kind, type):
             leaves, structure = flatten(value)
             if structure is not None:
-                return self.enter_container(value, structure, leaves, lifted)
+                return self.enter_container(value, structure, leaves, lifted, place)
+        self.record.expect_same(place, value)
         return self.enter_object(value)
 
     def are_same(self, key: Any) -> bool:
@@ -137,9 +153,15 @@ class OuterValues:
         return self.reads.are_same(key)
 
     @property
-    def lasting_key(self) -> Hashable:
+    def lasting_key(self) -> tuple[Hashable, ...]:
         """The key with copies of arrays that may change."""
         return tuple([part.copy() if type(part) is Elements else part for part in self.parts])
+
+    def as_repeated(self) -> RepeatedWalk | None:
+        """Return what finds the arguments of other values that hold the same; None where that cannot be."""
+        if not (self.lifted and self.is_complete and self.record.is_whole and self.reads.is_whole):
+            return None
+        return RepeatedWalk(self.record, self.reads, self.lasting_key, len(self.leaves))
 
     def arrays(self) -> list[Any]:
         """Return the arrays that are held."""
@@ -150,10 +172,14 @@ class OuterValues:
         self.known[id(value)] = len(self.known), template, value
         return template
 
-    def enter_leaf(self, value: Any, lifted: bool) -> ArgumentPlace | None:
+    def enter_leaf(self, value: Any, lifted: bool, place: int) -> ArgumentPlace | None:
         """Add a number or an array."""
         dtype = value.dtype if isinstance(value, np.ndarray | np.generic | Tensor) else None
         if not lifted or (dtype is not None and not is_differentiable(dtype)):
+            if dtype is None or isinstance(value, np.generic):
+                self.record.expect_constant(place, value)
+            else:
+                self.record.expect_same(place, value)
             tensor = type(value) is Tensor
             self.reads.is_whole &= dtype is None or isinstance(value, np.generic) or type(value) is np.ndarray
             fixed = tensor and value._trace is None and isinstance(value._value, np.ndarray | np.generic)
@@ -166,69 +192,80 @@ class OuterValues:
             if type(content) is np.ndarray:
                 self.reads.add_array(content, len(self.parts) - 1)
             return None
-        self.reads.is_whole = False
+        self.reads.is_whole &= place != UNTRACKED
         self.parts.append((type(value),) if dtype is None else (type(value), dtype.str, value.shape))
         self.leaves.append(value)
+        self.record.expect_argument(place, value, len(self.leaves) - 1)
         return ArgumentPlace(len(self.leaves) - 1)
 
-    def enter_container(self, value: Any, structure: Any, leaves: Sequence[Any], lifted: bool) -> Any:
+    def enter_container(self, value: Any, structure: Any, leaves: Sequence[Any], lifted: bool, place: int) -> Any:
         """Add a container, with what is in it."""
-        for part in containers_in(value):
-            self.reads.add_container(part)
+        parts = containers_in(value)
+        first = self.record.expect_container(place, value, structure, leaves, parts)
+        for part in parts:
+            if first == UNTRACKED:
+                self.reads.add_container(part)
             if type(part) not in BARE and is_users(type(part)):
-                self.enter_own_container(part)
+                self.enter_own_container(part, UNTRACKED if first == UNTRACKED else first + len(leaves))
         self.parts.append(structure)
         if self.by_identity and type(value) is not tuple:
             self.parts.append(Object(value))
-        templates = [self.enter(leaf, lifted) for leaf in leaves]
+        places = places_from(first, len(leaves))
+        templates = [self.enter(leaf, lifted, i) for i, leaf in zip(places, leaves, strict=True)]
         if all(template is None for template in templates):
             return None
         return self.know(value, ContainerTemplate(structure, leaves, templates))
 
-    def enter_own_container(self, value: Any) -> None:
+    def enter_own_container(self, value: Any, place: int) -> None:
         """Add the class of a container, whose methods read what they like, and attributes that are not its items."""
         self.enter(type(value), False)
-        inside = set(map(id, children_of(value)))
-        self.enter_items({name: x for name, x in own_attributes(value).items() if id(x) not in inside})
+        own = own_attributes(value)
+        self.enter_items({name: own[name] for name in further_attributes(value)}, place)
 
-    def enter_function(self, function: FunctionType, lifted: bool) -> Any:
+    def enter_function(self, function: FunctionType, lifted: bool, place: int) -> Any:
         """Add a function: those of the user with the variables that they read."""
-        self.reads.add_function(function)
         if is_library(function.__code__):
+            self.reads.add_function(function)
+            self.record.expect_same(place, function)
             self.parts.append(Object(function if is_named(function) else function.__code__))
             for content in captured_by(function):  # what a transformation is of
                 self.enter(content, False)
             self.enter_defaults(function)
             return None
+        first, rest = self.record.expect_function(place, function)
+        if first == UNTRACKED:
+            self.reads.add_function(function)
+            self.record.fixed.add(id(function))
         self.parts.append(Object(function.__code__))
         template = self.know(function, FunctionTemplate(function))
         own = frozenset() if self.lifted or self.by_identity else assigned_by(function.__code__)
         if self.by_identity:
             self.parts += map(Object, (function.__globals__, *(function.__closure__ or ())))
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        cells = function.__closure__ or ()
+        for i, name, cell in zip(places_from(first, len(cells)), function.__code__.co_freevars, cells, strict=True):
             if name in own:
                 continue
             content = content_of(cell)
-            inside = None if content is UNBOUND else self.enter(content, lifted)
+            inside = None if content is UNBOUND else self.enter(content, lifted, i)
             if inside is not None:
                 template.cells[id(cell)] = content, inside
-        self.enter_global_variables(function, template, lifted, own)
-        self.enter_defaults(function)
+        self.enter_global_variables(function, template, lifted, own, place)
+        self.enter_defaults(function, rest)
         if not template.reaches():
             return self.know(function, None)
         return template
 
     def enter_global_variables(
-        self, function: FunctionType, template: FunctionTemplate, lifted: bool, own: frozenset[str]
+        self, function: FunctionType, template: FunctionTemplate, lifted: bool, own: frozenset[str], place: int
     ) -> None:
         """Add what a function's global variables hold, and those of further modules of the user that it may name."""
         space, names = function.__globals__, names_of(function.__code__)
-        self.reads.add_names(space, names - own)
-        found = {name: space[name] for name in sorted_names(function.__code__) if name in space}
-        for name, value in found.items():
-            if name in own or name.startswith("__"):
-                continue
-            inside = self.enter(value, lifted)
+        found = [x for x in sorted_names(function.__code__) if x in space and x not in own and not x.startswith("__")]
+        first = self.record.expect_names(place, space, found)
+        self.reads.add_names(space, names - own if first == UNTRACKED else names - own - set(found))
+        for i, name in zip(places_from(first, len(found)), found, strict=True):
+            value = space[name]
+            inside = self.enter(value, lifted, i)
             if inside is not None:
                 template.names[name] = value, inside
         self.words |= names
@@ -266,7 +303,7 @@ class OuterValues:
         self.enter(np.asarray(array), False)
         self.enter_items(own_attributes(array))
 
-    def enter_bound(self, value: Any, lifted: bool) -> Any:
+    def enter_bound(self, value: Any, lifted: bool, place: int) -> Any:
         """Add a method or a partial."""
         template = FunctionTemplate(value)
         if type(value) is MethodType:
@@ -275,7 +312,10 @@ class OuterValues:
         else:
             self.parts.append(functools.partial)
             inside = (value.func, value.args, value.keywords)
-        template.parts = [(x, self.enter(x, lifted)) for x in inside]
+        first = self.record.expect_bound(place, value)
+        template.parts = [
+            (x, self.enter(x, lifted, i)) for i, x in zip(places_from(first, len(inside)), inside, strict=True)
+        ]
         return self.know(value, template if template.reaches() else None)
 
     def enter_object(self, value: Any) -> None:
@@ -325,20 +365,23 @@ class OuterValues:
         self.enter_items(held)
         self.depth -= 1
 
-    def enter_defaults(self, function: FunctionType) -> None:
+    def enter_defaults(self, function: FunctionType, place: int = UNTRACKED) -> None:
         """Add the defaults and the attributes of a function, by which some hold what they read."""
-        for default in (function.__defaults__, function.__kwdefaults__):
+        first, second, third = places_from(place, 3)
+        for i, default in ((first, function.__defaults__), (second, function.__kwdefaults__)):
             if default is None:
                 self.parts.append(None)
+                self.record.expect_constant(i, None)
             else:
-                self.enter(default, False)
-        self.enter_items(own_attributes(function))
+                self.enter(default, False, i)
+        self.enter_items(own_attributes(function), third)
 
-    def enter_items(self, items: Mapping[Any, Any]) -> None:
+    def enter_items(self, items: Mapping[Any, Any], place: int = UNTRACKED) -> None:
         """Add names, or other keys, with what stands there."""
-        for key, content in list(items.items()):
+        entries = list(items.items())
+        for i, (key, content) in zip(places_from(place, len(entries)), entries, strict=True):
             self.parts.append(key if isinstance(key, Hashable) else Object(key))
-            self.enter(content, False)
+            self.enter(content, False, i)
 
     def with_zeros(self) -> OuterValues:
         """Return the same of values with zeros for the arguments, which a program keeps."""
@@ -362,50 +405,6 @@ def sorted_names(code: CodeType) -> list[str]:
 def is_named(function: FunctionType) -> bool:
     """Tell whether a function is what its module has by its name, and no wrapper that was made of another."""
     return getattr(sys.modules.get(function.__module__), function.__qualname__, None) is function
-
-
-class FunctionCache(Generic[V]):
-    """Keep what was made of functions, for others that hold the same; what was used least recently goes."""
-
-    def __init__(self, most: int) -> None:
-        self.known: Recent[Hashable, V] = Recent(most)
-        self.fixed: Recent[Hashable, bool] = Recent(most)  # keys of functions that look at the floats they hold
-
-    def run(
-        self,
-        values: Sequence[Any],
-        options: Hashable,
-        make: Callable[[OuterValues], V],
-        run: Callable[[V, Sequence[Any]], R],
-    ) -> R:
-        """Return what `run` makes of the program for functions and arguments, and of the floats that these hold.
-
-        Of functions that look at these they are constants.
-        """
-        outer = OuterValues(values)
-        if (outer.key, options) not in self.fixed:
-            try:
-                return run(self.find(outer, options, lambda: make(outer)), outer.leaves)
-            except (WengertError, TypeError) as error:
-                is_own = not isinstance(error, WengertError) and "Tensor" not in str(error)  # of the user's function
-                if is_own or not outer.leaves:
-                    raise
-        fixed = OuterValues(values, lifted=False)
-        found = run(self.find(fixed, options, lambda: make(fixed)), fixed.leaves)
-        self.fixed[outer.lasting_key, options] = True
-        return found
-
-    def find(self, outer: OuterValues, options: Hashable, make: Callable[[], V]) -> V:
-        """Return what was made for functions and options, made now if there is nothing."""
-        if not outer.is_complete:
-            return make()
-        key = outer.key, options
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[outer.lasting_key, options] = make()
-        elif 2 * len(self.known) > self.known.most:
-            self.known.touch(key)
-        return found
 
 
 @functools.lru_cache(maxsize=1024)

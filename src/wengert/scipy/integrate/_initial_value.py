@@ -280,12 +280,12 @@ class Integration(NamedTuple):
 
         def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
             if not has_to_be_traced and any(map(is_staged, flatten((leaves, self.ends, self.state, self.control))[0])):
-                return None
-            return collect_steps(program, tuple(leaves), *self.ends, self.state, self.control)
+                return (), None
+            return leaves, collect_steps(program, tuple(leaves), *self.ends, self.state, self.control)
 
-        found = run_program(self.values, self.options, run)
+        leaves, found = run_program(self.values, self.options, run)
         if found is not None:
-            self.look_at(found[1])
+            self.look_at(found[1], leaves)
         return found
 
     def states_at(self, times: Any, by_sensitivities: bool) -> tuple[Any, Any]:
@@ -294,25 +294,30 @@ class Integration(NamedTuple):
         def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
             inputs = (tuple(leaves), *self.ends, times, self.state)
             if by_sensitivities:
-                return at_times_by_sensitivities(program, inputs, self.control)
-            return program.at_times(*inputs, self.control)
+                return leaves, at_times_by_sensitivities(program, inputs, self.control)
+            return leaves, program.at_times(*inputs, self.control)
 
-        last, rows = run_program(self.values, self.options._replace(dense=False), run)
-        self.look_at(walk_of(last))
+        leaves, (last, rows) = run_program(self.values, self.options._replace(dense=False), run)
+        self.look_at(walk_of(last), leaves)
         return last, rows
 
-    def look_at(self, walk: Walk) -> None:
-        """Raise for what is known to have gone wrong, or warn of it, at the end."""
+    def look_at(self, walk: Walk, leaves: Sequence[Any]) -> None:
+        """Raise for what is known to have gone wrong, or warn of it, at the end.
+
+        Args:
+            walk: where that is.
+            leaves: what functions are given and hold, none where these are constants of the program.
+        """
+
+        def moving() -> list[Any]:
+            return [self.state, *(leaves or OuterValues(self.values).leaves)]
+
         require_elements(walk)
         require_consistent(walk, self.algebraic, self.options.is_solved)
         require_crossing(walk)
-        warn_if_jumping(walk.rejections, self.moving_values, self.slope_at)
+        warn_if_jumping(walk.rejections, moving, self.slope_at)
         if self.is_judged:
-            warn_if_unseen(walk, self.moving_values, self.ends[1] - self.ends[0], self.attempts_beside)
-
-    def moving_values(self) -> list[Any]:
-        """Return the state at the beginning, and what functions are given and hold."""
-        return [self.state, *OuterValues(self.values).leaves]
+            warn_if_unseen(walk, moving, self.ends[1] - self.ends[0], self.attempts_beside)
 
     def slope_at(self, t: Any, y: Any) -> Any:
         """Return the right-hand side at a time and a state that are known, as an array."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import warnings
 from collections.abc import Callable
@@ -90,9 +91,11 @@ def odeint(
     times, places, splits = with_critical_times(times, tcrit)
     bands = [None if x is None or x < 0 else as_whole(NAME, what, x) for what, x in (("ml", ml), ("mu", mu))]
 
+    slope = func if tfirst else functools.partial(with_state_first, func)  # through which programs see what func holds
+
     def solve(times: Any, start: Any, first: Any) -> Any:
         return solve_ivp(
-            func if tfirst else lambda t, y, *more: func(y, t, *more),
+            slope,
             (times[0], times[-1]),
             start,
             "Rodas5P",
@@ -122,6 +125,11 @@ def odeint(
         "nje": np.reshape(counts[1], (1,)),
         "message": found.message,
     }
+
+
+def with_state_first(func: Callable[..., Any], t: Any, y: Any, *more: Any) -> Any:
+    """Return the slope of a function that is given the state before the time."""
+    return func(y, t, *more)
 
 
 def ordered_times(t: Any) -> Any:

@@ -43,8 +43,9 @@ from wengert.scipy.integrate._methods.visits import Slope
 from wengert.scipy.integrate._right_hand_side import NAME, Jacobian, RightHandSide
 from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.sparse.patterns.pattern import Pattern
+from wengert.transforms.function_cache import FunctionCache
 from wengert.transforms.jit import jit
-from wengert.transforms.outer_values import FunctionCache, OuterValues
+from wengert.transforms.outer_values import OuterValues
 from wengert.transforms.reverse import stop_gradient
 
 MOST_PROGRAMS = 64

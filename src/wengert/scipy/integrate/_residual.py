@@ -23,7 +23,8 @@ from wengert.scipy.integrate._initial_value import solve_ivp
 from wengert.scipy.integrate._methods.methods_by_name import WITH_MASS
 from wengert.scipy.integrate._results import OdeSolution
 from wengert.sparse.patterns.find_pattern import find_pattern
-from wengert.transforms.outer_values import FunctionCache, OuterValues
+from wengert.transforms.function_cache import FunctionCache
+from wengert.transforms.outer_values import OuterValues
 
 NAME, INNER = "solve_dae", "solve_ivp"
 UNLIMITED = 1e100

@@ -24,10 +24,11 @@ from wengert.support.attributes import resemble
 from wengert.support.caches import cached
 from wengert.traces.nodes import CREATED
 from wengert.transforms.boundary import note_refusals
+from wengert.transforms.function_cache import FunctionCache
 from wengert.transforms.jacobian import hessian, jacobian
 from wengert.transforms.jacobian_products import hvp
 from wengert.transforms.jit import jit as jitted
-from wengert.transforms.outer_values import FunctionCache, OuterValues
+from wengert.transforms.outer_values import OuterValues
 from wengert.transforms.reverse import value_and_grad
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
