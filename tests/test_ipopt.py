@@ -1,6 +1,7 @@
 """Minima by IPOPT."""
 
 import importlib.util
+import signal
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import wengert as wg
 from wengert import optim
 from wengert.errors import GraphError, UsageError
 from wengert.scipy.optimize import _ipopt_packages
+from wengert.scipy.optimize._interior_point import LagrangianDerivatives
 from wengert.scipy.optimize._ipopt_packages import PACKAGES
 
 INSTALLED = [package for package in PACKAGES if importlib.util.find_spec(package) is not None]
@@ -117,6 +119,20 @@ def test_exceptions_come_through_at_once(part):
         optim.minimize(power, np.full(2, 3.0), method="ipopt", **settings)
     assert calls[part] == 3
     assert caught.traceback[-1].name == "count"
+
+
+@needs_ipopt
+@pytest.mark.usefixtures("package")
+def test_an_interrupt_between_calls_comes_through(monkeypatch):
+    def interrupted(self, x, gradient=LagrangianDerivatives.gradient):
+        signal.raise_signal(signal.SIGINT)
+        return gradient(self, x)
+
+    monkeypatch.setattr(LagrangianDerivatives, "gradient", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        optim.minimize(lambda x: np.sum(x**4), np.full(2, 3.0), method="ipopt")
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 @needs_ipopt

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,21 +83,50 @@ class FirstFailure(AbstractContextManager[None]):
     """Keep an exception that is raised inside, of any kind: IPOPT's packages print or lose some, so it is raised after.
 
     Attributes:
-        error: the exception.
+        error: the first exception.
+        inside: whether a function of the user's is running.
     """
 
     error: BaseException | None = None
+    inside = False
+
+    def __enter__(self) -> None:
+        """Note that a function is running."""
+        self.inside = True
 
     def __exit__(self, _kind: Any, error: BaseException | None, _traceback: Any) -> bool:
         """Keep an exception."""
-        self.error = error
+        self.inside = False
+        self.error = self.error if error is None else error
         return error is not None
+
+    @contextmanager
+    def keep_interrupts(self) -> Iterator[None]:
+        """Keep what Ctrl-C raises while IPOPT itself is running: a callback would raise it before it has begun."""
+        before = signal.getsignal(signal.SIGINT)
+        if not callable(before) or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            if self.inside:
+                before(number, frame)
+            else:
+                with self:
+                    before(number, frame)
+
+        signal.signal(signal.SIGINT, handle)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 class LagrangianDerivatives:
     """Give what IPOPT asks for: values, gradient, Jacobian and Hessian of an objective and of all constraints as one.
 
-    Once something has failed, nothing is called again: all values are NaN, and the next iteration ends.
+    Once something has failed, nothing is called again, and the next iteration ends: values are NaN until then, and
+    matrices, whose factors would have no pivots and fill up (75 s of 3,000 unknowns), zero.
 
     Attributes:
         start: where to start.
@@ -141,26 +173,26 @@ class LagrangianDerivatives:
             given = self.start, np.ones(self.count), np.ones(()), *self.args
             self.second, self.second_places = plan_derivative(joint, "second", *ways, *given)
 
-    def ask(self, shape: Any, function: Function, *args: Any) -> Any:
-        """Return the values of a function, all NaN once something has failed."""
+    def ask(self, shape: Any, rest: float, function: Function, *args: Any) -> Any:
+        """Return the values of a function; once something has failed, as many times the same number."""
         if self.failure.error is None:
             with self.failure:
                 return function(*args)
-        return np.full(shape, np.nan)
+        return np.full(shape, rest)
 
     def objective(self, x: Array) -> Any:
         """Return the value of the objective."""
         self.counts["nfev"] += 1
-        return float(self.ask((), lambda: as_float(self.value(x, *self.args))))
+        return float(self.ask((), np.nan, lambda: as_float(self.value(x, *self.args))))
 
     def gradient(self, x: Array) -> Any:
         """Return the gradient of the objective."""
         self.counts["njev"] += 1
-        return self.ask(self.start.shape, self.slope, x, *self.args)
+        return self.ask(self.start.shape, np.nan, self.slope, x, *self.args)
 
     def constraints(self, x: Array) -> Any:
         """Return the values of all constraints."""
-        return self.ask(self.count, self.rest, x, *self.args) if self.count else np.zeros(0)
+        return self.ask(self.count, np.nan, self.rest, x, *self.args) if self.count else np.zeros(0)
 
     def jacobianstructure(self) -> Any:
         """Return rows and columns of the Jacobian's elements."""
@@ -168,7 +200,7 @@ class LagrangianDerivatives:
 
     def jacobian(self, x: Array) -> Any:
         """Return the elements of the Jacobian of the constraints."""
-        return self.ask(len(self.places[0]), self.first, x, *self.args)
+        return self.ask(len(self.places[0]), 0.0, self.first, x, *self.args)
 
     def hessianstructure(self) -> Any:
         """Return rows and columns of the elements in the lower triangle of the Lagrangian's Hessian."""
@@ -177,7 +209,7 @@ class LagrangianDerivatives:
     def hessian(self, x: Array, multipliers: Array, weight: float) -> Any:
         """Return the elements of the lower triangle of the Lagrangian's Hessian."""
         self.counts["nhev"] += 1
-        return self.ask(len(self.second_places[0]), self.second, x, multipliers, np.array(weight), *self.args)
+        return self.ask(len(self.second_places[0]), 0.0, self.second, x, multipliers, np.array(weight), *self.args)
 
 
 class Iterations:
@@ -260,7 +292,8 @@ def solve_by_ipopt(
             side.append(spread(name, limit, count))
     lower, upper = (np.asarray(raw(np.concatenate(side)), float) for side in rows)
     derivatives.intermediate = Iterations(derivatives, callback)
-    found = solve(name, derivatives, box, (lower, upper), settings)
+    with derivatives.failure.keep_interrupts():
+        found = solve(name, derivatives, box, (lower, upper), settings)
     if derivatives.failure.error is not None:
         raise derivatives.failure.error
     message = MESSAGES.get(found.status, f"IPOPT ended with status {found.status}.")
