@@ -44,7 +44,7 @@ MESSAGES = {
 """What IPOPT's statuses mean (IpReturnCodes.h)."""
 
 
-class Problem(Protocol):
+class InteriorProblem(Protocol):
     """Give values and derivatives of an objective and constraints, and the iterate to callbacks."""
 
     start: Array
@@ -88,7 +88,9 @@ class Outcome(NamedTuple):
     status: int
 
 
-def solve_by_ipyopt(name: str, problem: Problem, box: Limits, sides: Limits, settings: dict[str, Any]) -> Outcome:
+def solve_by_ipyopt(
+    name: str, problem: InteriorProblem, box: Limits, sides: Limits, settings: dict[str, Any]
+) -> Outcome:
     """Return what IPOPT finds through ipyopt, whose callbacks write into IPOPT's own arrays."""
     package: Any = importlib.import_module("ipyopt")
     known = {option["name"] for option in package.get_ipopt_options()}
@@ -128,7 +130,9 @@ def solve_by_ipyopt(name: str, problem: Problem, box: Limits, sides: Limits, set
     return Outcome(x, value, multipliers, status)
 
 
-def solve_by_cyipopt(name: str, problem: Problem, box: Limits, sides: Limits, settings: dict[str, Any]) -> Outcome:
+def solve_by_cyipopt(
+    name: str, problem: InteriorProblem, box: Limits, sides: Limits, settings: dict[str, Any]
+) -> Outcome:
     """Return what IPOPT finds through cyipopt."""
     package: Any = importlib.import_module("cyipopt")
     solver = package.Problem(len(problem.start), problem.count, problem, *box, *sides)
@@ -143,7 +147,7 @@ PACKAGES = {"ipyopt": solve_by_ipyopt, "cyipopt": solve_by_cyipopt}
 """Packages by their names, the quickest first."""
 
 
-def installed_solver(name: str) -> Callable[[str, Problem, Limits, Limits, dict[str, Any]], Outcome]:
+def installed_solver(name: str) -> Callable[[str, InteriorProblem, Limits, Limits, dict[str, Any]], Outcome]:
     """Return what calls IPOPT through the first package that is installed.
 
     Raises:
