@@ -14,6 +14,9 @@ from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError
+from wengert.implicit.factored import substituted
+from wengert.implicit.matrix_free import KeptFactors, jitted_graph
+from wengert.implicit.newton_iteration import LastStep
 from wengert.implicit.solution import implicit_solution as solution_operation
 from wengert.implicit.systems import FIXED, MINIMUM_NORM, TOLERANCE, weight_of_giving_up
 from wengert.implicit.vectors import residual_vector, vector_of
@@ -50,6 +53,7 @@ def implicit_solution(
     success: Any = None,
     own_tol: float | None = None,
     jacobian: Callable[..., Any] | None = None,
+    last: LastStep | None = None,
 ) -> Any:
     """Attach the derivatives to a solution that has been found: of x with residual(x, *args) = 0 by all that it reads.
 
@@ -76,6 +80,7 @@ def implicit_solution(
         own_tol: by how much of their terms a solver of equations that did converge misses them at most.
         jacobian: from what the residual gets, and nothing else, to the transpose of its Jacobian by x, of shape (n, n),
             where it is known; by default it is made by forward mode.
+        last: the step of Newton's method that led to the solution, whose factors are used again where it was small.
 
     Returns:
         The solution.
@@ -112,12 +117,17 @@ def implicit_solution(
 
     def flat(form: Callable[..., Any], x: Any, *values: Any) -> Sequence[Any]:
         missed = residual_vector(name, vector, *columns(form, x, *values))
-        for weight in values[len(places) :]:  # the Jacobian stays as it is
+        for weight in values[len(places) : len(places) + len(heavier)]:  # the Jacobian stays as it is
             missed = missed + weight.astype(missed.dtype) * stop_gradient(missed)
         return [missed]
 
     operands += heavier
-    graph, captured = trace_closing(name, residual, flat, [start, *operands])
+    kept = [] if last is None else [last.packed, last.pivots, success]
+    graph, captured = trace_closing(name, residual, flat, [start, *operands, *kept])
+    if last is not None:
+        usable = success & is_near_solution(graph, (start, *operands, *kept, *captured), last, name)
+        linear_solver, kept = KeptFactors(-len(captured) - 3), [last.packed, last.pivots, usable]
+    operands += kept
     slope = None if jacobian is None else trace_closing(name, jacobian, columns, [start, *operands])[0]
     if linear_solver == "auto" and singular != MINIMUM_NORM and slope is None and takes_less(graph, name):
         linear_solver = SPARSE
@@ -133,6 +143,21 @@ def implicit_solution(
         "linear": resolve_solver(linear_solver, vector.size, symmetric),
     }
     return vector.pack(apply(solution_operation, start, *operands, *captured, **params))
+
+
+def is_near_solution(residual: Graph, values: Sequence[Any], last: LastStep, name: str) -> Any:
+    """Tell whether Newton's last step led so near to a solution that its factors are all but those of the Jacobian.
+
+    A further step by the same factors is shorter than the last one by about the part by which the Jacobians differ
+    (P. Deuflhard, *Newton Methods for Nonlinear Problems*, 2004, section 2.1), but for rounding; solutions by them that
+    are refined once miss the square of that.
+    """
+    x, *rest = stop_gradient(tuple(values))
+    missed = jitted_graph(residual, name)(x, *rest)
+    further = apply(substituted, last.packed, -missed[:, None], last.pivots, transposed=True)
+    eps = float(np.finfo(x.dtype).eps)
+    allowed = eps**0.45 * np.max(np.abs(last.step)) + 16 * eps * (1.0 + np.max(np.abs(x)))
+    return np.max(np.abs(further)) <= allowed
 
 
 def sparse_jacobian_graph(residual: Graph, name: str) -> tuple[Graph, StoragePattern]:

@@ -21,6 +21,7 @@ from wengert.core.primitives.kinds import Constant
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.errors import NumericalError
+from wengert.implicit.factored import substituted
 from wengert.implicit.solver_call import in_plain_form, solve_without_derivatives
 from wengert.implicit.systems import require_solved
 from wengert.implicit.vectors import Vector
@@ -72,6 +73,33 @@ class OwnSolver(NamedTuple):
         return vector.flatten(found)
 
 
+class KeptFactors(NamedTuple):
+    """Say where among the operands of equations the factors of a Jacobian nearby are, and whether they may be used.
+
+    Attributes:
+        place: of `LastStep.packed`, the exchanges, and a truth, from the end.
+        transposed: whether the system is the transpose of theirs.
+    """
+
+    place: int
+    transposed: bool = False
+
+    @property
+    def transposed_solver(self) -> KeptFactors:
+        """The same for the transposed system."""
+        return KeptFactors(self.place, not self.transposed)
+
+    def of(self, operands: Values) -> Values:
+        """Return the factors, the exchanges, and the truth."""
+        own: Values = operands[len(operands) + self.place :][:3]
+        return own
+
+    def __call__(self, operands: Values, right: Any) -> Any:
+        """Return the solution of the system nearby."""
+        packed, pivots, _ = self.of(operands)
+        return apply(substituted, packed, right[:, None], pivots, transposed=not self.transposed)[:, 0]
+
+
 # Graphs of equations
 
 
@@ -91,17 +119,19 @@ def jitted_graph(graph: Graph, name: str) -> Callable[..., Any]:
     form = FORMS.find((graph, name), lambda: TracedForm(name, graph, None, (), (), EAGER))
 
     def function(*values: Any) -> Any:
-        if any(map(holds_series, values)):  # of which coefficients are not all there yet, as programs would need them
+        if any(
+            holds_trace(x, Jet) for x in values
+        ):  # of which coefficients are not all there yet, as programs would need them
             return evaluate(graph, values)[0]
         return call_form(form, list(map(fitting, graph.inputs, values)))[0]
 
     return function
 
 
-def holds_series(value: Any) -> bool:
-    """Tell whether a value, or what it is beneath other traces, is a series."""
+def holds_trace(value: Any, kind: type) -> bool:
+    """Tell whether a value, or what it is beneath other traces, is of a trace of some kind: a series, or lanes."""
     while type(value) is Tensor and (own := current(value))._trace is not None:
-        if isinstance(own._trace, Jet):
+        if isinstance(own._trace, kind):
             return True
         value = own._trace.value_below(own)
     return False

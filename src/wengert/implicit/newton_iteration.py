@@ -13,20 +13,43 @@ from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
+from wengert.implicit.factored import factors, substituted
 from wengert.primitives.linear_algebra.matrices import over_stacks, plain_routine, total
 from wengert.transforms.jacobian import jacfwd
 
 Function = Callable[[Any], Any]
-StepFrom = Callable[[Function, Any], tuple[Any, Any]]
-"""From equations and a point to their value there, and the step of Newton's method from it."""
+StepFrom = Callable[[Function, Any], tuple[Any, ...]]
+"""From equations and a point to their value there, the step of Newton's method from it, and factors if any are kept."""
+
+
+class LastStep(NamedTuple):
+    """Hold the last step of Newton's method, and the factors that gave it: of the Jacobian one step before the root.
+
+    Attributes:
+        step: of shape (n,).
+        packed: both triangles, as `wengert.implicit.factored.factors` has them.
+        pivots: the exchanges of rows.
+    """
+
+    step: Any
+    packed: Any
+    pivots: Any
 
 
 class Solution(NamedTuple):
-    """Be what an iteration ended with: the solution, whether it is one, and the number of steps."""
+    """Be what an iteration ended with.
+
+    Attributes:
+        x: the solution.
+        converged: whether it is one.
+        steps: their number.
+        last: the last of them, if its factors were kept.
+    """
 
     x: Any
     converged: Any
     steps: Any
+    last: LastStep | None = None
 
 
 class Limits(NamedTuple):
@@ -92,13 +115,27 @@ def solve_system(matrix: Any, right: Any) -> Any:
 
 def step_in_full(function: Function, x: Any) -> tuple[Any, Any]:
     """Return the value of equations at a point, and the step from there, by the whole Jacobian."""
+    value, slope = value_and_slope(function, x)
+    return value, solve_system(slope, -value)
+
+
+def value_and_slope(function: Function, x: Any) -> tuple[Any, Any]:
+    """Return the value of equations at a point, and their Jacobian."""
 
     def twice(v: Any) -> tuple[Any, Any]:
         value = function(v)
         return value, value
 
     slope, value = jacfwd(twice, has_aux=True)(x)
-    return value, solve_system(slope, -value)
+    return value, slope
+
+
+def step_by_factors(function: Function, x: Any) -> tuple[Any, ...]:
+    """Return the same, and the factors, which have no derivatives."""
+    value, slope = value_and_slope(function, x)
+    packed, pivots = apply(factors, slope.T)
+    step = apply(substituted, packed, -value[:, None], pivots, transposed=True)[:, 0]
+    return value, step, packed, pivots
 
 
 def newton(function: Function, start: Any, limits: Limits, step_from: StepFrom = step_in_full) -> Solution:
@@ -109,17 +146,20 @@ def newton(function: Function, start: Any, limits: Limits, step_from: StepFrom =
     """
 
     def go_on(state: Any) -> Any:
-        x, _, step, part, count = state
+        x, _, step, part, count, *_ = state
         return ~is_small(step, x, limits.tol) & np.isfinite(np.sum(step)) & (part > SHORTEST) & (count < limits.most)
 
     def advance(state: Any) -> Any:
-        x, value, step, part, count = state
+        x, value, step, part, count, *_ = state
         other = x + part * step
-        found, next_step = step_from(function, other)
+        found, next_step, *kept = step_from(function, other)
         better = np.sum(found * found) <= (1.0 - 2.0 * SUFFICIENT * part) * np.sum(value * value)
         pairs = (other, x), (found, value), (next_step, step), (1.0, 0.5 * part)
-        return (*(np.where(better, *pair) for pair in pairs), count + 1)
+        return (*(np.where(better, *pair) for pair in pairs), count + 1, *kept)  # of what converges the last is better
 
-    x, _, step, _, count = while_loop(go_on, advance, (start, *step_from(function, start), start.dtype.type(1.0), 0))
+    value, step, *kept = step_from(function, start)
+    state = while_loop(go_on, advance, (start, value, step, start.dtype.type(1.0), 0, *kept))
+    x, _, step, _, count, *kept = state
     converged = is_small(step, x, limits.tol)
-    return Solution(np.where(converged, x + step, x), converged, count)
+    last = LastStep(step, *kept) if kept else None
+    return Solution(np.where(converged, x + step, x), converged, count, last)

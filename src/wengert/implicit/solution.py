@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.control.cond import cond
 from wengert.control.structured_checks import require
 from wengert.core.forms.batching import lead
 from wengert.core.forms.form import Region
@@ -28,8 +29,10 @@ from wengert.core.values.tensor import Tensor, constant_tensor, raw
 from wengert.implicit.factored import solution_of
 from wengert.implicit.matrix_free import (
     ALLOWED,
+    KeptFactors,
     OwnSolver,
     certified_solution,
+    holds_trace,
     is_symmetric,
     jitted_graph,
     lengths,
@@ -43,6 +46,7 @@ from wengert.primitives.sparse.direct_solves import REGULAR, sparse_solve
 from wengert.primitives.sparse.products import sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern
 from wengert.support.caches import WeakIdentityMap
+from wengert.traces.batch import Batch
 from wengert.traces.calls import StandInGraph, readable, value_below
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back, stop_gradient
@@ -72,7 +76,7 @@ class ImplicitSolution(Primitive):
     operands, of a sparse Jacobian that of its stored elements, or None; `lanes`, a `Lanes` for each batch, from the
     outermost in; the `name` of what was called, for errors; `tol`, by which x may miss the equations; `singular`, as
     `custom_root` has it; `linear`, what solves their linear systems: "dense", the pattern of a sparse Jacobian, the
-    name of a method without a matrix, or an `OwnSolver`.
+    name of a method without a matrix, an `OwnSolver`, or `KeptFactors`.
     """
 
     kind = "opaque"
@@ -177,7 +181,10 @@ class Equations(NamedTuple):
         options = {key: self.params[key] for key in ("name", "singular", "tol")}
         if isinstance(self.params["linear"], StoragePattern):
             return self.solve_stored(residual, right, transposed, options)
-        if self.params["linear"] != "dense":
+        if isinstance(self.params["linear"], KeptFactors):
+            if not any(holds_trace(x, Batch) for x in (self.x, *self.operands)):  # whose lanes would do both
+                return self.solve_refined(residual, right, transposed)
+        elif self.params["linear"] != "dense":
             return self.solve_by_products(residual, right, transposed)
         columns = self.columns()
         excess = excess_of(*stop_gradient((residual, columns, self.x)), options["tol"])
@@ -216,12 +223,42 @@ class Equations(NamedTuple):
         known = JACOBIANS[key] = np.asarray(raw(columns))
         return constant_tensor(known)
 
+    def products(self, transposed: bool) -> tuple[Graph, Graph]:
+        """Return the graph of products with the Jacobian, or its transpose, and that of the other."""
+        own = self.params["residual"], self.params["name"]
+        direct, turned = (product_graph(own[0], way, own[1]) for way in (False, True))
+        return (turned, direct) if transposed else (direct, turned)
+
+    def solve_linear(self, found: Any, right: Any, graph: Graph, linear: Any) -> Any:
+        """Return what solves a linear system, whose graph is given: the solution is again one of equations."""
+        params = {**self.params, "residual": graph, "jacobian": None, "lanes": (), "linear": linear, "tol": TOLERANCE}
+        return apply(implicit_solution, found, right, self.x, *self.operands, **params)
+
+    def solve_refined(self, residual: Any, right: Any, transposed: bool) -> Any:
+        """Solve by the factors of a Jacobian nearby, and refine the solution by products with the one at hand.
+
+        That squares what the solution misses, which is the part by which the Jacobians differ. Where that is too much
+        all is solved in full.
+        """
+        name, linear = self.params["name"], self.params["linear"]
+        own = linear.transposed_solver if transposed else linear
+        graph, _ = self.products(transposed)
+        missed, side, *held = stop_gradient((residual, right, self.x, *self.operands))
+        first = own(held[1:], side)
+        change = own(held[1:], -jitted_graph(graph, name)(first, side, *held))
+        is_usable = own.of(held[1:])[2]
+
+        def solve_in_full(_: Any, missed: Any, side: Any, x: Any, *operands: Any) -> Any:
+            return Equations(x, operands, {**self.params, "linear": "dense"}).solve(missed, side, transposed)
+
+        found = cond(is_usable, lambda found, *_: found, solve_in_full, first + change, missed, side, *held)
+        return self.solve_linear(found, right, graph, own)
+
     def solve_by_products(self, residual: Any, right: Any, transposed: bool) -> Any:
         """Solve without a matrix: the solution is again one of equations, which are linear."""
         name, tol, linear, singular = (self.params[key] for key in ("name", "tol", "linear", "singular"))
-        direct, turned = (product_graph(self.params["residual"], way, name) for way in (False, True))
-        graphs = (turned, direct) if transposed else (direct, turned)
-        meant = graphs[0]
+        graphs = self.products(transposed)
+        meant, direct = graphs[0], graphs[int(transposed)]
         if is_symmetric(linear):  # the direct product takes less; what is found must solve the system that is meant
             graphs = (direct, direct)
         own = linear.transposed_solver if transposed and isinstance(linear, OwnSolver) else linear
@@ -231,8 +268,7 @@ class Equations(NamedTuple):
         sizes = products_with(direct, held[1], held[1:], name)(1 + np.abs(held[1]))
         excess = lengths(stop_gradient(residual), sizes) / tol
         found = apply(certified_solution, found, missed, excess, name=name, tol=tol, singular=singular)
-        params = {**self.params, "residual": graphs[0], "jacobian": None, "lanes": (), "linear": own, "tol": TOLERANCE}
-        return apply(implicit_solution, found, right, self.x, *self.operands, **params)
+        return self.solve_linear(found, right, graphs[0], own)
 
 
 # Lanes

@@ -24,7 +24,16 @@ from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
 from wengert.implicit.attaching import implicit_solution
-from wengert.implicit.newton_iteration import Limits, Solution, newton, solve_system
+from wengert.implicit.factored import SMALL
+from wengert.implicit.newton_iteration import (
+    Limits,
+    Solution,
+    StepFrom,
+    newton,
+    solve_system,
+    step_by_factors,
+    step_in_full,
+)
 from wengert.implicit.solver_call import solve_without_derivatives
 from wengert.optim import iterations
 from wengert.optim.sparse_newton import few_elements, step_by_elements
@@ -122,10 +131,9 @@ def solution_of(
         if differentiate == UNROLL:
             found = iterate(start, *args)
             return found.x, residual(found.x, *args), found.converged, found.steps
-        few = None
+        options = {}
         if problem.compiled and method is NEWTON:
-            few = few_elements(name, lambda x: values(x, *args), start)
-        options = {} if few is None else {"step_from": step_by_elements(name, few)}
+            options["step_from"] = step_for(name, lambda x: values(x, *args), start)
         found = solve_without_derivatives(functools.partial(iterate_in_blocks, **options), (start, *args), {}, None)
         if differentiate == ONE_STEP:
             x = last_step(residual, stop_gradient(found.x), args, method.repeats)
@@ -137,6 +145,7 @@ def solution_of(
                 name=name,
                 success=found.converged,
                 own_tol=limits.tol,
+                last=found.last,
             )
         return x, residual(x, *args), found.converged, found.steps
 
@@ -146,6 +155,14 @@ def solution_of(
         converged, steps = bool(raw(converged)), int(raw(steps))
         message = CONVERGED if converged else STOPPED
     return OptimizeResult(x=problem.back(x), fun=value, success=converged, nit=steps, message=message)
+
+
+def step_for(name: str, function: Function, start: Any) -> StepFrom:
+    """Return how steps of Newton's method are made: by few elements, or in full, keeping factors for derivatives."""
+    few = few_elements(name, function, start)
+    if few is not None:
+        return step_by_elements(name, few)
+    return step_by_factors if start.size > SMALL else step_in_full
 
 
 def last_step(residual: Function, x: Any, args: Any, repeats: bool) -> Any:
