@@ -15,6 +15,7 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import visible_array
 from wengert.errors import UsageError
 from wengert.primitives.contractions import conj
+from wengert.primitives.linear_algebra.clusters import none_holds
 from wengert.primitives.linear_algebra.matrices import (
     OF_ELIMINATION,
     adjoint,
@@ -70,7 +71,19 @@ def jvp_pivots(tangents: Tangents, out: Any, u: Any, *_given: Any) -> Any:
     return np.where(zero_pivots(u), 0, tangents[0]) + np.zeros_like(out)
 
 
-pivots_of = opaque("pivots", evaluate_pivots, vjp=vjp_pivots, jvp=jvp_pivots, form=Routine("(k,k),(p,l)->(k,k)"))
+def usual_pivots(u: Any, *given: Any) -> tuple[Any, Any]:
+    """Return U, where it has no zeros on the diagonal."""
+    return np.copy(u), none_holds(diagonal_of(u) == 0)
+
+
+pivots_of = opaque(
+    "pivots",
+    evaluate_pivots,
+    vjp=vjp_pivots,
+    jvp=jvp_pivots,
+    form=Routine("(k,k),(p,l)->(k,k)"),
+    usual_case=usual_pivots,
+)
 
 
 def divisors(l: Any, u: Any, *given: Any) -> Any:  # noqa: E741 - the name that everybody gives it
@@ -246,30 +259,37 @@ def lu_solution(packed: Any, b: Any, pivots: Any, trans: int) -> Any:
 def vjp_lu_solve(
     ct: Any, out: Any, packed: Any, b: Any, pivots: Any, *, trans: int, check_finite: bool
 ) -> tuple[Any, Any, None]:
-    """Solve with the adjoint: g_B = op(A)^-H g, g_op(A) = -g_B X^H, and for P^T A = L U, g_L = g U^H, g_U = L^H g."""
+    """Solve with the adjoint: g_B = op(A)^-H g, g_op(A) = -g_B X^H, and for P^T A = L U, g_L = g U^H, g_U = L^H g.
+
+    The gradient of A is a product of few columns, so its products with triangles are those of these columns.
+    """
     g = conj(ct)
     if trans == 1:  # the adjoint of A^T is conj(A)
         g_b = conj(lu_solution(packed, ct, pivots, 0))
-        g_a = -conj(out @ adjoint(g_b))
+        left, right = conj(out), conj(g_b)
     else:
         g_b = lu_solution(packed, g, pivots, 2 - trans)
-        g_a = -(g_b @ adjoint(out)) if trans == 0 else -(out @ adjoint(g_b))
-    product = apply(exchanged_rows, g_a, pivots, backward=False)
+        left, right = (g_b, out) if trans == 0 else (out, g_b)
+    left = apply(exchanged_rows, left, pivots, backward=False)
     l, u = unpack_factors(packed)  # noqa: E741 - as above
-    g_packed = lower_triangle(product @ adjoint(u), -1) + upper_triangle(adjoint(l) @ product)
-    return unbroadcast(conj(g_packed), packed.shape), unbroadcast(conj(g_b), b.shape), None
+    g_packed = lower_triangle(left @ adjoint(u @ right), -1) + upper_triangle((adjoint(l) @ left) @ adjoint(right))
+    return unbroadcast(conj(-g_packed), packed.shape), unbroadcast(conj(g_b), b.shape), None
 
 
 def jvp_lu_solve(
     tangents: Tangents, out: Any, packed: Any, _b: Any, pivots: Any, *, trans: int, check_finite: bool
 ) -> Any:
-    """Solve with the same matrix: op(A) dX = dB - op(dA) X."""
+    """Solve with the same matrix: op(A) dX = dB - op(dA) X, where P^T dA = dL U + L dU."""
     moved, db, _ = tangents
     change = None
     if moved is not None:
-        l, u = unpack_factors(packed)  # noqa: E741 - as above
-        da = apply(exchanged_rows, lower_triangle(moved, -1) @ u + l @ upper_triangle(moved), pivots, backward=True)
-        change = -(transposed_operator(da, trans) @ out)
+        parts = *unpack_factors(packed), lower_triangle(moved, -1), upper_triangle(moved)
+        l, u, dl, du = (transposed_operator(x, trans) for x in parts)  # noqa: E741 - as above
+        if trans == 0:
+            change = apply(exchanged_rows, -(dl @ (u @ out) + l @ (du @ out)), pivots, backward=True)
+        else:
+            rows = apply(exchanged_rows, out, pivots, backward=False)
+            change = -(u @ (dl @ rows) + du @ (l @ rows))
     return lu_solution(packed, total(db, change), pivots, trans)
 
 
