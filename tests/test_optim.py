@@ -23,7 +23,7 @@ from tests.cases import together
 from wengert import optim, tree
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, FileFormatError, GraphError, ShapeError, TracedTruthError, UsageError
-from wengert.implicit import attaching, frontal
+from wengert.implicit import attaching, factored, frontal
 from wengert.optim import equations, sparse_newton
 from wengert.scipy.integrate._methods.element_matrices import FrontMatrices
 from wengert.scipy.optimize._vector_problem import UNTRACED_GRADIENTS
@@ -1025,6 +1025,25 @@ def test_newtons_method_of_few_elements_is_that_of_all(function: Any, largest: f
     for x, y in zip(found, (*wanted, wanted[0]), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)
     assert isinstance(step.call_args.args[1], FrontMatrices) == (function is arrow)
+
+
+@pytest.mark.long
+def test_the_factors_of_newtons_last_step_serve_all_derivatives() -> None:
+    at = np.array([0.7, 1.1])
+
+    def total(a: Any, tol: Any, jit: bool = True) -> Any:
+        curves = lambda x, a: x + 0.2 * np.tanh(x[::-1]) * a[0] - np.sin(a[1]) + x**3 / 10 - np.arange(3.0)
+        return np.sum(np.sin(optim.root(curves, np.zeros(3), (a,), "newton", tol=tol, jit=jit).x))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(equations, "SMALL", 1)
+        for tol in (1e-2, None):  # by the first the last step is too long
+            found, slowly = (functools.partial(total, tol=tol, jit=jit) for jit in (True, False))
+            for slope in (wg.grad(found), wg.jit(wg.grad(found), native=True)):
+                np.testing.assert_allclose(slope(at), wg.grad(slowly)(at), rtol=1e-12)
+        np.testing.assert_allclose(wg.hessian(found)(at), wg.hessian(slowly)(at), rtol=1e-11)
+        graph = wg.jit(wg.grad(found)).lower(at).graph
+    assert [e.primitive for e in graph.equations].count(factored.factors) == 1
 
 
 WEIGHTS = np.array([[0.3, -0.2], [0.1, 0.2]])
