@@ -15,7 +15,7 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError
 from wengert.implicit.factored import substituted
-from wengert.implicit.matrix_free import KeptFactors, jitted_graph
+from wengert.implicit.matrix_free import NearbyFactors, jitted_graph
 from wengert.implicit.newton_iteration import LastStep
 from wengert.implicit.solution import implicit_solution as solution_operation
 from wengert.implicit.systems import FIXED, MINIMUM_NORM, TOLERANCE, weight_of_giving_up
@@ -126,7 +126,7 @@ def implicit_solution(
     graph, captured = trace_closing(name, residual, flat, [start, *operands, *kept])
     if last is not None:
         usable = success & is_near_solution(graph, (start, *operands, *kept, *captured), last, name)
-        linear_solver, kept = KeptFactors(-len(captured) - 3), [last.packed, last.pivots, usable]
+        linear_solver, kept = NearbyFactors(-len(captured) - 3), [last.packed, last.pivots, usable]
     operands += kept
     slope = None if jacobian is None else trace_closing(name, jacobian, columns, [start, *operands])[0]
     if linear_solver == "auto" and singular != MINIMUM_NORM and slope is None and takes_less(graph, name):

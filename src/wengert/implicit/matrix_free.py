@@ -73,7 +73,7 @@ class OwnSolver(NamedTuple):
         return vector.flatten(found)
 
 
-class KeptFactors(NamedTuple):
+class NearbyFactors(NamedTuple):
     """Say where among the operands of equations the factors of a Jacobian nearby are, and whether they may be used.
 
     Attributes:
@@ -85,9 +85,9 @@ class KeptFactors(NamedTuple):
     transposed: bool = False
 
     @property
-    def transposed_solver(self) -> KeptFactors:
+    def transposed_solver(self) -> NearbyFactors:
         """The same for the transposed system."""
-        return KeptFactors(self.place, not self.transposed)
+        return NearbyFactors(self.place, not self.transposed)
 
     def of(self, operands: Values) -> Values:
         """Return the factors, the exchanges, and the truth."""

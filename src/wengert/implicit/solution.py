@@ -29,7 +29,7 @@ from wengert.core.values.tensor import Tensor, constant_tensor, raw
 from wengert.implicit.factored import solution_of
 from wengert.implicit.matrix_free import (
     ALLOWED,
-    KeptFactors,
+    NearbyFactors,
     OwnSolver,
     certified_solution,
     holds_trace,
@@ -76,7 +76,7 @@ class ImplicitSolution(Primitive):
     operands, of a sparse Jacobian that of its stored elements, or None; `lanes`, a `Lanes` for each batch, from the
     outermost in; the `name` of what was called, for errors; `tol`, by which x may miss the equations; `singular`, as
     `custom_root` has it; `linear`, what solves their linear systems: "dense", the pattern of a sparse Jacobian, the
-    name of a method without a matrix, an `OwnSolver`, or `KeptFactors`.
+    name of a method without a matrix, an `OwnSolver`, or `NearbyFactors`.
     """
 
     kind = "opaque"
@@ -181,7 +181,7 @@ class Equations(NamedTuple):
         options = {key: self.params[key] for key in ("name", "singular", "tol")}
         if isinstance(self.params["linear"], StoragePattern):
             return self.solve_stored(residual, right, transposed, options)
-        if isinstance(self.params["linear"], KeptFactors):
+        if isinstance(self.params["linear"], NearbyFactors):
             if not any(holds_trace(x, Batch) for x in (self.x, *self.operands)):  # whose lanes would do both
                 return self.solve_refined(residual, right, transposed)
         elif self.params["linear"] != "dense":
