@@ -1,5 +1,6 @@
 """`solve_ivp`: SciPy's steps and results, and derivatives in every mode by all that they depend on."""
 
+import contextlib
 import functools
 import re
 
@@ -159,7 +160,8 @@ def test_bad_luck_is_told_as_scipy_tells_it():
     assert lost.status == -1
     few = solve_ivp(lambda t, y: -y, (0.0, 10.0), [1.0], max_steps=3)
     assert few.status == -1
-    assert "max_steps" in few.message
+    place = r'max_steps .* ended at t = \d\.\d+, the next .* asked for in File ".*test_initial_value.py", line \d+'
+    assert re.search(place, few.message)
     assert few.t[-1] < 10.0
 
 
@@ -299,9 +301,10 @@ def test_odeint_returns_what_scipy_returns():
         odeint(early, START, [0.0, 1.0, 0.5], (RATES,))
     with pytest.raises(ShapeError, match="odeint: t without a time; one time at least is needed"):
         odeint(early, START, [])
-    with np.errstate(all="ignore"), pytest.warns(scipy.integrate.ODEintWarning, match="odeint: Required step size"):
-        lost = odeint(lambda y, t: y**2, 1.0, [0.0, 0.5, 2.0])
-    assert np.isnan(lost[:, 0]).tolist() == [False, False, True]
+    for text, most, places in (("Required step size", 0, [2]), ("The solver took max_steps", 1, [1, 2])):
+        with np.errstate(all="ignore"), pytest.warns(scipy.integrate.ODEintWarning, match=f"odeint: {text}"):
+            lost = odeint(lambda y, t: y**2, 1.0, [0.0, 0.5, 2.0], mxstep=most)
+        assert np.flatnonzero(np.isnan(lost[:, 0])).tolist() == places
 
 
 @pytest.mark.parametrize("times", [None, [1.0]])
@@ -312,7 +315,8 @@ def test_integrations_that_fail_at_once_move_with_nothing_but_their_beginning(ti
         slope = lambda t, y, scale: -scale * np.sinh(scale * y)
         return np.sum(solve_ivp(slope, (0.0, 1.0), y0, t_eval=times, args=(scale,)).y)
 
-    with np.errstate(all="ignore"):
+    nothing = contextlib.nullcontext() if times is None else pytest.warns(UserWarning, match="none of .* at t = 0, the")
+    with np.errstate(all="ignore"), nothing:
         by_start, by_scale = wg.grad(total, (0, 1))(np.array([900.0, -6.0]), 2.0)
     np.testing.assert_array_equal(by_start, np.full(2, float(times is None)))
     assert by_scale == 0
@@ -352,6 +356,24 @@ def test_sensitivities_in_many_lanes_read_parameters_that_are_stacked():
 
     lanes = 1.0 + np.random.default_rng(0).uniform(size=(64, 5))
     np.testing.assert_allclose(wg.vmap(wg.grad(end))(lanes)[7], wg.grad(end)(lanes[7]), rtol=1e-12)
+
+
+@pytest.mark.long
+def test_derivatives_that_grow_with_explicit_steps_are_warned_of():
+    """Where equations are stiff, what steps amplify shows in derivatives, which others that take them do not have."""
+
+    def end(start, method="RK23", gradient="discrete", rate=300.0):
+        options = {"method": method, "t_eval": [2.0], "rtol": 1e-4, "atol": 1e-4, "gradient": gradient}
+        return solve_ivp(lambda t, y: -rate * (y - np.cos(t)), (0.0, 2.0), start, **options).y[0, -1]
+
+    text = r"^solve_ivp: derivatives by \d+ steps of 'RK23' grow .* of about 0\.008, up to t = 2, .* method='Rodas5P'"
+    for derivative in (wg.grad(end), lambda x: wg.jvp(end, (x,), (np.ones(1),))[1]):
+        with pytest.warns(UserWarning, match=text):
+            assert abs(derivative(np.ones(1))) > 10
+        _programs.PROGRAMS.known.clear()  # what was looked at is not looked at again
+    quiet = [("RK23", "continuous", 300.0), ("Rodas5P", "discrete", 300.0), ("RK45", "discrete", 3.0)]
+    for method, gradient, rate in quiet:
+        assert abs(wg.grad(functools.partial(end, method=method, gradient=gradient, rate=rate))(np.ones(1))) < 0.1
 
 
 def test_derivatives_that_steps_do_not_resolve_are_warned_of(recwarn):

@@ -119,7 +119,7 @@ def test_jacobians_of_few_elements_are_banded_by_themselves(method, monkeypatch)
     found = solve_ivp(heated, (0.0, 0.02), y0, method, [0.02], args=(p,), **options)
     np.testing.assert_allclose(found.y[:, 0], want.y[:, -1], rtol=1e-3 if own else 1e-9)
     assert own or (found.njev, found.nlu) == (want.njev, want.nlu)
-    assert {type(program.matrices) for program in _programs.PROGRAMS.known.values()} == {BandedMatrices}
+    assert {type(kept.made.matrices) for kept in _programs.PROGRAMS.known.values()} == {BandedMatrices}
 
 
 CHAIN = np.diag(-2.0 * np.ones(12)) + np.eye(12, k=1) + np.eye(12, k=-1)

@@ -21,11 +21,10 @@ from wengert.core.diagnostics.argument_checks import (
 )
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.tensor import Tensor
-from wengert.creation import asarray
 from wengert.errors import ShapeError, UsageError
 from wengert.scipy.integrate._methods.jacobian_matrices import GivenPattern
 from wengert.scipy.integrate._methods.methods_by_name import FIXED, WITH_JACOBIAN, WITH_MASS
-from wengert.scipy.integrate._right_hand_side import NAME, jacobian_matrix
+from wengert.scipy.integrate._right_hand_side import NAME, array_of, jacobian_matrix
 from wengert.sparse.coloring.coloring_methods import as_pattern
 from wengert.transforms.reverse import stop_gradient
 
@@ -34,7 +33,7 @@ LEAST_RTOL = 100 * float(np.finfo(float).eps)
 
 def ends_of(t_span: Any) -> tuple[Any, Any]:
     """Return both ends of the interval, which are numbers."""
-    ends = as_items(NAME, "t_span", t_span if isinstance(t_span, list | tuple) else asarray(t_span))
+    ends = as_items(NAME, "t_span", t_span if isinstance(t_span, list | tuple) else array_of("t_span", t_span))
     if len(ends) != 2:
         given = f"{len(ends)} numbers for t_span"
         raise ShapeError(NAME, given, "a beginning and an end are needed", "Pass (t0, t1)")
@@ -55,7 +54,7 @@ def as_state(y0: Any) -> Any:
     if type(y0) is np.ndarray and y0.ndim == 1 and y0.dtype == float:
         require_finite(NAME, "y0", y0)
         return y0
-    found = asarray(y0)
+    found = array_of("y0", y0)
     require_number(NAME, "y0", found)
     if found.ndim != 1:
         needed = "one axis is needed"
@@ -68,7 +67,7 @@ def as_state(y0: Any) -> Any:
 
 def output_times(t_eval: Any, t0: Any, t1: Any) -> Any:
     """Return output times, which lie in the interval, in its order; they may repeat, as `odeint` lets them."""
-    times = asarray(t_eval)
+    times = array_of("t_eval", t_eval)
     if times.ndim != 1:
         raise ShapeError(NAME, f"t_eval of shape {times.shape}", "one axis is needed", "Pass a list of times")
     times = times if times.dtype == float else times.astype(float)
@@ -89,7 +88,7 @@ def tolerances(rtol: Any, atol: Any, size: int) -> tuple[Any, Any]:
     """Return the tolerances, which are numbers or one for each component."""
     found: list[Any] = []
     for what, value in (("rtol", rtol), ("atol", atol)):
-        number: Any = float(value) if isinstance(value, int | float) else asarray(value)
+        number: Any = float(value) if isinstance(value, int | float) else array_of(what, value)
         if not isinstance(number, float) and type(value) is not Tensor:
             number = number.numpy()
         positive(NAME, what, number)
@@ -170,7 +169,7 @@ def mass_matrix(mass: Any, method: str, size: int) -> Any:
         given = f"a mass matrix for method {method!r}"
         raise UsageError(NAME, given, "a method for stiff equations is needed", "Pass method='Rodas5P'")
     mass = mass.toarray() if hasattr(mass, "toarray") else mass
-    found = asarray(mass)
+    found = array_of("mass", mass)
     if found.shape != (size, size):
         given = f"mass of shape {found.shape} for a state of {size} numbers"
         raise ShapeError(NAME, given, f"shape ({size}, {size}) is needed", "Write numpy.diag of a vector")

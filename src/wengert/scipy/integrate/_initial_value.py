@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import elements, require_callable, require_choice, require_flag, shown
+from wengert.core.diagnostics.source_positions import function_called, user_stacklevel
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import UsageError
 from wengert.scipy.integrate._algebraic import Algebraic, algebraic_equations, require_consistent
@@ -32,10 +34,12 @@ from wengert.scipy.integrate._methods.adaptive_steps import Control, Walk
 from wengert.scipy.integrate._methods.matrix_choice import require_elements
 from wengert.scipy.integrate._methods.methods_by_name import METHODS
 from wengert.scipy.integrate._programs import IntegrationProgram, Options, run_program, walk_of
-from wengert.scipy.integrate._results import result_at_times, result_of_steps
+from wengert.scipy.integrate._results import reason_of, result_at_times, result_of_steps
 from wengert.scipy.integrate._right_hand_side import NAME
 from wengert.scipy.integrate._sensitivities import at_times_by_sensitivities
-from wengert.scipy.integrate._unseen_derivatives import beside, warn_if_unseen
+from wengert.scipy.integrate._unseen_derivatives import ASIDE, MORE, beside, warn_if_unseen
+from wengert.scipy.integrate._unstable_derivatives import warn_if_unstable
+from wengert.transforms.forward import jvp
 from wengert.transforms.outer_values import OuterValues
 from wengert.transforms.reverse import stop_gradient
 
@@ -267,9 +271,15 @@ class Integration(NamedTuple):
                 asked = "t_eval=None" if times is None else "dense_output=True"
                 given = f"{asked} in a function that is being traced, or in lanes of `vmap`"
                 needed = "output times are needed where the number of steps is not known"
-                raise UsageError(NAME, given, needed, "Pass t_eval; t_eval=[t1] for the end alone")
+                wanted = "times such as t_eval=np.linspace(t0, t1, 101)"
+                action = f"Pass t_eval=[t1] for the end, which is y[:, 0] then, or {wanted}"
+                raise UsageError(NAME, given, needed, action if times is None else "Pass t_eval with the times of sol")
         last, rows = self.states_at(times, by_sensitivities)
-        return result_at_times(last, rows, times, self.options)
+        found = result_at_times(last, rows, times, self.options)
+        if not len(found.t) and len(times) and function_called() == NAME:
+            text = f"{NAME}: none of the output times was reached, so y has no column: "
+            warnings.warn(text + reason_of(walk_of(last)), UserWarning, stacklevel=user_stacklevel())
+        return found
 
     def all_steps(self, has_to_be_traced: bool) -> Any:
         """Return where it begins, if that was solved for, where it ends, and what its good attempts left behind.
@@ -318,6 +328,9 @@ class Integration(NamedTuple):
         warn_if_jumping(walk.rejections, moving, self.slope_at)
         if self.is_judged:
             warn_if_unseen(walk, moving, self.ends[1] - self.ends[0], self.attempts_beside)
+        if self.is_judged and not self.options.is_continuous:
+            method, start = self.options.method, self.ends[0]
+            warn_if_unstable(walk, method, start, self.control, moving, self.slope_at, self.changes_beside)
 
     def slope_at(self, t: Any, y: Any) -> Any:
         """Return the right-hand side at a time and a state that are known, as an array."""
@@ -334,6 +347,31 @@ class Integration(NamedTuple):
             return program.moving_at(tuple(leaves), times, states)
 
         return run_program(self.values, self.options._replace(dense=False), run)
+
+    def changes_beside(self, attempts: int) -> tuple[Any, Any] | None:
+        """Return by what the last state changes with what moves, by a derivative and in truth; None if that is known.
+
+        It is known of a program when it was looked at for about as many attempts, with the same tolerance.
+        """
+        t0, t1, control = stop_gradient((*self.ends, self.control))
+
+        def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
+            moves = [type(x) is Tensor and x._trace is not None for x in (self.state, *leaves)]
+            key = *moves, float(np.min(raw(control.rtol)))
+            if attempts <= MORE * program.judged_attempts.get(key, 0):
+                return None
+            program.judged_attempts[key] = attempts
+            known = [raw(stop_gradient(x)) for x in (self.state, *leaves)]
+            directions = [ASIDE * x if is_moving else 0.0 * x for x, is_moving in zip(known, moves, strict=True)]
+
+            def last(state: Any, *leaves: Any) -> Any:
+                return walk_of(program.at_times(leaves, t0, t1, np.zeros(0), state, control)[0]).y
+
+            value, said = jvp(last, known, directions)
+            return raw(said), raw(last(*(x + y for x, y in zip(known, directions, strict=True)))) - raw(value)
+
+        found: tuple[Any, Any] | None = run_program(self.values, self.options._replace(dense=False), run)
+        return found
 
     def attempts_beside(self) -> int | None:
         """Return how many steps a solution beside this one takes, with its arguments beside; None if it fails."""

@@ -192,8 +192,9 @@ def states_between(solve: Callable[..., Any], times: Any, start: Any, splits: An
         if splits is None and is_concrete(found.status) and raw(found.status) >= 0:
             return found.y.T, found, (found.nfev, found.njev)
         counts = counts[0] + found.nfev, counts[1] + found.njev
-        parts.append(found.y.T[1 if before else 0 :])
-        start = found.y[:, -1]
+        rows = found.y.T if found.y.shape[1] else np.reshape(start, (1, -1))
+        parts.append(rows[1 if before else 0 :])
+        start = rows[-1]
         if is_concrete(found.status) and raw(found.status) < 0:
             break
     states = parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -43,6 +43,7 @@ from wengert.scipy.integrate._methods.visits import Slope
 from wengert.scipy.integrate._right_hand_side import NAME, Jacobian, RightHandSide
 from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.sparse.patterns.pattern import Pattern
+from wengert.support.caches import Cache
 from wengert.transforms.function_cache import FunctionCache
 from wengert.transforms.jit import jit
 from wengert.transforms.outer_values import OuterValues
@@ -238,6 +239,7 @@ class IntegrationProgram:
     def __init__(self, outer: OuterValues, options: Options) -> None:
         self.matrices: Matrices | None = None
         self.sensitivities: dict[Hashable, Any] = {}
+        self.judged_attempts: Cache[Hashable, int] = Cache()  # for how many derivatives were compared with changes
         self.budget = options.budget
         kept = outer.with_zeros()
         function, *others = kept.values

@@ -9,6 +9,7 @@ import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import elements, require_number
+from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import ShapeError, UsageError
@@ -107,6 +108,10 @@ MESSAGES = {
 }
 
 
+SCIPYS = 0, EVENT, TOO_SMALL
+"""What SciPy has its own words for."""
+
+
 def result_of_steps(
     found: Any, t0: Any, t1: Any, state: Any, times: Any, options: Options, dense_output: bool, moving: Moving | None
 ) -> Any:
@@ -188,6 +193,20 @@ def one_step_counts(options: Options, attempts: Any, extended: int) -> Counts:
     return Counts(evaluations, method.jacobians * attempts, method.jacobians * attempts)
 
 
+def message_of(walk: Walk) -> str:
+    """Return what is said of the end of an integration: SciPy's words, or ours, with the user's line."""
+    failure = int(raw(walk.failure))
+    if failure in SCIPYS:
+        return MESSAGES[failure]
+    return f"{reason_of(walk)} It was asked for in {position_of(*caller())}"
+
+
+def reason_of(walk: Walk) -> str:
+    """Return what ended an integration before its end, when, and with which steps."""
+    text = MESSAGES[int(raw(walk.failure))].format(t=raw(walk.t))
+    return f"{text} The last good step ended at t = {raw(walk.t):.6g}, the next one was to take {raw(walk.size):.2g}."
+
+
 def as_result(ts: Any, ys: Any, sol: Any, walk: Walk, counts: Counts, events: Any) -> Any:
     """Return SciPy's object of results."""
     from scipy.optimize import OptimizeResult
@@ -209,6 +228,6 @@ def as_result(ts: Any, ys: Any, sol: Any, walk: Walk, counts: Counts, events: An
         njev=counts.jacobians,
         nlu=counts.factors,
         status=status,
-        message=MESSAGES[failure].format(t=raw(walk.t)) if known else None,
+        message=message_of(walk) if known else None,
         success=status >= 0,
     )

@@ -6,11 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from wengert.control.argument_aliasing import own_copies
-from wengert.core.diagnostics.argument_checks import require_result
+from wengert.core.diagnostics.argument_checks import require_result, shown
 from wengert.creation import asarray
-from wengert.errors import DtypeError, ShapeError
+from wengert.errors import DtypeError, ShapeError, WengertError
 
 NAME = "solve_ivp"
+
+
+def array_of(what: str, value: Any) -> Any:
+    """Return what is given as an array; errors name it."""
+    try:
+        return asarray(value)
+    except WengertError as error:
+        raise type(error)(NAME, f"{shown(value)} for {what}", "numbers are needed", "Pass a list of floats") from error
 
 
 class RightHandSide:
@@ -25,7 +33,8 @@ class RightHandSide:
     def __call__(self, t: Any, y: Any) -> Any:
         """Return the slope."""
         state = y[:, None] if self.columns else y
-        found = asarray(require_result(NAME, self.fun(*own_copies((t, state, *self.args))), "fun"))
+        found = require_result(NAME, self.fun(*own_copies((t, state, *self.args))), "fun")
+        found = array_of("what fun returned", found)
         if found.shape == (self.size, 1) and self.columns:
             found = found[:, 0]
         if found.dtype.kind == "c" and self.dtype.kind != "c":
@@ -52,7 +61,7 @@ class Jacobian:
 
 def jacobian_matrix(given: Any, size: int, bands: int | None) -> Any:
     """Return a Jacobian, which is dense or packed here, in double precision; the latter if the user says its bands."""
-    found = asarray(given.toarray() if hasattr(given, "toarray") else given)
+    found = array_of("jac", given.toarray() if hasattr(given, "toarray") else given)
     rows = size if bands is None else bands
     if found.shape != (rows, size):
         given = f"jac of shape {found.shape} for a state of {size} numbers"
