@@ -169,6 +169,13 @@ def missing(t, y):
     return y[:1]
 
 
+def changing(t, y):
+    return y[0] - 0.5
+
+
+changing.reset = lambda t, y: -y
+
+
 @together(
     "error, text, arguments",
     [
@@ -179,7 +186,10 @@ def missing(t, y):
         (DtypeError, "fun returned dtype complex128", {"fun": lambda t, y: 1j * y}),
         (DtypeError, "something that can be called", {"fun": 3.0}),
         (UsageError, "one of RK23, RK45", {"method": "euler"}),
-        (UsageError, "RK4, Verlet is needed. Pass method='BDF' for large systems", {"method": "LSODA"}),
+        (UsageError, "gradient='discrete' for method 'LSODA', whose", {"method": "LSODA", "gradient": "discrete"}),
+        (UsageError, "a complex y0 for method 'LSODA'", {"method": "LSODA", "y0": [1j]}),
+        (UsageError, "a mass matrix for method 'LSODA'", {"method": "LSODA", "mass": np.eye(2)}),
+        (UsageError, "an event with reset for method 'LSODA'", {"method": "LSODA", "events": changing}),
         (UsageError, "step=None for method 'Euler'; the size of its steps is needed", {"method": "Euler"}),
         (UsageError, "step=0.1 for method 'RK45'; a method of steps of one size", {"step": 0.1}),
         (UsageError, "-1 for step; more than 0", {"method": "RK4", "step": -1}),

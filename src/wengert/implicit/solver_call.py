@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from wengert.control.call import primitive as call_operation
 from wengert.control.side_effects import Reach
 from wengert.control.subgraphs import trace_within
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
+from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.forms.form import Region
 from wengert.core.graph.equation import Variable
 from wengert.core.memory.views import current
@@ -213,6 +215,17 @@ def solve_without_derivatives(
             call.form = Region(lambda _inputs, _params: known)
     results = apply(call, *operands)
     return unflatten(call.out_structure, list(results) if call.outputs > 1 else [results])
+
+
+def warn_of_calls(name: str, solver: str) -> None:
+    """Warn that a graph calls a solver of another library.
+
+    Args:
+        name: what the user called.
+        solver: what that is called.
+    """
+    text = f"{name}: {solver} is called by Python at each evaluation of a traced function, and not compiled."
+    warnings.warn(text, UserWarning, stacklevel=user_stacklevel())
 
 
 def trace_solver(call: SolverCall, operands: Values) -> Any:

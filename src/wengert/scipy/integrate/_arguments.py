@@ -23,7 +23,7 @@ from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
 from wengert.scipy.integrate._methods.jacobian_matrices import GivenPattern
-from wengert.scipy.integrate._methods.methods_by_name import FIXED, WITH_JACOBIAN, WITH_MASS
+from wengert.scipy.integrate._methods.methods_by_name import FIXED, OUTSIDE, WITH_JACOBIAN, WITH_MASS, WITH_PATTERN
 from wengert.scipy.integrate._right_hand_side import NAME, array_of, jacobian_matrix
 from wengert.sparse.coloring.coloring_methods import as_pattern
 from wengert.transforms.reverse import stop_gradient
@@ -179,7 +179,7 @@ def mass_matrix(mass: Any, method: str, size: int) -> Any:
 
 def jacobian_of(jac: Any, method: str, state: Any, pattern: GivenPattern | None) -> Any:
     """Return the Jacobian: a function, a matrix, packed if the user says its bands, or None."""
-    if method == "Radau" and state.dtype.kind == "c":
+    if (method == "Radau" or method in OUTSIDE) and state.dtype.kind == "c":
         given = f"a complex y0 for method {method!r}"
         raise UsageError(NAME, given, "a real one is needed", "Pass method='BDF', 'Kvaerno5' or 'Rodas5P'")
     if jac is not None and method not in WITH_JACOBIAN:
@@ -202,7 +202,7 @@ def pattern_of(jac_sparsity: Any, lband: Any, uband: Any, method: str, size: int
     given = {"jac_sparsity": jac_sparsity, "lband": lband, "uband": uband}
     if all(x is None for x in given.values()):
         return None
-    if method not in WITH_MASS:
+    if method not in WITH_PATTERN:
         for what, value in given.items():
             if value is not None:
                 warn_of_no_effect(what)

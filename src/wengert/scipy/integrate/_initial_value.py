@@ -11,7 +11,7 @@ import numpy as np
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import elements, require_callable, require_choice, require_flag, shown
 from wengert.core.diagnostics.source_positions import function_called, user_stacklevel
-from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
+from wengert.core.values.tensor import Tensor, is_staged, raw
 from wengert.errors import UsageError
 from wengert.scipy.integrate._algebraic import Algebraic, algebraic_equations, require_consistent
 from wengert.scipy.integrate._arguments import (
@@ -32,8 +32,9 @@ from wengert.scipy.integrate._events import require_crossing, settings_of
 from wengert.scipy.integrate._jumps import warn_if_jumping
 from wengert.scipy.integrate._methods.adaptive_steps import Control, Walk
 from wengert.scipy.integrate._methods.matrix_choice import require_elements
-from wengert.scipy.integrate._methods.methods_by_name import METHODS
-from wengert.scipy.integrate._programs import IntegrationProgram, Options, run_program, walk_of
+from wengert.scipy.integrate._methods.methods_by_name import METHODS, OUTSIDE
+from wengert.scipy.integrate._outside import OutsideIntegration
+from wengert.scipy.integrate._programs import IntegrationProgram, Options, collect_steps, run_program, walk_of
 from wengert.scipy.integrate._results import reason_of, result_at_times, result_of_steps
 from wengert.scipy.integrate._right_hand_side import NAME
 from wengert.scipy.integrate._sensitivities import at_times_by_sensitivities
@@ -67,7 +68,7 @@ def solve_ivp(
     first_step: Any = None,
     max_step: Any = np.inf,
     max_steps: int = 1_000_000,
-    gradient: str = "discrete",
+    gradient: str | None = None,
     memory_budget: int | str | None = None,
 ) -> Any:
     """Solve y' = fun(t, y), y(t0) = y0, with derivatives; see `scipy.integrate.solve_ivp`, whose steps it takes.
@@ -90,8 +91,9 @@ def solve_ivp(
         t_span: (t0, t1), where to begin and to end.
         y0: the initial state, of shape (n,); integers as floats.
         method: "RK23", "RK45", "DOP853" (SciPy's), "Tsit5"; for stiff equations "Radau", "BDF" (SciPy's), "Rodas5P",
-            "Kvaerno5"; with steps of one size "Euler", "Heun", "RK4", and "Verlet", for positions and as many
-            velocities, which is symplectic where slopes depend on the other half alone.
+            "Kvaerno5"; for either kind SciPy's own "LSODA"; with steps of one size "Euler", "Heun", "RK4", and
+            "Verlet", for positions and as many velocities, which is symplectic where slopes depend on the other half
+            alone.
         t_eval: times of output in order, of shape (m,), which may repeat. By default those of the steps, of which no
             one knows how many there are; so `jit` and `vmap` need it: `t_eval=[t1]` for the end alone.
         dense_output: whether `sol` is the solution as a function of time.
@@ -103,9 +105,9 @@ def solve_ivp(
         args: further arguments of `fun`, in any containers.
         rtol: the relative tolerance of errors of a step.
         atol: the absolute tolerance, a number or of shape (n,).
-        jac: for "Radau", "BDF" and "Kvaerno5" the Jacobian of `fun` by y, of shape (n, n), or `jac(t, y, *args)` that
-            gives it. By default it is derived, and exact. Steps depend on it, results and derivatives by no more than
-            their tolerance.
+        jac: for "Radau", "BDF", "Kvaerno5" and "LSODA" the Jacobian of `fun` by y, of shape (n, n), or a function
+            `jac(t, y, *args)` that gives it. By default it is derived, and exact. Steps depend on it, results and
+            derivatives by no more than their tolerance.
         jac_sparsity: for methods for stiff equations, which elements of the Jacobian may be other than zero: those that
             are not zero, or are stored, in a matrix of shape (n, n), dense or of `scipy.sparse`. By default they are
             found; this is for functions of which that finds too many, as products with a matrix that has zeros.
@@ -120,13 +122,15 @@ def solve_ivp(
         first_step: the size of the first step; by default it is chosen.
         max_step: the largest size of a step.
         max_steps: how many steps may be tried.
-        gradient: how reverse mode gets its derivatives: "discrete", back through the steps, or "forward", by
-            integrating sensitivities beside the states, with the same factors. These are the same derivatives;
+        gradient: how reverse mode gets its derivatives: "discrete", the default, back through the steps, or "forward",
+            by integrating sensitivities beside the states, with the same factors. These are the same derivatives;
             "forward" keeps no steps, and its time grows with the size of what is traced or differentiated.
             "continuous" solves equations for cotangents, and for tangents, along the continuous extension, with steps
             and errors of their own: derivatives of the solution, not of the steps, within its tolerance. Both need
             `t_eval`; "forward" no events, "continuous" real states, a mass matrix that is known, steps that are chosen,
-            and `terminal` for events whose times and states are to be returned.
+            and `terminal` for events whose times and states are to be returned. Of "LSODA", whose steps SciPy takes,
+            it is the default, and needs none of these but where it is traced by `jit` or `vmap`; "discrete" there is
+            not, nor are events with `reset`. `jit` calls it by Python, and has room for 1,024 steps.
         memory_budget: how many bytes reverse mode may keep of the steps, as `wengert.memory_budget` says.
 
     Returns:
@@ -184,27 +188,33 @@ def solve_ivp(
         "complex states": state.dtype.kind == "c",
         "step": size is not None,
     }
-    has_events = bool(functions) and gradient != "continuous"
-    require_gradient(gradient, has_all_steps or has_events, [what for what, is_there in odd.items() if is_there])
+    kind = gradient_kind(gradient, method)
+    has_events = bool(functions) and kind != "continuous"
+    is_outside = method in OUTSIDE
+    if not is_outside:
+        require_gradient(kind, has_all_steps or has_events, [what for what, is_there in odd.items() if is_there])
+    else:
+        require_no_more(method, has_events and kind == "forward", resets)
     values = fun, arguments(args), masses, algebraic, functions, resets, jacobian
-    dense = bool(dense_output) or (has_events and times is not None)
-    chosen = first_step is not None or size is not None
+    dense = not is_outside and (bool(dense_output) or (has_events and times is not None))
+    chosen = first_step is not None or size is not None or is_outside
     is_solved, places = start == "solved", mass_places(masses)
     flags = chosen, dense, bool(vectorized)
-    kinds = is_solved, gradient == "continuous", type(t0) is Tensor, type(times) is Tensor
+    kinds = is_solved, is_outside or kind == "continuous", type(t0) is Tensor, type(times) is Tensor
     options = Options(method, *flags, memory_budget, settings, pattern, places, *kinds)
+    if is_outside:
+        outside = OutsideIntegration(values, options, (t0, t1), state, control, kind == "forward")
+        return outside.result(times, bool(dense_output))
     is_judged = masses is None and size is None
     integration = Integration(values, options, (t0, t1), state, control, algebraic, is_judged)
-    return integration.result(times, bool(dense_output), gradient == "forward")
+    return integration.result(times, bool(dense_output), kind == "forward")
 
 
 def require_method(method: Any) -> None:
     """Refuse what is not the name of a method."""
     if not isinstance(method, str) or method not in METHODS:
         needed = f"one of {', '.join(METHODS)} is needed"
-        action = "Pass method='BDF' for large systems, 'Rodas5P' for others, which both serve stiff equations"
-        remedy = action if isinstance(method, str) and method == "LSODA" else "Pass its name"
-        raise UsageError(NAME, f"{shown(method)} for method", needed, remedy)
+        raise UsageError(NAME, f"{shown(method)} for method", needed, "Pass its name")
 
 
 def masses_of(mass: Any, method: str, state: Any, start: Any) -> tuple[Any, Algebraic | None]:
@@ -217,6 +227,28 @@ def masses_of(mass: Any, method: str, state: Any, start: Any) -> tuple[Any, Alge
     return found, algebraic_equations(found)
 
 
+def gradient_kind(gradient: Any, method: str) -> str:
+    """Return how derivatives are taken, which nobody has to say."""
+    if gradient is None:
+        return "continuous" if method in OUTSIDE else "discrete"
+    require_choice(NAME, "gradient", gradient, ("discrete", "forward", "continuous"))
+    if method in OUTSIDE and gradient == "discrete":
+        given = f"gradient='discrete' for method {method!r}, whose steps another library takes"
+        raise UsageError(NAME, given, "'continuous' or 'forward' is needed", "Leave gradient out, or pass method='BDF'")
+    return str(gradient)
+
+
+def require_no_more(method: str, has_events: bool, resets: Sequence[Any]) -> None:
+    """Refuse what integrators of other libraries, and equations along their solutions, do not serve."""
+    if has_events:
+        given = "gradient='forward' with events"
+        raise UsageError(NAME, given, "states at output times are needed", "Leave gradient out")
+    if any(reset is not None for reset in resets):
+        given = f"an event with reset for method {method!r}"
+        needed = "a method whose steps this library takes is needed"
+        raise UsageError(NAME, given, needed, "Pass method='BDF', or go on by a call of its own where the event was")
+
+
 def require_gradient(gradient: Any, has_steps: bool, odd: Sequence[str]) -> None:
     """Refuse another kind of gradients than there is.
 
@@ -225,7 +257,6 @@ def require_gradient(gradient: Any, has_steps: bool, odd: Sequence[str]) -> None
         has_steps: whether more than states at output times is asked for.
         odd: what there is that equations along the solution do not serve.
     """
-    require_choice(NAME, "gradient", gradient, ("discrete", "forward", "continuous"))
     if gradient != "discrete" and has_steps:
         events = "" if gradient == "continuous" else ", with events"
         given = f"gradient={gradient!r} without t_eval{events} or with dense_output"
@@ -383,31 +414,3 @@ class Integration(NamedTuple):
 
         walk = walk_of(run_program(self.values, self.options._replace(dense=False), run)[0])
         return None if raw(walk.failure) else int(raw(walk.attempts))
-
-
-def collect_steps(program: IntegrationProgram, leaves: Any, t0: Any, t1: Any, state: Any, control: Control) -> Any:
-    """Return what `Integration.all_steps` does."""
-    start, (last, rows, count) = program.from_start(leaves, t0, t1, state, control)
-    walk = walk_of(last)
-    if not all(map(is_concrete, (count, walk.t, walk.failure, rows[0], t0, t1))):
-        return None
-    parts = [accepted_rows(rows, int(raw(count)))]
-    direction = np.sign(raw(t1) - raw(t0))
-    while direction * (raw(t1) - raw(walk.t)) > 0 and not raw(walk.failure):
-        last, rows, count = program.from_before(leaves, last, t1, control)
-        walk = walk_of(last)
-        parts.append(accepted_rows(rows, int(raw(count))))
-    return start, walk, [join(column) for column in zip(*parts, strict=True)]
-
-
-def accepted_rows(rows: Any, count: int) -> list[Any]:
-    """Return the rows of the good attempts: times, states, arrays of continuous extensions, and of events."""
-    good, times, states, extension, found = rows
-    places = np.flatnonzero(raw(good)[:count])
-    columns = (times, states, *extension, *found)
-    return [x[places] for x in (columns if len(places) else stop_gradient(columns))]
-
-
-def join(parts: Sequence[Any]) -> Any:
-    """Return parts one after the other."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -10,6 +10,7 @@ import numpy as np
 
 from wengert.control.scan import scan
 from wengert.control.while_loop import while_loop
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.scipy.integrate._algebraic import (
     Algebraic,
     checked_index,
@@ -38,7 +39,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, at_other_time
 from wengert.scipy.integrate._methods.jacobian_matrices import FULL, GivenPattern, Matrices
 from wengert.scipy.integrate._methods.matrix_choice import FEWEST, banded_matrices, checked_elements, matrices_for
-from wengert.scipy.integrate._methods.methods_by_name import WITH_MASS, AnyMethod, method_named
+from wengert.scipy.integrate._methods.methods_by_name import WITH_PATTERN, AnyMethod, method_named
 from wengert.scipy.integrate._methods.visits import Slope
 from wengert.scipy.integrate._right_hand_side import NAME, Jacobian, RightHandSide
 from wengert.sparse.patterns.find_pattern import find_pattern
@@ -178,6 +179,12 @@ class Integrator(NamedTuple):
         step = at_rest(step._replace(t=before.t, y=before.y), walk.rejected)
         return walk._replace(t=t, y=self.state_in(step, t, walk.y, control)), step
 
+    def jacobian_at(self, t: Any, y: Any) -> Any:
+        """Return the Jacobian of an implicit method."""
+        if not isinstance(self.method, ImplicitMethod):
+            return self.matrices.jacobian(self.slope, t, y)
+        return self.method.jacobian_at(self.slope, t, y)
+
     @property
     def holds_times(self) -> bool:
         """Whether the equation, and not the steps, tells how states move with the times that they are of."""
@@ -186,15 +193,18 @@ class Integrator(NamedTuple):
     def state_in(self, step: Step, t: Any, value: Any, control: Control) -> Any:
         """Return a state within a step, or at its end, whose value is known, with its derivatives."""
         if self.flow is not None:
-            return self.flow(value, Piece(step, control, self.leaves, step.t, step.y), t)
+            return self.flow(value, self.piece(step, control), t)
         is_moved = self.options.steps_hold_times and self.options.has_moving_times
         return at_other_time(self.rate, stop_gradient(t), t, value) if is_moved else value
+
+    def piece(self, step: Step, control: Control) -> Piece:
+        """Return the piece of the solution that begins where a step does."""
+        return Piece(step, control._replace(record=()), self.leaves, step.t, step.y)
 
     def near(self, step: Step, extension: Sequence[Any], control: Control, part: Any, is_known: Any) -> Path:
         """Return the solution near a part of a step, if that is known, with its derivatives; it is a number."""
         if self.flow is not None:
-            piece = Piece(step, control, self.leaves, step.t, step.y)
-            return self.flow.near(piece, extension, np.where(is_known, part, 0.0))
+            return self.flow.near(self.piece(step, control), extension, np.where(is_known, part, 0.0))
         return lambda part: (step.t + part * step.h, interpolate_state(self.method, step.y, extension, part))
 
     def end(self, state: State) -> State:
@@ -296,6 +306,12 @@ class IntegrationProgram:
         def slope_at(leaves: Any, t: Any, y: Any) -> Any:
             return equation(leaves, y, lambda own: own.slope(t, y))
 
+        def jacobian_at(leaves: Any, t: Any, y: Any) -> Any:
+            return equation(leaves, y, lambda own: own.jacobian_at(t, y))
+
+        def event_values(leaves: Any, t: Any, y: Any) -> Any:
+            return equation(leaves, y, lambda own: own.events.values(t, y))
+
         def moving_at(leaves: Any, times: Any, states: Any) -> Any:
             def run(own: Integrator) -> Any:
                 def move(_: Any, place: Any) -> Any:
@@ -305,9 +321,10 @@ class IntegrationProgram:
 
             return equation(leaves, states[0], run)
 
-        self.from_start, self.from_before, self.at_times, self.slope_at, self.moving_at = (
-            jit(run, memory_budget=options.budget) for run in (from_start, from_before, at_times, slope_at, moving_at)
+        self.from_start, self.from_before, self.at_times, self.moving_at = (
+            jit(run, memory_budget=options.budget) for run in (from_start, from_before, at_times, moving_at)
         )
+        self.slope_at, self.jacobian_at, self.event_values = map(jit, (slope_at, jacobian_at, event_values))
 
 
 def matrices_of(slope: RightHandSide, state: Any, options: Options, with_mass: bool) -> Matrices:
@@ -321,7 +338,7 @@ def matrices_of(slope: RightHandSide, state: Any, options: Options, with_mass: b
     """
     given, places, size = options.pattern, options.mass_places, slope.size
     is_full = slope.dtype.kind == "c" or (with_mass and places is None) or (size < FEWEST and given is None)
-    if options.method not in WITH_MASS or is_full:
+    if options.method not in WITH_PATTERN or is_full:
         return FULL
     if given is not None and given.packed is not None:
         return banded_matrices(given.pattern, given.packed)
@@ -412,3 +429,31 @@ def states_at(equation: Integrator, state: State, t1: Any, times: Any, control: 
 
     (state, _), rows = scan(output, as_arrays((state, still)), np.concatenate([times, np.reshape(t1, (1,))]))
     return equation.end(state), rows
+
+
+def collect_steps(program: IntegrationProgram, leaves: Any, t0: Any, t1: Any, state: Any, control: Control) -> Any:
+    """Return where an integration begins, where it ends, and what its good attempts left behind; None if unknown."""
+    start, (last, rows, count) = program.from_start(leaves, t0, t1, state, control)
+    walk = walk_of(last)
+    if not all(map(is_concrete, (count, walk.t, walk.failure, rows[0], t0, t1))):
+        return None
+    parts = [accepted_rows(rows, int(raw(count)))]
+    direction = np.sign(raw(t1) - raw(t0))
+    while direction * (raw(t1) - raw(walk.t)) > 0 and not raw(walk.failure):
+        last, rows, count = program.from_before(leaves, last, t1, control)
+        walk = walk_of(last)
+        parts.append(accepted_rows(rows, int(raw(count))))
+    return start, walk, [join(column) for column in zip(*parts, strict=True)]
+
+
+def accepted_rows(rows: Any, count: int) -> list[Any]:
+    """Return the rows of the good attempts: times, states, arrays of continuous extensions, and of events."""
+    good, times, states, extension, found = rows
+    places = np.flatnonzero(raw(good)[:count])
+    columns = (times, states, *extension, *found)
+    return [x[places] for x in (columns if len(places) else stop_gradient(columns))]
+
+
+def join(parts: Sequence[Any]) -> Any:
+    """Return parts one after the other."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

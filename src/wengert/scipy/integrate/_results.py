@@ -15,6 +15,7 @@ from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import ShapeError, UsageError
 from wengert.scipy.integrate._events import ACCUMULATION, EVENT, Watched
 from wengert.scipy.integrate._methods.adaptive_steps import (
+    GAVE_UP,
     INCONSISTENT,
     INCONSISTENT_RESET,
     MISSED,
@@ -104,6 +105,7 @@ MESSAGES = {
     ACCUMULATION: "Events accumulate at t = {t:.16g}: the state was changed again and again without a step in time. "
     "End the interval before it, or end the integration by a further event.",
     NOT_FINITE: "The state is infinite or not a number after the step at t = {t:.16g}; a smaller step may help.",
+    GAVE_UP: "The integrator gave up before the end of the integration interval.",
     TOO_MANY: "The solver took max_steps steps without reaching the end of the integration interval.",
 }
 

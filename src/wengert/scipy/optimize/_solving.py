@@ -6,7 +6,6 @@ finds then comes as one vector, so that shapes are known beforehand; its own res
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,10 +14,9 @@ import numpy as np
 
 from wengert.control.side_effects import Reach
 from wengert.core.containers.tree_leaves import map_leaves
-from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.memory.views import current
 from wengert.core.values.tensor import Tensor, concrete, is_staged
-from wengert.implicit.solver_call import solve_without_derivatives
+from wengert.implicit.solver_call import solve_without_derivatives, warn_of_calls
 from wengert.tree import leaves
 
 COUNTS = ("success", "status", "nit", "nfev")
@@ -107,11 +105,7 @@ def call_scipy(
 
     vector = solve_without_derivatives(solver, args, {}, lambda *_: np.zeros(size))
     if is_staged(vector):
-        warnings.warn(
-            f"{name}: SciPy is called by Python at each evaluation of a traced function, and not compiled.",
-            UserWarning,
-            stacklevel=user_stacklevel(),
-        )
+        warn_of_calls(name, "SciPy")
     answer.take(vector)
     return answer
 

@@ -22,7 +22,7 @@ from wengert.transforms.reverse import stop_gradient
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0
 ROUNDING = 1e-9
 """The part of steps of one size that is left out at the end, as that of rounding errors of times."""
-TOO_SMALL, TOO_MANY, INCONSISTENT, NOT_FINITE, INCONSISTENT_RESET, MISSED, SINGULAR = 1, 2, 5, 6, 7, 8, 9
+TOO_SMALL, TOO_MANY, INCONSISTENT, NOT_FINITE, INCONSISTENT_RESET, MISSED, SINGULAR, GAVE_UP = 1, 2, 5, 6, 7, 8, 9, -1
 """What ended an integration before its end, or before it began."""
 
 
@@ -78,13 +78,14 @@ class OneStepMethod(Method, Protocol):
 
 
 class Control(NamedTuple):
-    """Hold the numbers that the choice of steps depends on."""
+    """Hold the numbers that the choice of steps depends on; or the steps, where another library has taken them."""
 
     rtol: Any
     atol: Any
     max_step: Any
     first_step: Any
     most: Any
+    record: Any = ()
 
 
 class Walk(NamedTuple):
@@ -223,8 +224,9 @@ def goes_on(walk: Walk, until: Any, direction: Any) -> Any:
 
 
 def interpolate_state(method: Method, y: Any, coefficients: Sequence[Any], part: Any) -> Any:
-    """Return the state at a part of a step."""
+    """Return the state at a part of a step; a basis may be one vector, whose coefficients are rows."""
     total = y
     for weight, coefficient in zip(method.basis(part), coefficients, strict=True):
-        total = total + weight * coefficient
+        is_vector = coefficient.ndim > total.ndim
+        total = total + (weight @ coefficient if is_vector else weight * coefficient)
     return total

@@ -11,10 +11,11 @@ from wengert.scipy.integrate._methods.esdirk import Kvaerno
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod
 from wengert.scipy.integrate._methods.jacobian_matrices import FULL, Matrices
 from wengert.scipy.integrate._methods.radau import Radau
+from wengert.scipy.integrate._methods.recorded_steps import RecordedSteps
 from wengert.scipy.integrate._methods.rosenbrock import Rosenbrock
 from wengert.scipy.integrate._methods.tableaux import FIXED, fixed_step_method, tableau
 
-__all__ = ["FIXED", "METHODS", "WITH_JACOBIAN", "WITH_MASS", "AnyMethod", "method_named"]
+__all__ = ["FIXED", "METHODS", "OUTSIDE", "WITH_JACOBIAN", "WITH_MASS", "WITH_PATTERN", "AnyMethod", "method_named"]
 
 EXPLICIT = ("RK23", "RK45", "DOP853", "Tsit5")
 IMPLICIT: dict[str, Callable[[Any, Any, Any, Matrices], ImplicitMethod]] = {
@@ -22,11 +23,14 @@ IMPLICIT: dict[str, Callable[[Any, Any, Any, Matrices], ImplicitMethod]] = {
     "BDF": BackwardDifferences,
     "Kvaerno5": Kvaerno,
 }
-WITH_JACOBIAN = tuple(IMPLICIT)
+OUTSIDE = ("LSODA",)
+"""Integrators of other libraries."""
+WITH_JACOBIAN = (*IMPLICIT, *OUTSIDE)
 """Those that take the user's."""
 AnyMethod = OneStepMethod | ImplicitMethod
-WITH_MASS = (*WITH_JACOBIAN, "Rodas5P")
-METHODS = (*EXPLICIT, *WITH_MASS, *FIXED)
+WITH_MASS = (*IMPLICIT, "Rodas5P")
+WITH_PATTERN = (*WITH_MASS, *OUTSIDE)
+METHODS = (*EXPLICIT, *WITH_MASS, *FIXED, *OUTSIDE)
 
 
 def method_named(
@@ -41,7 +45,9 @@ def method_named(
         jacobian: the user's, if there is one.
         matrices: how Jacobians are held.
     """
-    if name in WITH_JACOBIAN:
+    if name in OUTSIDE:
+        return RecordedSteps(jacobian, mass, algebraic, matrices)
+    if name in IMPLICIT:
         return IMPLICIT[name](jacobian, mass, algebraic, matrices)
     if name in FIXED:
         return fixed_step_method(name)

@@ -1,0 +1,290 @@
+"""Integrators of other libraries: they take the steps, with compiled functions, and what they found is differentiated.
+
+SciPy's `solve_ivp` drives them all, as classes of its `OdeSolver`. Where something is traced, the steps that they took
+come back as a record, along which the equations for cotangents and tangents are solved, as for gradient="continuous".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.containers.tree_leaves import flatten, map_leaves
+from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
+from wengert.errors import NumericalError, UsageError
+from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives, warn_of_calls
+from wengert.scipy.integrate._events import Watched, require_crossing
+from wengert.scipy.integrate._integrators import integrator_options
+from wengert.scipy.integrate._methods.adaptive_steps import TOO_MANY, TOO_SMALL, Control, Counts
+from wengert.scipy.integrate._methods.matrix_choice import require_elements
+from wengert.scipy.integrate._methods.recorded_steps import ORDER, StepRecord, record_of
+from wengert.scipy.integrate._programs import IntegrationProgram, Options, collect_steps, run_program, walk_of
+from wengert.scipy.integrate._results import MESSAGES, events_of, result_at_times, result_of_steps
+from wengert.scipy.integrate._right_hand_side import NAME
+from wengert.scipy.integrate._sensitivities import at_times_by_sensitivities
+from wengert.traces.calls import readable
+from wengert.transforms.reverse import stop_gradient
+
+MOST_TRACED = 1024
+"""For how many steps there is room where nobody knows how many there are, unless `max_steps` says fewer."""
+
+MOST_STILL = 8
+"""How many steps after each other may end where they begin."""
+
+
+class Took(NamedTuple):
+    """Hold what an integrator of another library took, where methods of this one hold what they know of steps."""
+
+    counts: Counts
+
+
+class SolverCalls:
+    """Hold what an integrator found, or an error about it, as long as functions wait for that: graphs call later."""
+
+    def __init__(self) -> None:
+        self.result: Any = None
+        self.are_open = True
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether there is an error."""
+        return isinstance(self.result, UsageError)
+
+
+class OutsideIntegration(NamedTuple):
+    """Hold what is integrated by another library.
+
+    Attributes:
+        values: functions and what they are called with, as programs take them.
+        options: of the program.
+        ends: those of the interval.
+        state: that at the beginning.
+        control: tolerances and sizes of steps.
+        by_sensitivities: whether reverse mode solves the equations of tangents.
+    """
+
+    values: Sequence[Any]
+    options: Options
+    ends: tuple[Any, Any]
+    state: Any
+    control: Control
+    by_sensitivities: bool
+
+    def result(self, times: Any, dense_output: bool) -> Any:
+        """Return SciPy's object, whose arrays have derivatives if anything is traced."""
+
+        def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
+            given = (tuple(leaves), *self.ends, self.state, tuple(self.control[:4]))
+            if any(type(x) is Tensor and x._trace is not None for x in flatten((given, times))[0]):
+                return self.with_derivatives(program, given, times, dense_output)
+            known = map_leaves(as_known, given)
+            return self.at_known_times(program, known, None if times is None else np.asarray(times), dense_output)
+
+        found = run_program(self.values, self.options, run)
+        if isinstance(found, UsageError):
+            raise found
+        if found is None:
+            asked = "t_eval=None" if times is None else "dense_output=True"
+            given = f"{asked} in a function that is being traced, or in lanes of `vmap`"
+            needed = "output times are needed where the number of steps is not known"
+            raise UsageError(NAME, given, needed, "Pass t_eval; t_eval=[t1] for the end alone")
+        return found
+
+    def at_known_times(self, program: IntegrationProgram, given: Any, times: Any, dense_output: bool) -> Any:
+        """Return the integrator's own result; SciPy does not take times that repeat, so that these are put in after."""
+        if times is None:
+            return self.integrate(program, given, None, dense_output)
+        once, places = np.unique(times, return_inverse=True)
+        falls = self.ends[1] < self.ends[0]
+        found = self.integrate(program, given, once[::-1] if falls else once, dense_output)
+        places = len(once) - 1 - places if falls else places
+        reached = places < len(found.t)
+        found.t = times[reached]
+        found.y = np.reshape(found.y, (self.state.shape[0], -1))[:, places[reached]]
+        return found
+
+    def integrate(self, program: IntegrationProgram, given: Any, times: Any, dense_output: bool) -> Any:
+        """Return what SciPy's `solve_ivp` returns for compiled functions."""
+        from scipy import integrate
+
+        leaves, t0, t1, y0, sizes = given
+        program.slope_at(leaves, t0, y0)  # what is wrong with functions is told here, not from within an integrator
+        solver, options = integrator_options(self.options.method, program, leaves, self.state.shape[0], sizes)
+        events = [self.event(program, leaves, i) for i in range(len(self.options.events.counts))]
+        found = integrate.solve_ivp(
+            lambda t, y: program.slope_at(leaves, t, y),
+            (float(t0), float(t1)),
+            y0,
+            limited_class(solver, self.control.most),
+            times,
+            dense_output,
+            events or None,
+            **options,
+        )
+        if dense_output:  # at the end of a step that step's own extension, as SciPy has it of multistep methods
+            found.sol = integrate.OdeSolution(found.sol.ts, found.sol.interpolants, alt_segment=True)
+        return found
+
+    def event(self, program: IntegrationProgram, leaves: Any, index: int) -> Callable[..., Any]:
+        """Return a function of an event, compiled, with its attributes."""
+        settings = self.options.events
+
+        def event(t: Any, y: Any) -> Any:
+            return float(program.event_values(leaves, t, y)[index])
+
+        own: Any = event
+        own.terminal, own.direction = settings.counts[index] or None, settings.directions[index]
+        return event
+
+    def record_steps(self, program: IntegrationProgram, given: Any, is_known: bool) -> tuple[StepRecord, Counts, Any]:
+        """Return the steps that the integrator takes, what it took, and its result if there is one that is known.
+
+        In its place an error, if one is to be raised where no program is tried again for it.
+        """
+        room, size = None if is_known else min(self.control.most, MOST_TRACED), self.state.shape[0]
+        calls = SolverCalls()
+
+        def solve(*given: Any) -> Any:
+            known = map_leaves(as_known, given)
+            found = self.integrate(program, known, None, True)
+            steps = [x for x in found.sol.interpolants if x.t != x.t_old]
+            calls.result = calls.result or found
+            if room is not None and len(steps) > room:
+                calls.result = self.too_many(len(steps), room)
+                if not calls.are_open:
+                    raise calls.result
+                steps = steps[:room]
+            return *record_of(steps, known[3], room), np.array([found.nfev, found.njev, found.nlu])
+
+        def like(*_: Any) -> Any:
+            rows = room or 1
+            shapes = (rows,), (rows, size), (rows, ORDER + 1, size), (), (3,)
+            return *map(np.zeros, shapes[:3]), *(np.zeros(shape, int) for shape in shapes[3:])
+
+        *steps, counts = solve_without_derivatives(solve, given, {}, like, SolverNotes(True, True))
+        if is_staged(counts):
+            warn_of_calls(NAME, self.options.method)
+        calls.are_open = False
+        return StepRecord(*steps), Counts(*counts), calls.result if is_known or calls.is_wrong else None
+
+    def too_many(self, count: int, room: int) -> UsageError:
+        """Return the error about steps that a traced function has no room for."""
+        given = f"{count} steps of {self.options.method} in a function that is being traced, or in lanes of `vmap`"
+        action = (
+            f"Call it outside of them, or pass a method of this library, as 'BDF', or max_steps up to {MOST_TRACED}"
+        )
+        return UsageError(NAME, given, f"{room} at most are needed", action)
+
+    def with_derivatives(self, program: IntegrationProgram, given: Any, times: Any, dense_output: bool) -> Any:
+        """Return the result, whose arrays have the derivatives that the equations of the solution give them.
+
+        None where it needs the number of steps, which is not known; or an error.
+        """
+        is_known = all(map(is_concrete, flatten(given)[0]))
+        if not is_known and (times is None or dense_output):
+            return None
+        record, counts, found = self.record_steps(program, given, is_known)
+        if isinstance(found, UsageError):
+            return found
+        control = self.control._replace(record=stop_gradient(record))
+        leaves, t0, t1, y0, _ = given
+        happened = None
+        if found is not None and (times is None or not all(self.options.events.counts)):
+            _, *steps = collect_steps(program, leaves, t0, t1, y0, control)
+            happened = events_of(steps[1][2:])
+        if times is None:
+            walk = steps[0]._replace(memory=Took(counts))
+            self.look_at(walk)
+            made = result_of_steps([walk, steps[1]], t0, t1, y0, None, self.options, False, None)
+        else:
+            last, rows = self.at_times(program, given, times, control)
+            walk = walk_of(last)._replace(memory=Took(counts))
+            self.look_at(walk)
+            made = result_at_times(
+                last._replace(walk=walk) if isinstance(last, Watched) else walk, rows, times, self.options
+            )
+        if happened is not None:
+            made.t_events, made.y_events = happened
+        if found is not None:
+            self.compare(made, found)
+            made.message = found.message
+        if dense_output:
+            made.sol = RecordedSolution(
+                found.sol, lambda times: self.at_times(program, given, times, control)[1][0][:-1]
+            )
+        return made
+
+    def at_times(self, program: IntegrationProgram, given: Any, times: Any, control: Control) -> Any:
+        """Return where it ends, and the states at output times."""
+        leaves, t0, t1, y0, _ = given
+        if self.by_sensitivities:
+            return at_times_by_sensitivities(program, (leaves, t0, t1, times, y0), control)
+        return program.at_times(leaves, t0, t1, times, y0, control)
+
+    def look_at(self, walk: Any) -> None:
+        """Raise for what is known to have gone wrong."""
+        require_elements(walk)
+        require_crossing(walk)
+
+    def compare(self, made: Any, found: Any) -> None:
+        """Refuse events that SciPy, which looks at signs at the ends of steps, does not see."""
+        if found.t_events is None:
+            return
+        for i, (own, other) in enumerate(zip(made.t_events, found.t_events, strict=True)):
+            if own is not None and len(own) != len(other):
+                given = f"event {i} with two zeros in a step of {self.options.method}"
+                raise NumericalError(NAME, given, "one zero in a step is needed", "Pass max_step")
+
+
+class RecordedSolution:
+    """Be the solution of another library's integration as a function of time, with derivatives.
+
+    Attributes:
+        known: SciPy's function, without.
+        states: gives the states at times in order, which lie in the interval.
+        ts, t_min, t_max: as in SciPy.
+    """
+
+    def __init__(self, known: Any, states: Callable[[Any], Any]) -> None:
+        self.known, self.states = known, states
+        self.ts, self.t_min, self.t_max = known.ts, known.t_min, known.t_max
+
+    def __call__(self, t: Any) -> Any:
+        """Return the state at a time, of shape (n,), or at times of shape (m,), of shape (n, m)."""
+        times = np.reshape(t, (-1,))
+        if not is_concrete(times):
+            given = "times that are being traced, or differ from lane to lane"
+            raise UsageError("OdeSolution", given, "numbers are needed to find the pieces", "Pass t_eval to solve_ivp")
+        numbers = np.asarray(raw(times))
+        if np.any((numbers < self.t_min) | (numbers > self.t_max)):
+            given = f"times outside of the interval from {self.t_min:.6g} to {self.t_max:.6g}"
+            raise UsageError("OdeSolution", given, "times within it are needed", "Integrate further")
+        order = np.argsort(numbers if self.known.ascending else -numbers, kind="stable")
+        found = self.states(times[order])[np.argsort(order)].T
+        return found if np.ndim(t) else found[:, 0]
+
+
+def as_known(value: Any) -> Any:
+    """Return the elements of a Tensor that is not traced; anything else as it is, but a number for an array of none."""
+    known = np.asarray(readable(value).numpy()) if type(value) is Tensor else value
+    return known[()] if isinstance(known, np.ndarray) else known  # compiled functions take numbers in less time
+
+
+def limited_class(solver: Any, most: int) -> Any:
+    """Return a class of integrators that gives up after so many steps, or where times stay the same.
+
+    SciPy's LSODA takes such steps for ever.
+    """
+
+    def take_step(self: Any) -> tuple[bool, str | None]:
+        """Take a step, unless there were as many as there may be."""
+        if self.taken == most:
+            return False, MESSAGES[TOO_MANY]
+        before = self.t
+        found: tuple[bool, str | None] = solver._step_impl(self)
+        self.taken, self.still = self.taken + 1, self.still + 1 if self.t == before else 0
+        return (False, MESSAGES[TOO_SMALL]) if self.still > MOST_STILL else found
+
+    return type(solver.__name__, (solver,), {"_step_impl": take_step, "taken": 0, "still": 0})

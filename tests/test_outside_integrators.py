@@ -1,0 +1,111 @@
+"""Integrators of other libraries: their own results, and derivatives of the solution along the steps that they took."""
+
+import functools
+
+import numpy as np
+import pytest
+import scipy.integrate
+
+import wengert as wg
+from wengert.errors import UsageError
+from wengert.scipy.integrate import _outside, solve_ivp
+
+START = np.array([1.0, 0.3])
+
+
+def swing(t, y, k):
+    return np.stack([y[1], -k * y[0]])
+
+
+def solve(x, method, times=None, **options):
+    """Return what is found of a swing; x holds both ends, the velocity at the beginning, and k."""
+    options = {"rtol": 1e-9, "atol": 1e-10, **options}
+    start = np.stack([1.0, x[2]])
+    return solve_ivp(swing, (x[0], x[1]), start, method, times, args=(x[3],), **options)
+
+
+def place(x, t):
+    """Return where a swing is at a time."""
+    k, t = np.sqrt(x[3]), t - x[0]
+    return np.cos(k * t) + x[2] / k * np.sin(k * t)
+
+
+def test_lsoda_returns_what_scipys_returns():
+    rest = lambda t, y: y[1]
+    rest.terminal = 2
+    for times, span in ((None, (0.0, 2.5)), ([2.0, 1.0], (2.5, 0.0))):
+        options = {"method": "LSODA", "t_eval": times, "args": (2.0,), "rtol": 1e-7, "dense_output": True}
+        found, want = (x(swing, span, START, **options) for x in (solve_ivp, scipy.integrate.solve_ivp))
+        for name in ("t", "y", "nfev", "status", "message", "success"):
+            np.testing.assert_array_equal(found[name], want[name])
+        np.testing.assert_array_equal(found.sol(found.t), want.sol(found.t))
+    twice = solve_ivp(swing, (0.0, 1.0), START, "LSODA", [0.5, 0.5, 1.0], args=(2.0,))
+    np.testing.assert_array_equal(twice.y[:, 0], twice.y[:, 1])
+    events = lambda t, y, k: rest(t, y)
+    events.terminal = 2
+    assert solve_ivp(swing, (0.0, 9.0), START, "LSODA", events=events, args=(2.0,)).t_events[0].size == 2
+
+
+def test_lsoda_ends_where_times_stand_still_or_steps_are_used_up():
+    found = solve_ivp(lambda t, y: y * y, (0.0, 2.0), [1.0], "LSODA")
+    assert (found.status, found.message[:18]) == (-1, "Required step size")
+    few = solve_ivp(swing, (0.0, 2.0), START, "LSODA", args=(2.0,), max_steps=3)
+    assert (few.status, len(few.t)) == (-1, 4)
+    assert "max_steps" in few.message
+
+
+def test_bands_of_jacobians_are_found():
+    def heat(t, u):
+        ends = np.concatenate([np.zeros(1), u, np.zeros(1)])
+        return 4e3 * np.diff(ends, 2) - u**3
+
+    start = np.sin(np.linspace(0.0, 3.0, 20))
+    options = {"rtol": 1e-7, "atol": 1e-9, "t_eval": [2.0]}
+    found = solve_ivp(heat, (0.0, 2.0), start, "LSODA", **options)
+    want = scipy.integrate.solve_ivp(heat, (0.0, 2.0), start, "LSODA", lband=1, uband=1, **options)
+    np.testing.assert_allclose(found.y, want.y, atol=1e-9)
+    assert 0 < found.njev <= want.njev + 1
+
+
+@pytest.mark.long
+def test_derivatives_are_those_of_the_solution(monkeypatch):
+    """By both ends, the beginning and an argument: of the end, the solution between steps, and in all modes."""
+    x, near = np.array([0.2, 2.0, 0.3, 2.0]), {"rtol": 1e-7}
+    end = lambda x, **options: solve(x, "LSODA", **options).y[0, -1]
+    middle = lambda x: solve(x, "LSODA", dense_output=True).sol(0.5 * x[1])[0]
+    at = lambda x: solve(x, "LSODA", np.stack([0.5 * x[1], x[1]])).y[0, 0]
+    forward = functools.partial(end, gradient="forward")
+    by_end, by_middle = (wg.grad(lambda x, s=s: place(x, s * x[1])) for s in (1.0, 0.5))
+    for function, want in ((end, by_end), (middle, by_middle), (at, by_middle), (forward, by_end)):
+        np.testing.assert_allclose(wg.grad(function)(x), want(x), **near)
+        np.testing.assert_allclose(wg.jvp(function, (x,), (x,))[1], want(x) @ x, **near)
+    other = x * np.array([1.0, 1.1, 0.9, 0.8])
+    np.testing.assert_allclose(wg.grad(end)(x[[1, 0, 2, 3]]), by_end(x[[1, 0, 2, 3]]), **near)
+    lanes = wg.vmap(wg.grad(at))(np.stack([x, other]))
+    np.testing.assert_allclose(lanes, [by_middle(x), by_middle(other)], **near)
+    with pytest.warns(UserWarning, match="LSODA is called by Python"):
+        np.testing.assert_allclose(wg.jit(wg.grad(at))(x), by_middle(x), **near)
+    np.testing.assert_allclose(wg.hessian(at)(x), wg.jacfwd(by_middle)(x), rtol=1e-6, atol=1e-7)
+    with pytest.raises(UsageError, match="t_eval=None in a function that is being traced"):
+        wg.jit(end)(x)
+    monkeypatch.setattr(_outside, "MOST_TRACED", 4)
+    with pytest.raises(UsageError, match="4 at most are needed"):
+        wg.vmap(lambda x: solve(x, "LSODA", [x[1]]).y)(np.stack([x, other]))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("times", [None, [0.1, 9.0]])
+def test_events_have_derivatives(times):
+    half = lambda t, y, k: y[0] - 0.5
+    through = lambda t, y, k: y[0] + 0.5
+    through.terminal = True
+
+    def found(k):
+        return solve(np.stack([0.0, 9.0, 0.0, k]), "LSODA", times, events=[half, through])
+
+    arc = np.arccos(np.array([0.5, -0.5]))
+    for i in (0, 1):
+        at = lambda k, i=i: found(k).t_events[i][0]
+        np.testing.assert_allclose(wg.grad(at)(2.0), -arc[i] / 2 / 2**1.5, rtol=1e-7)
+    np.testing.assert_allclose(wg.grad(lambda k: found(k).y_events[1][0, 1])(2.0), -np.sin(arc[1]) / 8**0.5, rtol=1e-7)
+    np.testing.assert_allclose(found(2.0).t_events[1], found(wg.tensor(2.0)).t_events[1])
