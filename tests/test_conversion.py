@@ -1065,13 +1065,39 @@ def test_a_variable_of_one_branch():
     def program(x):
         if x.sum() > 0:
             z = x
-        return z
+        try:
+            return z
+        except UnboundLocalError:
+            return x
 
     assert error_of(program, X) == (
         "if: z gets a value only where the condition holds; both branches of a traced condition must give a value to "
         "a variable that is used after them. Set it before the `if`, or in the other branch."
         + line_of(program, "z = x")
     )
+
+
+def half(x):
+    if x > 1.0:
+        y, place = x * x, {"slope": 3.0}
+    if x <= 1.0:
+        if x > 0.0:
+            y = 2.0 * x
+        place = {"slope": -x}
+    if x < -1.0:
+        y = -x
+    y += 1.0
+    return (lambda t: t * y)(x) + place["slope"]
+
+
+def test_variables_that_several_branches_set_are_pythons():
+    traced = jit(half), jit(wg.grad(half)), lambda x: wg.vmap(jit(half))(np.array([x, x]))[0]
+    for function, plain in zip(traced, (half, wg.grad(half), half), strict=True):
+        for x in (2.5, 0.5, -3.0):
+            assert float(function(x)) == pytest.approx(float(plain(x)))
+        with pytest.raises(UnboundLocalError, match="local variable 'y' where it is not associated") as caught:
+            function(-0.5)
+        assert any("y += 1.0" in note for note in caught.value.__notes__)
 
 
 def test_a_variable_of_one_branch_that_is_not_used():

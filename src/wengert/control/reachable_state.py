@@ -36,6 +36,7 @@ from wengert.control.variable_places import (
     HIDDEN,
     OPERATIONS,
     Contents,
+    HalfDefined,
     Holder,
     StatementSite,
     VariablePlace,
@@ -495,6 +496,8 @@ def tensors_in(value: Any) -> list[Tensor]:
     """Return the Tensors in a value."""
     if type(value) is Tensor:
         return [value]
+    if type(value) is HalfDefined:
+        return [x for half in value.halves() for x in tensors_in(half)]
     if type(value) in ATOMS or is_undefined(value):
         return []
     return [leaf for leaf in flatten(value)[0] if type(leaf) is Tensor]

@@ -43,6 +43,10 @@ class Undefined:
         """Raise the error."""
         raise GraphError(self._reason)
 
+    def with_value(self, value: Any, truth: Any) -> HalfDefined:
+        """Return what the variable is that has a value where a traced truth holds."""
+        return HalfDefined(self._reason, value, truth)
+
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__array_") and name.endswith("__"):
             raise GraphError(self._reason)
@@ -58,6 +62,30 @@ class Undefined:
     __round__ = __trunc__ = __reversed__ = __next__ = refuse
     __neg__ = __pos__ = __abs__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = refuse
     __eq__ = __ne__ = __hash__ = __str__ = refuse
+
+
+class HalfDefined(Undefined):
+    """Stand for a variable that a traced statement gives a value on some paths alone.
+
+    Attributes:
+        value: what it has there, zeros elsewhere.
+        truth: whether it has it, a traced truth.
+    """
+
+    __slots__ = ("_truth", "_value")
+
+    def __init__(self, reason: str, value: Any, truth: Any) -> None:
+        super().__init__(reason)
+        object.__setattr__(self, "_value", value)
+        object.__setattr__(self, "_truth", truth)
+
+    def halves(self) -> tuple[Any, Any]:
+        """Return the value, and whether it is one."""
+        return self._value, self._truth
+
+    def without_value(self) -> Undefined:
+        """Return what the variable is where paths are not told apart, as from one iteration to the next."""
+        return Undefined(self._reason)
 
 
 class StatementSite(NamedTuple):

@@ -18,6 +18,7 @@ from wengert.control.reachable_state import ReachableState, is_numeric_array
 from wengert.control.variable_places import (
     RETURNED,
     Contents,
+    HalfDefined,
     Holder,
     Undefined,
     VariablePlace,
@@ -29,6 +30,8 @@ from wengert.control.zero_sequence import zeros_like
 from wengert.conversion.traced_numbers import (
     IntegerAlternatives,
     alternatives_of,
+    common_aval,
+    differ_in_room,
     enter_alternatives,
     has_alternatives,
 )
@@ -49,7 +52,7 @@ from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.memory.memory_layout import Strides, is_scalar
 from wengert.core.memory.possible_aliases import SHARES, Share, SharedMemory, memories_of
 from wengert.core.memory.views import base_and_path
-from wengert.core.values.aval import Aval, aval_of, is_exact, is_number, unite_scalars
+from wengert.core.values.aval import Aval, aval_of, is_number
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError, describe
 from wengert.support.function_contents import UNBOUND
@@ -74,6 +77,7 @@ class Merge:
         twins: containers and objects that were there before, with what stands for them or for new ones.
         arrays: the positions of outputs that stand for one of two arrays, with these.
         plain: how often the branches leave the memory of an ndarray, by the identity of its owner.
+        zeros: what stands for values that a branch does not give, kept because it is known by its identity.
         replaced: in how many places an ndarray gives way to what the branch taken gives, by identity.
     """
 
@@ -92,6 +96,7 @@ class Merge:
         left = [x for region in regions for value in region.values_left() for x in leaves_of(value)]
         self.plain = Counter(map(owner_of, filter(is_numeric_array, left)))
         self.replaced: Counter[int] = Counter()
+        self.zeros: list[Any] = []
         flags = [heap.holders[id(cell)] for name, cell in heap.cells.items() if name == RETURNED]
         self.left = [any(region.value(flag, "") is True for flag in flags) for region in regions]
 
@@ -348,10 +353,12 @@ class Merge:
 
     def half_defined(self, place: VariablePlace, pair: Pair) -> Take:
         """Let a place be undefined that only one of the branches, or none, gives a value."""
-        if all(map(is_undefined, pair)):
+        values, truths = zip(*map(halves_of, pair), strict=True)
+        halves = [k for k, truth in enumerate(truths) if truth is not False]
+        if not halves:
             return lambda _: pair[0]
-        half = 1 if is_undefined(pair[0]) else 0
-        before = next((x for x in pair if isinstance(x, Undefined)), None)
+        half = halves[0]
+        before = next((x for x in pair if type(x) is Undefined), None)
         if before is not None and (place.hidden or not place.variable):
             before.refuse()
         if before is not None:
@@ -364,7 +371,35 @@ class Merge:
             "both branches of a traced condition must give a value to a variable that is used after them",
             "Set it before the `if`, or in the other branch",
         )
-        return self.leave_undefined(place, text, (half,))
+        both = values if len(halves) == 2 else self.beside_zeros(half, values)
+        if both is None or not place.variable:
+            return self.leave_undefined(place, text, (half,))
+        text += place.where(half)
+        take, truth = self.value(place, both), self.known_truth(truths)
+
+        def take_known(results: list[Any]) -> Any:
+            value = take(results)
+            return value if isinstance(value, Undefined) else HalfDefined(text, value, truth(results))
+
+        return take_known
+
+    def beside_zeros(self, half: int, pair: Pair) -> Pair | None:
+        """Return what one branch leaves, and zeros for the other; None of what holds more than arrays and numbers."""
+        leaves, structure = self.regions[half].taken_apart(pair[half])
+        if not all(is_array(x) or is_number(x) for x in leaves):
+            return None
+        zeros = unflatten(structure, [np.zeros(x.shape, x.dtype) if is_array(x) else type(x)(0) for x in leaves])
+        self.zeros.append(zeros)
+        return (pair[half], zeros) if half == 0 else (zeros, pair[half])
+
+    def known_truth(self, pair: Pair) -> Take:
+        """Return whether a variable has a value, by whether it has one after each branch."""
+        if pair[0] is pair[1]:
+            return lambda _: pair[0]
+        if all(isinstance(truth, bool) for truth in pair):
+            return lambda _: self.test if pair[0] else np.logical_not(self.test)
+        ends = [region.end_of(truth) for region, truth in zip(self.regions, pair, strict=True)]
+        return itemgetter(self.output(ends, TRUTH))
 
     def leave_undefined(self, place: VariablePlace | str, text: str, halves: Sequence[int]) -> Take:
         """Let a variable be undefined; raise for what cannot be, such as items and the value of an expression."""
@@ -377,6 +412,10 @@ class Merge:
     def only(self, half: int, pair: Pair) -> Take:
         """Let a place hold what one of the branches gives, zeros after the other: nobody reads it then."""
         value = pair[half]
+        if type(value) is HalfDefined:
+            reason, (inner, truth) = value.without_value(), value.halves()
+            takes = self.only(half, (inner, inner)), self.half_leaf(half, truth)
+            return lambda results: reason.with_value(*(take(results) for take in takes))
         if is_undefined(value):
             return lambda _: value
         leaves, structure = self.regions[half].taken_apart(value)
@@ -436,6 +475,13 @@ def shares_of(value: Any, region: TracedRegion, bases: Counter[int], note: Note)
     return {memory: Share(None, share.text or shared_text(note)) for memory, share in memories.items()}
 
 
+def halves_of(value: Any) -> tuple[Any, Any]:
+    """Return the value of a variable, UNBOUND if there is none, and whether it has it, which may be traced."""
+    if type(value) is HalfDefined:
+        return value.halves()
+    return (UNBOUND, False) if is_undefined(value) else (value, True)
+
+
 def leaves_of(value: Any) -> Sequence[Any]:
     """Return the leaves of what a branch leaves."""
     return () if is_undefined(value) else flatten(value)[0]
@@ -451,37 +497,3 @@ def contents_text(holder: Holder, contents: Contents) -> str:
     if isinstance(holder.target, dict | set):
         return f"with the keys {list(contents)}"
     return f"of {len(contents)} items"
-
-
-INTEGER = Aval((), np.dtype(np.int64), True)
-"""What stands for an integer of Python's."""
-
-
-def differ_in_room(a: Aval, b: Aval) -> bool:
-    """Tell whether one leaf is an integer or truth of Python's, the other an integer of NumPy's of other than 64 bits.
-
-    3 * 100 must stay 300 where the other branch gives an uint8, which wraps.
-    """
-    firm, weak = (b, a) if a.weak else (a, b)
-    if firm.weak or not weak.weak:
-        return False
-    return firm.shape == () and firm.dtype.kind in "iu" and weak.dtype.kind in "bi" and firm.dtype != INTEGER.dtype
-
-
-def common_aval(a: Any, b: Any) -> Aval | None:
-    """Return the one shape and dtype of two leaves; None if they differ.
-
-    Python numbers adapt if they stay the same; integers of Python's and narrower or unsigned ones are Python's.
-    """
-    if not all(is_array(x) or is_number(x) for x in (a, b)):
-        return None
-    one, other = aval_of(a), aval_of(b)
-    if one.weak and other.weak:
-        return unite_scalars(one, other)
-    if other.weak:
-        a, one, other = b, other, one
-    if one.weak:
-        if differ_in_room(one, other):
-            return INTEGER
-        return other if other.shape == () and unite_scalars(one, other) == other and is_exact(a, other.dtype) else None
-    return one if one == other else None

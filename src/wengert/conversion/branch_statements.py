@@ -10,9 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from wengert.control.reachable_state import ReachableState
-from wengert.control.variable_places import StatementSite
+from wengert.control.variable_places import HalfDefined, StatementSite
 from wengert.conversion.branch_merging import Merge
+from wengert.conversion.traced_numbers import raise_here
 from wengert.conversion.traced_regions import (
+    HANDLERS,
     Ending,
     Note,
     TracedRegion,
@@ -128,6 +130,18 @@ def merge_branches(
     relate(results)
     merged.keep_apart(test)
     return (), found
+
+
+def read_variable(value: Any, name: str) -> Any:
+    """Return the value of a variable; where the paths taken give it none, the graph raises what Python does."""
+    if type(value) is not HalfDefined:
+        return value
+    if HANDLERS.count:  # whose `except` would have to be part of the graph
+        value.refuse()
+    found, truth = value.halves()
+    text = f"cannot access local variable '{name}' where it is not associated with a value"
+    raise_here(np.logical_not(truth), UnboundLocalError(text))
+    return found
 
 
 # Expressions

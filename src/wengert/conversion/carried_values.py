@@ -19,6 +19,7 @@ from wengert.control.ambiguous_identity import holders_in
 from wengert.control.mutable_state import AttributesHolder, holder_of
 from wengert.control.variable_places import (
     Contents,
+    HalfDefined,
     Holder,
     Undefined,
     VariablePlace,
@@ -198,7 +199,9 @@ class CarriedPlace:
         self.inside: list[tuple[Holder, Contents]] = []
         self.wrote = self.wrote_inside = False
         if is_undefined(self.value):
-            self.undefined = self.value if isinstance(self.value, Undefined) else self.missing()
+            known = isinstance(self.value, HalfDefined)
+            before = self.value.without_value() if known else self.value
+            self.undefined = before if isinstance(before, Undefined) else self.missing()
 
     def expect(self, avals: Sequence[Aval | None] | None) -> None:
         """Carry what the last trace of this loop found to be replaced; of a loop not known yet, an ndarray."""

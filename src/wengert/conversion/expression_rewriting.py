@@ -28,12 +28,14 @@ def is_decision(node: ast.Call) -> bool:
 class ExpressionRewriter(ast.NodeTransformer):
     """Rewrite the expressions of one function.
 
-    `owner` is the class around it, for private names; empty if there is none.
+    `owner` is the class around it, for private names; empty if there is none. `halves` are names that may have a value
+    on some paths alone.
     """
 
     def __init__(self, owner: str, parameters: Sequence[str]) -> None:
         self.owner = owner
         self.parameters = parameters
+        self.halves: set[str] = set()
 
     def operation(self, name: str, args: Sequence[ast.expr], node: ast.AST) -> ast.Call:
         """Return a call into the library."""
@@ -47,6 +49,12 @@ class ExpressionRewriter(ast.NodeTransformer):
         """Return a function that evaluates an expression when it is called."""
         args = ast.arguments([], [], ast.arg(HIDDEN), [], [], None, [])
         return locate(ast.Lambda(args, node), node)
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Let the graph ask for a value where only some paths give one."""
+        if node.id not in self.halves or not isinstance(node.ctx, ast.Load):
+            return node
+        return self.operation("read_variable", [node, locate(ast.Constant(node.id), node)], node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """Rewrite `and` and `or`; operands but the first wait."""
@@ -163,10 +171,13 @@ class ExpressionRewriter(ast.NodeTransformer):
         name = locate(constant(self.private(node.attr)), node)
         return self.operation("read_attribute", [self.visit(node.value), name], node)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt | list[ast.stmt]:
         """Rewrite an augmented assignment, whose operator may be the user's."""
         if isinstance(node.target, ast.Name):
-            return self.augmented_name(node, node.target)
+            name = node.target.id
+            known = [] if name not in self.halves else [self.visit(name_node(name, node.target))]
+            first = [locate(ast.Assign([name_node(name, node, ast.Store())], x), node) for x in known]
+            return [*first, self.augmented_name(node, node.target)]
         target = self.visit(node.target)
         target.value = self.operation("augment_target", target.value.args, target.value)
         node.target, node.value = target, self.visit(node.value)

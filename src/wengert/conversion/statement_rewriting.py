@@ -20,6 +20,7 @@ from wengert.conversion.syntax_nodes import (
     constant,
     exits_always,
     function_of_statements,
+    half_assigned,
     is_generator,
     locate,
     loop_exits,
@@ -97,6 +98,7 @@ class Scope(ExpressionRewriter, ast.NodeTransformer):
         start = 1 if ast.get_docstring(node, clean=False) is not None else 0
         if self.returns and not exits_always(body):
             body = [*body, locate(ast.Return(None), node)]
+        self.halves = half_assigned(body, {*self.parameters, *self.outer, *self.globals})
         statements = self.block(body[start:])
         if self.returns:
             first = locate(ast.Assign([name_node(RETURNED, node, ast.Store())], ast.Constant(False)), node)

@@ -306,3 +306,25 @@ def is_endless(node: ast.While) -> bool:
     if any(isinstance(x, ast.Break) for x in loop_exits(node.body)):
         return False
     return isinstance(node.test, ast.Constant) and bool(node.test.value)
+
+
+def half_assigned(statements: Sequence[ast.stmt], known: Set[str]) -> set[str]:
+    """Return the names that one branch of an `if` among statements binds, and nothing before or in the other does.
+
+    `known` are the names bound before; those that loops, `with` and `try` bind are bound before what is inside.
+    """
+    found: set[str] = set()
+    bound = set(known)
+    for statement in statements:
+        inner = [x for x in ast.iter_child_nodes(statement) if isinstance(x, ast.stmt)]
+        if isinstance(statement, ast.If):
+            one, other = (set(changes(x).bound) for x in (statement.body, statement.orelse))
+            found |= (one ^ other) - bound
+            for block in (statement.body, statement.orelse):
+                found |= half_assigned(block, bound)
+            bound |= one & other
+        elif isinstance(statement, ast.For | ast.While | ast.With | ast.Try):
+            found |= half_assigned(inner, bound)
+        if not isinstance(statement, ast.If | ast.For | ast.While):
+            bound |= set(changes([statement]).bound)
+    return found

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from wengert.control.variable_places import value_text
-from wengert.conversion.traced_regions import raise_where
+from wengert.conversion.traced_regions import is_array, raise_where
 from wengert.core.diagnostics.source_positions import caller, position_of
-from wengert.core.values.aval import is_number
+from wengert.core.values.aval import Aval, aval_of, is_exact, is_number, unite_scalars
 from wengert.core.values.dispatch import as_index, as_whole_number
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, TracedTruthError
@@ -157,3 +157,37 @@ def require_whole(end: Any) -> Any:
 def count_rounds(low: Any, high: Any, step: Any) -> Any:
     """Return how many numbers lie from one to before a higher one, a positive step apart."""
     return np.maximum((high - low - 1) // step + 1, 0)
+
+
+INTEGER = Aval((), np.dtype(np.int64), True)
+"""What stands for an integer of Python's."""
+
+
+def differ_in_room(a: Aval, b: Aval) -> bool:
+    """Tell whether one leaf is an integer or truth of Python's, the other an integer of NumPy's of other than 64 bits.
+
+    3 * 100 must stay 300 where the other branch gives an uint8, which wraps.
+    """
+    firm, weak = (b, a) if a.weak else (a, b)
+    if firm.weak or not weak.weak:
+        return False
+    return firm.shape == () and firm.dtype.kind in "iu" and weak.dtype.kind in "bi" and firm.dtype != INTEGER.dtype
+
+
+def common_aval(a: Any, b: Any) -> Aval | None:
+    """Return the one shape and dtype of two leaves; None if they differ.
+
+    Python numbers adapt if they stay the same; integers of Python's and narrower or unsigned ones are Python's.
+    """
+    if not all(is_array(x) or is_number(x) for x in (a, b)):
+        return None
+    one, other = aval_of(a), aval_of(b)
+    if one.weak and other.weak:
+        return unite_scalars(one, other)
+    if other.weak:
+        a, one, other = b, other, one
+    if one.weak:
+        if differ_in_room(one, other):
+            return INTEGER
+        return other if other.shape == () and unite_scalars(one, other) == other and is_exact(a, other.dtype) else None
+    return one if one == other else None
