@@ -414,8 +414,8 @@ class Merge:
         value = pair[half]
         if type(value) is HalfDefined:
             reason, (inner, truth) = value.without_value(), value.halves()
-            takes = self.only(half, (inner, inner)), self.half_leaf(half, truth)
-            return lambda results: reason.with_value(*(take(results) for take in takes))
+            both = self.only(half, (inner, inner)), self.half_leaf(half, truth)
+            return lambda results: reason.with_value(*(take(results) for take in both))
         if is_undefined(value):
             return lambda _: value
         leaves, structure = self.regions[half].taken_apart(value)
