@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from tests.cases import together
 from wengert.control import subgraphs
 from wengert.control.loop import LoopPrimitive
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
-from wengert.implicit import custom_fixed_point, custom_root, linear_solve, stationary, systems
+from wengert.implicit import attaching, custom_fixed_point, custom_root, linear_solve, stationary, systems
 from wengert.passes.pipeline import flatten_calls
 from wengert.scipy.sparse import linalg as iterative
 
@@ -303,6 +304,12 @@ def test_where_factors_of_few_elements_take_less_time_systems_have_these() -> No
     assert not is_sparse(256, everywhere)
     assert not is_sparse(256, lambda x: x[some[0]] * x[some[1]] + x[some[2]])  # factors would be full
     assert not is_sparse(256, beside, singular="minimum_norm")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attaching, "DENSE", 200)  # beyond which it would be GMRES
+        assert is_sparse(255, beside)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attaching, "length_of_factors", Mock(side_effect=AssertionError))
+        assert not is_sparse(256, everywhere)  # which is known
 
 
 def by_cg(matvec: Any, b: Any) -> Any:

@@ -23,7 +23,8 @@ from wengert.implicit.vectors import residual_vector, vector_of
 from wengert.primitives.sparse.direct_solves import SYMMETRIC
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
-from wengert.sparse.patterns.find_pattern import find_pattern
+from wengert.sparse.patterns.find_pattern import find_small_pattern
+from wengert.sparse.patterns.pattern import Pattern
 from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
 from wengert.support.caches import Recent
 from wengert.transforms.reverse import stop_gradient
@@ -31,7 +32,7 @@ from wengert.transforms.tracing import trace_converting
 
 SPARSE = "sparse"
 SPARSE_JACOBIANS: Recent[Graph, tuple[Graph, StoragePattern]] = Recent(64)
-FACTOR_LENGTHS: Recent[Graph, int | None] = Recent(64)
+FACTOR_LENGTHS: Recent[Graph, float] = Recent(64)
 DENSE = 2000
 """Unknown numbers up to which Jacobians are made by default: they take 32 MB then, and their factors as much."""
 SPARSE_SYSTEM, SPARSE_ELEMENT = 3e6, 5.7e3
@@ -177,33 +178,45 @@ def sparse_jacobian_graph(residual: Graph, name: str) -> tuple[Graph, StoragePat
 
 
 def takes_less(residual: Graph, name: str) -> bool:
-    """Tell whether sparse factors of the Jacobian of a residual by its first input take less time than dense ones."""
+    """Tell whether sparse factors of the Jacobian of a residual by its first input take less time than dense ones.
+
+    Of more than `DENSE` unknown numbers they may take as much as those of so many.
+    """
     size = residual.inputs[0].shape[0]
-    if not SPARSE_SYSTEM < size**3 <= DENSE**3:
+    if size**3 <= SPARSE_SYSTEM:
         return False
-    length = FACTOR_LENGTHS.find(residual, lambda: length_of_factors(residual, name))
-    return length is not None and SPARSE_SYSTEM + SPARSE_ELEMENT * length < size**3
+    most = (min(size, DENSE) ** 3 - SPARSE_SYSTEM) / SPARSE_ELEMENT
+    return FACTOR_LENGTHS.find(residual, lambda: length_of_factors(residual, most, name)) < most
 
 
-def length_of_factors(residual: Graph, name: str) -> int | None:
-    """Return how many elements sparse factors of that Jacobian have, if pivots are on the diagonal; None if it is full.
+def length_of_factors(residual: Graph, most: float, name: str) -> float:
+    """Return how many elements sparse factors of that Jacobian have, if pivots are on the diagonal.
 
-    Values are made up, of which the diagonal is the largest.
+    Values are made up, of which the diagonal is the largest. It is infinite if there are more than `most`, or nobody
+    should try: large systems whose elements are not near the diagonal in any order that is quickly found.
     """
     from scipy import sparse
     from scipy.sparse.linalg import splu
 
     examples = [np.zeros(x.shape, x.dtype) for x in residual.inputs]
     try:
-        pattern = find_pattern(lambda *values: evaluate(residual, values)[0], examples, (0,), name=name)
+        pattern = find_small_pattern(lambda *values: evaluate(residual, values)[0], examples, (0,), most, name)
     except GraphError:
-        return None
+        return np.inf
     size = examples[0].size
-    if SPARSE_ELEMENT * pattern.count > size**3:
-        return None
+    if pattern is None or (size > DENSE and size * narrowest_band(pattern) ** 2 > DENSE**3):
+        return np.inf
     matrix = pattern.to_scipy().astype(float) + size * sparse.eye_array(size)
     factor = splu(matrix.tocsc(), **dict(SYMMETRIC))
-    return int(factor.L.nnz + factor.U.nnz)
+    return float(factor.L.nnz + factor.U.nnz)
+
+
+def narrowest_band(pattern: Pattern) -> int:
+    """Return how far from the diagonal elements are in the order that brings them near to it."""
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    places = np.argsort(reverse_cuthill_mckee(pattern.to_scipy().astype(float)))
+    return int(np.max(np.abs(places[pattern.rows] - places[pattern.indices]), initial=0))
 
 
 def resolve_solver(linear_solver: Any, size: int, symmetric: bool) -> Any:

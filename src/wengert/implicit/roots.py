@@ -98,8 +98,8 @@ def custom_root(
         argnums: where x stands among the arguments of the residual.
         linear_solver: what solves systems with the Jacobian of the residual by x: "dense" factors; "sparse" ones, of
             the elements that may not be zero, as `wengert.sparse.jacobian` finds them; or without a matrix "cg"
-            (symmetric positive definite), "minres" (symmetric), "gmres", "lsmr". "auto" is "dense" for up to 2,000
-            unknown numbers, or "sparse" where that takes less time, then "gmres".
+            (symmetric positive definite), "minres" (symmetric), "gmres", "lsmr". "auto" is "sparse" where that takes
+            less time than "dense" of up to 2,000 unknown numbers; else "dense" for up to 2,000, then "gmres".
         like: from the arguments to arrays of the shapes and dtypes of the solution, for solvers that cannot be traced
             under `jit`. Without it they are called once more there, with made-up numbers, to see what comes.
         tol: by which part of their terms the equations may be missed. The solution is looked at when a derivative is
