@@ -1016,7 +1016,7 @@ def test_newtons_method_of_few_elements_is_that_of_all(function: Any, largest: f
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attaching, "SPARSE_SYSTEM", 0.0)
-        patch.setattr(attaching, "SPARSE_ELEMENT", 0.0)
+        patch.setattr(attaching, "SPARSE_ELEMENT", 1e-9)
         patch.setattr(frontal, "LARGEST", largest)
         patch.setattr(equations, "step_by_elements", step := Mock(wraps=sparse_newton.step_by_elements))
         found = *wg.value_and_grad(total)(a, 40), wg.vmap(total, (0, None))(np.stack([2 * a, a]), 40)[1]
