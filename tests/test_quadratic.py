@@ -351,3 +351,11 @@ def test_constraints_that_nearly_follow_from_others_are_told_apart() -> None:
             np.testing.assert_allclose(nearest(1.0 + room), [1.0 + least, -least], rtol=0, atol=1e-14)
             slope = np.array([1.0, -1.0]) * (room < 0)
             np.testing.assert_allclose(wg.jacrev(nearest)(1.0 + room), slope, rtol=0, atol=1e-12)
+    twice, rows = np.array([[1.0, 2.0, 1.0], [2.0, 4.0, 2.0 + 3e-12]]), np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]])
+    with pytest.warns(UserWarning, match=r"rows \[1\] of A follow"):
+        found = qp(np.eye(3), np.array([-5.0, 1.0, -9.0]), twice, twice @ np.ones(3), rows, rows @ np.ones(3)).x
+    np.testing.assert_allclose(found, 1.0, atol=1e-8)
+    rows = np.array([[0.0, 2.0, 0.0], [2.0, 0.0, 1.0], [2.0, 1.0, 2.0], [-2.0, -2.0, -1.0], [1.999, 2.0, 0.999]])
+    with pytest.warns(UserWarning, match=r"rows \[1, 4\] of G follow"):
+        found = qp(sparse.eye_array(3), np.array([5.0, 4.0, -3.0]), G=sparse.csr_array(rows), h=rows @ np.ones(3)).x
+    np.testing.assert_allclose(found, 1.0, atol=1e-8)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.implicit.dependent_rows import rows_left_out
+from wengert.implicit.dependent_rows import DEPENDENT, rows_left_out
 
 NEAR = 1e-6
 """By how much of its terms a constraint may be open, or a multiplier differ from zero, to be taken for at its limit."""
@@ -131,11 +131,11 @@ def held_at(x: Any, program: QuadraticProgram, near: Any) -> tuple[Any, Any]:
     """
     equations, slopes, slope = program.a.T, program.g[near].T, -(program.p @ x + program.q)
     whole = np.concatenate([slopes, slope[:, None]], axis=1)
-    rest = whole - equations @ np.linalg.lstsq(equations, whole, rcond=None)[0] if len(program.b) else whole
+    rest = whole - equations @ np.linalg.lstsq(equations, whole, rcond=DEPENDENT)[0] if len(program.b) else whole
     found = multipliers_within(rest[:, :-1], rest[:, -1], (0.0, np.inf))
     inequality = np.zeros(len(near))
     inequality[near] = found
-    equality = np.linalg.lstsq(equations, slope - slopes @ found, rcond=None)[0]
+    equality = np.linalg.lstsq(equations, slope - slopes @ found, rcond=DEPENDENT)[0]
     multipliers = np.concatenate([equality, inequality])
     held = inequality > NEAR * (1.0 + np.max(np.abs(multipliers), initial=0.0))
     return np.concatenate([np.ones(len(equality), bool), held]), multipliers

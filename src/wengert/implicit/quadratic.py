@@ -17,10 +17,11 @@ from wengert.core.forms.routine import ALONE
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor
 from wengert.errors import NumericalError, ShapeError, UsageError
-from wengert.implicit.attaching import implicit_solution
+from wengert.implicit.attaching import DENSE, implicit_solution
 from wengert.implicit.interior_point import solve_by_interior_point
-from wengert.implicit.program_checks import require_convex, require_optimal
+from wengert.implicit.program_checks import missed_by, require_convex, require_optimal
 from wengert.implicit.programs import (
+    NEAR,
     ROUNDING,
     Polished,
     QuadraticProgram,
@@ -36,6 +37,7 @@ from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives
 from wengert.implicit.sparse_programs import (
     assemble,
     elements_of_conditions,
+    in_full,
     in_one_form,
     polish_sparse,
     relaxed_elements,
@@ -256,6 +258,8 @@ def solve_polished(
         x = x / units.x
         near = is_near(x, program)
     found = polish_sparse(x, near, program) if stored else polish(x, program, singular == "raise")
+    if stored and missed_by(found, program) > NEAR and sum(map(len, found[:3])) <= DENSE:
+        found = polish(x, in_full(program), True)  # rows that nearly depend on each other are told better in full
     require_optimal(found, program)
     warn_of_sides(found, len(program.b), place)
     return found.x, found.equality, found.inequality, found.active
