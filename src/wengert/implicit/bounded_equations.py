@@ -20,7 +20,8 @@ from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.newton_iteration import Limits, newton
 from wengert.implicit.programs import NEAR
 from wengert.implicit.roots import options_of
-from wengert.implicit.scales import size_nearest_to_one, unit_of
+from wengert.implicit.row_lengths import unit_of
+from wengert.implicit.scales import size_nearest_to_one
 from wengert.implicit.solver_call import solve_without_derivatives
 from wengert.implicit.systems import TOLERANCE
 from wengert.support.hints import hint_parameters

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from wengert.implicit.row_lengths import unit_rows
+
 DEPENDENT, NO_PART, EQUAL = 1e-10, 1e-6, 1.0 + 1e-9
 """How far unit vectors are from what others span that depend on these, the parts of vectors that do not take part in
 it, and how much larger what is as large may be."""
@@ -54,26 +56,6 @@ def rows_left_out(rows: Any, multipliers: Any, has_sign: Any, room: Any = None) 
         kept[last] = False
         left.append(last)
     return left
-
-
-def unit_rows(rows: Any) -> tuple[Any, Any]:
-    """Return rows over their lengths, and these, 1 for zeros; squares of tiny and huge numbers are no numbers."""
-    largest = abs(rows).max(axis=1)
-    largest = largest if isinstance(rows, np.ndarray) else largest.toarray().ravel()
-    sizes = np.ldexp(1.0, np.frexp(largest)[1])
-    near_one = scaled_rows(rows, 1.0 / sizes)
-    lengths = np.sqrt((near_one * near_one).sum(axis=1))
-    lengths = np.where(lengths > 0.0, lengths, 1.0)
-    return scaled_rows(near_one, 1.0 / lengths), lengths * sizes
-
-
-def scaled_rows(rows: Any, sizes: Any) -> Any:
-    """Return the rows of a matrix, which may be sparse, times numbers of their own."""
-    if isinstance(rows, np.ndarray):
-        return rows * sizes[:, None]
-    from scipy import sparse
-
-    return sparse.diags_array(sizes) @ rows
 
 
 def free_combinations(units: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.implicit.dependent_rows import DEPENDENT, rows_left_out
+from wengert.implicit.row_lengths import is_sparse
 
 NEAR = 1e-6
 """By how much of its terms a constraint may be open, or a multiplier differ from zero, to be taken for at its limit."""
@@ -16,11 +17,6 @@ CLOSE = 1e-3
 ROUNDING = 1e-10
 """By how much of its terms rounding may move what is computed."""
 MOST_ROUNDS = 10
-
-
-def is_sparse(matrix: Any) -> bool:
-    """Tell whether a matrix is sparse, of SciPy or of Tensors."""
-    return hasattr(matrix, "tocsr")
 
 
 def join_rows(parts: Sequence[Any]) -> Any:

@@ -26,12 +26,12 @@ from wengert.implicit.programs import (
     Polished,
     QuadraticProgram,
     is_near,
-    is_sparse,
     join_parts,
     polish,
     split_vector,
 )
 from wengert.implicit.roots import options_of
+from wengert.implicit.row_lengths import is_sparse
 from wengert.implicit.scales import Units, in_units, out_of_units, solution_out_of_units, units_of
 from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives
 from wengert.implicit.sparse_programs import (

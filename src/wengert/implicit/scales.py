@@ -12,12 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.values.aval import aval_of
-from wengert.implicit.programs import QuadraticProgram, is_sparse, join_parts
-from wengert.primitives.sparse.storage_pattern import pattern_of
+from wengert.implicit.programs import QuadraticProgram, join_parts
+from wengert.implicit.row_lengths import is_sparse, largest_of, lengths_of, times_rows, unit_of
 from wengert.transforms.reverse import stop_gradient
-
-DIGITS = 10.0
-"""Of how many binary digits units are multiples."""
 
 
 class Units(NamedTuple):
@@ -27,12 +24,6 @@ class Units(NamedTuple):
     objective: Any
     equality: Any
     inequality: Any
-
-
-def unit_of(sizes: Any) -> Any:
-    """Return the power of 1024 next to sizes; one for zero and for what is not finite."""
-    known = np.where((sizes > 0.0) & np.isfinite(sizes), sizes, 1.0)
-    return np.exp2(DIGITS * np.rint(np.log2(known) / DIGITS))
 
 
 def size_nearest_to_one(sizes: Sequence[Any]) -> Any:
@@ -63,22 +54,6 @@ def units_of(program: QuadraticProgram) -> Units:
     return Units(*(unit.astype(aval_of(q).dtype) for unit in units))
 
 
-def lengths_of(rows: Any) -> Any:
-    """Return the lengths of the rows of a matrix; squares of tiny and huge numbers are no numbers."""
-    if 0 in rows.shape:
-        return np.zeros(rows.shape[0])
-    stored = is_sparse(rows)
-    largest = largest_of(rows.data) if stored else np.max(np.abs(rows), axis=1)
-    sizes = unit_of(largest)
-    near_one = rows * (1.0 / sizes) if stored else rows / sizes[:, None]
-    return np.sqrt((near_one * near_one).sum(axis=1)) * sizes
-
-
-def largest_of(numbers: Any) -> Any:
-    """Return the size of the largest number; zero of none."""
-    return np.max(np.abs(numbers)) if 0 not in numbers.shape else np.zeros(())
-
-
 def in_units(program: QuadraticProgram, units: Units) -> QuadraticProgram:
     """Return the same program of numbers in other units."""
     p, q, a, b, g, h = program
@@ -93,16 +68,6 @@ def in_units(program: QuadraticProgram, units: Units) -> QuadraticProgram:
 def out_of_units(program: QuadraticProgram, units: Units) -> QuadraticProgram:
     """Return the program that was given."""
     return in_units(program, Units(*(1.0 / unit for unit in units)))
-
-
-def times_rows(matrix: Any, factors: Any) -> Any:
-    """Return a matrix with its rows multiplied; a sparse one with the places that it has."""
-    if not is_sparse(matrix):
-        return matrix * factors[:, None]
-    each = factors[(pattern_of(matrix) if isinstance(matrix.data, np.ndarray) else matrix._pattern).coordinates[0]]
-    if not isinstance(matrix.data, np.ndarray):
-        return matrix.map_elements(lambda elements: elements * each)
-    return type(matrix)((matrix.data * each, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def solution_out_of_units(found: Sequence[Any], units: Units) -> tuple[Any, ...]:

@@ -23,11 +23,11 @@ from wengert.implicit.programs import (
     QuadraticProgram,
     dependent_among,
     held_at,
-    is_sparse,
     join_parts,
     sizes_of,
     without_room,
 )
+from wengert.implicit.row_lengths import is_sparse
 from wengert.primitives.sparse.direct_solves import REGULAR, SYMMETRIC, factor_of
 from wengert.primitives.sparse.sparse_tensor import SparseTensor, sparse_tensor
 from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
