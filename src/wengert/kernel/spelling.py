@@ -174,7 +174,8 @@ class Spelling:
             operation = Operation("constant", (), operation.dtype, value=operation.dtype.type(0).item())
         else:
             at = None if operation.at is None else self.at(operation.at, point)
-            operation = replace(operation, operands=operands, at=at, guard=guard)
+            if (operands, at, guard) != (operation.operands, operation.at, operation.guard):
+                operation = replace(operation, operands=operands, at=at, guard=guard)
         return self.put(operation)
 
     def put(self, operation: Operation) -> int:
@@ -192,6 +193,8 @@ class Spelling:
 
     def remaining_guard(self, guard: Guard, point: int) -> Guard | None:
         """Return a guard's bounds along other dimensions, at a point along this one; None where it does not hold."""
+        if not guard:
+            return ()
         own = [bound for bound in guard if bound.dimension == self.dimension]
         if any(not bound.low <= point < bound.high for bound in own):
             return None

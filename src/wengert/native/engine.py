@@ -71,7 +71,7 @@ def machine(target: Target, is_quick: bool = False) -> Any:
     llvm.initialize_all_asmprinters()
     made = llvm.Target.from_triple(target.triple)
     return made.create_target_machine(
-        cpu=target.processor, features=target.features, opt=0 if is_quick else 2, reloc="pic", codemodel="small"
+        cpu=target.processor, features=target.features, opt=0 if is_quick else 1, reloc="pic", codemodel="small"
     )
 
 

@@ -36,11 +36,10 @@ def eliminate_dead(graph: Graph) -> Graph:
 
 def must_run(equation: Equation) -> bool:
     """Tell whether an equation, or one in the graphs that it runs, is needed whether or not its results are."""
-    return (
-        equation.primitive.must_run
-        or raises_in_python(equation)
-        or any(must_run(inner) for _, graph in subgraphs(equation.params) for inner in graph.equations)
-    )
+    primitive = equation.primitive
+    if not primitive.structured:
+        return primitive.must_run or raises_in_python(equation)
+    return primitive.must_run or any(must_run(x) for _, graph in subgraphs(equation.params) for x in graph.equations)
 
 
 def trim_equation(equation: Equation, used: Sequence[bool]) -> Equation:

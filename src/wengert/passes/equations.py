@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from inspect import signature
+from operator import attrgetter
 from typing import Any
 
 from wengert.core.graph.equation import Equation, Variable
@@ -14,6 +15,8 @@ from wengert.core.values.aval import Aval
 
 Pass = Callable[[Graph], Graph]
 Known = dict[Variable, Any]
+IS_STRUCTURED = attrgetter("primitive.structured")
+"""Whether the operation of an equation is: asked of each in each pass."""
 
 
 def rename_known(known: Known, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -57,7 +60,7 @@ def inside(graph: Graph, step: Pass) -> Graph:
 
 def holds_graphs(graph: Graph) -> bool:
     """Tell whether operations of a graph are structured: whether there are graphs in it."""
-    return any(equation.primitive.structured for equation in graph.equations)
+    return any(map(IS_STRUCTURED, graph.equations))
 
 
 def enter(equation: Equation, step: Pass) -> Equation:

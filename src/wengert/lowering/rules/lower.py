@@ -261,6 +261,8 @@ def reason_refused(equation: Equation) -> Refused | None:
         return Refused("what only checks numbers")
     avals = [aval_of(x) for x in (*equation.inputs, *equation.outputs)]
     for aval in avals:
+        if aval.dtype in DTYPES and not aval.shape:  # most, which need no further look
+            continue
         if min(aval.shape, default=1) < 1:
             return Refused("rows of unknown number" if UNKNOWN in aval.shape else "arrays without elements")
         if not is_native(aval):
