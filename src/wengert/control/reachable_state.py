@@ -14,7 +14,7 @@ import itertools
 import sys
 import weakref
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from types import (
     BuiltinMethodType,
@@ -99,6 +99,7 @@ class ReachableState:
         arrays: ndarrays that may be written to.
         plain: handles that stand for those that traced values may be, by identity.
         lines: source lines that set a variable, in the body and in the `else`, by its place's identity.
+        times_found: how often a value was found, by identity.
     """
 
     def __init__(self, functions: Sequence[Any], site: StatementSite | None = None, values: Sequence[Any] = ()) -> None:
@@ -112,6 +113,7 @@ class ReachableState:
         self.kept: dict[int, Contents] = {}
         self.queue: list[tuple[Any, str, Any]] = []
         self.seen: dict[int, Any] = {}
+        self.times_found: Counter[int] = Counter()
         self.function: Any = functions[0] if functions else None
         self.cells = self.own_cells(functions)
         for name, cell in self.cells.items():
@@ -166,6 +168,7 @@ class ReachableState:
             if id(value) not in self.arrays:
                 self.arrays[id(value)] = ReachableArray(value, name)
             self.arrays[id(value)].places.append(where)
+        self.times_found[id(value)] += 1
         if id(value) in self.seen or is_undefined(value):
             return
         self.seen[id(value)] = value

@@ -19,6 +19,7 @@ from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.passes.equations import with_extra_inputs
+from wengert.traces.written_out import strictly
 
 Function = Callable[..., Any]
 ARRAYS = (np.ndarray, np.generic, bool, int, float, complex)
@@ -155,7 +156,8 @@ def with_common_constants(
     functions: Sequence[Callable[..., Sequence[Any]]], examples: Sequence[Sequence[Any]], name: str
 ) -> tuple[list[Graph], list[Tensor]]:
     """Trace functions of examples to graphs whose first inputs are everything that any of them captured."""
-    pairs = [trace_subgraph(f, own, name, whole=True) for f, own in zip(functions, examples, strict=True)]
+    with strictly(False):  # of pieces that have been traced, or by a call of the user's
+        pairs = [trace_subgraph(f, own, name, whole=True) for f, own in zip(functions, examples, strict=True)]
     constants = list({id(tensor): tensor for _, captured in pairs for tensor in captured}.values())
     graphs = []
     for (graph, captured), own in zip(pairs, examples, strict=True):

@@ -19,6 +19,7 @@ from wengert.conversion.function_source import (
     is_converted,
 )
 from wengert.conversion.statement_rewriting import rewrite
+from wengert.conversion.repeatable_calls import require_repeatable
 from wengert.conversion.syntax_nodes import moved_parts, names_read, stays_unconverted
 from wengert.conversion.traced_numbers import ITERATORS, make_iterating
 from wengert.core.containers.container_classes import is_dataclass
@@ -27,6 +28,8 @@ from wengert.support.attributes import class_attribute, unwrap, with_closure
 from wengert.support.caches import WeakIdentityMap
 from wengert.support.function_contents import captured_by, content_of
 from wengert.support.refusals import forgive, refusal_count
+from wengert.traces.whole_number_bounds import not_alike
+from wengert.traces.written_out import ROLLING
 
 SUSPENDED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 BUILTINS: dict[Any, Callable[..., Any]] = {}
@@ -150,6 +153,8 @@ def is_of_user(function: Any, depth: int = 4) -> bool:
 def callee(function: Any) -> Any:
     """Return what is called in place of a function: for one of the user, its converted form."""
     kind = type(function)
+    if ROLLING.strict:
+        require_repeatable(function)
     if kind is FunctionType:
         return convert_called(function)
     if kind is MethodType:
@@ -235,8 +240,10 @@ def is_settled(function: functools.partial[Any]) -> bool:
 def convert_called(function: FunctionType) -> Callable[..., Any]:
     """Return a function converted, if it is the user's and can be."""
     code = function.__code__
-    if is_converted(code) or code.co_flags & SUSPENDED:
+    if is_converted(code):
         return function
+    if code.co_flags & SUSPENDED:
+        return as_it_is(function)
     if is_wengerts(code):
         return make_passing(convert_transformed(function))
     if is_library(code):
@@ -246,7 +253,14 @@ def convert_called(function: FunctionType) -> Callable[..., Any]:
         return convert(function)
     except UsageError:  # its source is not there: it may not need to be converted
         forgive(before)
-        return function
+        return as_it_is(function)
+
+
+def as_it_is(function: FunctionType) -> FunctionType:
+    """Return a function of the user's that cannot be converted; what it calls is not known."""
+    if ROLLING.strict:
+        raise not_alike(f"a call of {function.__name__}")
+    return function
 
 
 def make_passing(function: Any) -> Callable[..., Any]:

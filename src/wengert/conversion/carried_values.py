@@ -73,15 +73,13 @@ class Aliases:
     """Keep the pairs of carried leaves, or of one and a Tensor from outside, that may share memory.
 
     Attributes:
-        rows: what owns the rows that the loop goes through.
-        row: the row of the traced iteration.
+        rows: the rows of the traced iteration, each with the array that the loop goes through.
         outside: the Tensors in pairs, by identity.
     """
 
-    def __init__(self, text: str, rows: Tensor | None) -> None:
+    def __init__(self, text: str) -> None:
         self.text = text
-        self.rows = None if rows is None else base_and_path(rows)[0]
-        self.row: Tensor | None = None
+        self.rows: list[tuple[Tensor, Tensor]] = []
         self.pairs: set[tuple[Any, Any]] = set()
         self.outside: dict[int, Tensor] = {}
 
@@ -90,7 +88,7 @@ class Aliases:
         if not is_memory(value):
             return None
         base = base_and_path(value)[0]
-        return self.rows if base is self.row else base
+        return next((base_and_path(array)[0] for row, array in self.rows if row is base), base)
 
     def start(self, leaves: Mapping[Any, Tensor]) -> None:
         """Let those that may share memory know of each other at the beginning of an iteration."""

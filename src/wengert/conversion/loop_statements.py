@@ -10,14 +10,16 @@ from wengert.control.reachable_state import ReachableState
 from wengert.control.variable_places import StatementSite
 from wengert.conversion.branch_statements import and_, choose, none_set, not_
 from wengert.conversion.called_functions import callee
+from wengert.conversion.known_rounds import Rounds, rounds_of
 from wengert.conversion.staged_loop import Counted, staged_loop
 from wengert.conversion.traced_numbers import LoopIterator, StagedRange
 from wengert.conversion.traced_regions import as_truth
 from wengert.conversion.user_operators import ask_truth
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.dispatch import weaken
-from wengert.core.values.tensor import Tensor, is_staged
+from wengert.core.values.tensor import is_staged
 from wengert.errors import UsageError
+from wengert.traces.written_out import LEAST_ROUNDS, ROLLING
 
 
 def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...]) -> None:
@@ -40,13 +42,16 @@ def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], sit
         body()
 
 
-def for_stmt(iterable: Any, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...]) -> None:
-    """Carry out `for`."""
+def for_stmt(
+    iterable: Any, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...], appended: Sequence[str] = ()
+) -> None:
+    """Carry out `for`; the body does nothing with the names `appended` but append to them."""
     flags = ExitFlags(stops, body)
     if isinstance(iterable, StagedRange):
         run_counted(StatementSite(*site), body, flags, iterable.count(), iterable.item)
         return
-    if is_staged(iterable) and roll_rows(iterable, StatementSite(*site), body, flags):
+    rounds = long_rounds(iterable)
+    if rounds is not None and roll(rounds, StatementSite(*site), body, flags, appended):
         return
     items = iter(iterable)
     taken = 0
@@ -132,10 +137,28 @@ def run_counted(
     staged_loop("for", site, body, test, [body], Counted(count, item))
 
 
-def roll_rows(array: Tensor, site: StatementSite, body: FunctionType, flags: ExitFlags) -> bool:
-    """Carry out a loop over the rows of an array as one loop; tell whether what it does allows that."""
-    if array.ndim == 0 or len(array) < 2:
+def long_rounds(iterable: Any) -> Rounds | None:
+    """Return the rounds of a loop that may become one equation; None if it is written out in any case."""
+    if not (ROLLING.allowed or is_staged(iterable)):
+        return None
+    rounds = rounds_of(iterable)
+    if rounds is None:
+        return None
+    return rounds if rounds.count >= (ROLLING.least if is_staged(iterable) else LEAST_ROUNDS) else None
+
+
+def roll(
+    rounds: Rounds, site: StatementSite, body: FunctionType, flags: ExitFlags, appended: Sequence[str]
+) -> bool:
+    """Carry out a loop whose rounds are known as one equation; tell whether what it does allows that."""
+    code = body.__code__
+    if code in ROLLING.refused:
         return False
     test = flags.running if flags.cells else None
-    counted = Counted(len(array), lambda k: array[k], array)
-    return staged_loop("for", site, body, test, [body], counted, optional=True)
+    counted = Counted(rounds.count, rounds.item, rounds, appended)
+    if staged_loop("for", site, body, test, [body], counted, optional=True):
+        ROLLING.rolled += ROLLING.allowed
+        return True
+    if ROLLING.allowed:
+        ROLLING.refused.add(code)
+    return False

@@ -15,8 +15,10 @@ from wengert.control.reachable_state import ReachableState
 from wengert.control.subgraphs import row_variable
 from wengert.control.traced_bodies import with_common_constants
 from wengert.control.variable_places import Holder, StatementSite
+from wengert.conversion.appended_lists import AppendedLists
 from wengert.conversion.branch_statements import and_, choose
 from wengert.conversion.carried_values import Aliases, CarriedLeaf, CarriedPlace
+from wengert.conversion.known_rounds import Numbers, Rounds, Source
 from wengert.conversion.traced_regions import (
     TracedRegion,
     as_truth,
@@ -40,6 +42,8 @@ from wengert.support.caches import Cache
 from wengert.support.function_contents import UNBOUND
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import Staging
+from wengert.traces.whole_number_bounds import set_bounds
+from wengert.traces.written_out import strictly
 
 Thunk = Callable[[], Any]
 EXPECTED: Cache[CodeType, dict[str, list[Aval | None]]] = Cache()
@@ -48,11 +52,16 @@ COUNTER = Aval((), np.dtype(np.int64), weak=True)
 
 
 class Counted(NamedTuple):
-    """Hold how often a loop runs, and what gives the item of each iteration: rows of `rows` if that is there."""
+    """Hold how often a loop runs, and what gives the item of each iteration, by its number.
+
+    `rounds` is what it goes through, and `appended` the names of what it does nothing but append to, if it is known
+    how often it runs.
+    """
 
     count: Any
     item: Callable[[Any], Any]
-    rows: Tensor | None = None
+    rounds: Rounds | None = None
+    appended: Sequence[str] = ()
 
 
 class StagedLoop:
@@ -97,10 +106,12 @@ class StagedLoop:
         self.counted = counted
         self.written: set[int] = set()
         self.passes = self.strangers = 0
-        self.rows = counted.rows if counted is not None and test is None else None
+        self.rounds = counted.rounds if counted is not None and test is None else None
+        self.items: list[Tensor] = []
         self.row_written = False
         self.peeled = peeled
-        self.aliases = Aliases(shared_text(self.note), self.rows)
+        self.aliases = Aliases(shared_text(self.note))
+        self.lists = AppendedLists(self.heap, counted.appended if counted is not None and test is None else ())
         more = counted is not None and is_number(counted.count) and counted.count > 0
         self.certain = more and (test is None or test() is True)
 
@@ -125,7 +136,7 @@ class StagedLoop:
             surprises = [slot.is_surprised(self.value_left(slot)) for slot in self.slots.values()]
             if any(surprises):
                 continue
-            if optional and (self.resized_holders() or self.region.arrays):
+            if optional and (self.resized_holders() or self.region.arrays or not self.lists.fit(self.region)):
                 return False
             if self.arrays_written():
                 continue
@@ -137,9 +148,38 @@ class StagedLoop:
             if optional and (self.writes_rows() or any(slot.spoiled for slot in defined)):
                 return False
             if not any(news):
+                if optional and not (self.depends_on_traced() and self.appends_alone()):
+                    return False
                 self.require_one_name()
                 self.remember()
                 return True
+
+    def appends_alone(self) -> bool:
+        """Tell whether no iteration writes to what another one appended to a list."""
+        starts = [x for slot in self.slots.values() for x in slot.inputs if x is not None]
+        written = any(x._value is not value for x, value in starts)
+        return self.lists.stand_alone(self.region, self.carried_leaves(), written)
+
+    def depends_on_traced(self) -> bool:
+        """Tell whether an iteration reads something that is traced besides its number."""
+        used = {x for equation in self.region.stage.equations for x in equation.inputs if type(x) is Variable}
+        given = [*self.sequences, *self.region.stage.captured_tensors()]
+        starts = self.region.stage.inputs[len(self.region.stage.inputs) - len(self.handles) :]
+        given += [x for x, start in zip(self.handles, starts, strict=True) if start in used]
+        given += [x for slot in self.slots.values() for x in slot.olds]
+        return any(map(is_staged, given))
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        """What an iteration receives an element or a row of: its number alone, or nothing, if that is all."""
+        if self.rounds is not None:
+            return self.rounds.sources
+        return () if self.counted is None else (Numbers(0, 1),)
+
+    @property
+    def sequences(self) -> list[Tensor]:
+        """The arrays of which an iteration receives a row."""
+        return [x for x in self.sources if type(x) is Tensor]
 
     def twice_there(self) -> list[CarriedPlace]:
         """Return the places where an iteration leaves a container or object that is in two of them, or twice in one.
@@ -186,11 +226,12 @@ class StagedLoop:
 
     def writes_rows(self) -> bool:
         """Tell whether the body writes to the rows that the loop goes through."""
-        return self.row_written or (self.rows is not None and id(base_and_path(self.rows)[0]) in self.written)
+        return self.row_written or any(id(base_and_path(x)[0]) in self.written for x in self.sequences)
 
     def resized_holders(self) -> list[Holder]:
         """Return the containers whose length or keys an iteration changes."""
-        holders = [(self.heap.holders[x], self.heap.kept[x], found) for x, found in self.region.contents.items()]
+        changed = {x: found for x, found in self.region.contents.items() if x not in self.lists.holders}
+        holders = [(self.heap.holders[x], self.heap.kept[x], found) for x, found in changed.items()]
         return [
             x for x, kept, found in holders if not x.variable and x.differs(dict.fromkeys(kept), dict.fromkeys(found))
         ]
@@ -207,6 +248,8 @@ class StagedLoop:
             )
         before = len(self.slots)
         for identity, contents in self.region.contents.items():
+            if identity in self.lists.holders:
+                continue
             holder, kept = self.heap.holders[identity], self.heap.kept[identity]
             for key in {**kept, **contents}:
                 one, other = kept.get(key, UNBOUND), contents.get(key, UNBOUND)
@@ -301,24 +344,22 @@ class StagedLoop:
     def iteration(self) -> TracedRegion:
         """Trace one iteration."""
         counted = self.counted
-        items: list[Tensor] = []
 
         def begin(stage: Staging) -> None:
-            if counted is not None:
-                row = Variable.of(COUNTER) if self.rows is None else row_variable(self.rows)
-                items.append(stage.input(row.aval, "", row.strides))
-                self.aliases.row = items[0]
+            self.items = [item_input(stage, x, counted.count if counted else 0) for x in self.sources]
+            pairs = zip(self.items, self.sources, strict=True)
+            self.aliases.rows = [(item, source) for item, source in pairs if type(source) is Tensor]
             self.start(stage)
 
         def run() -> None:
             if counted is None:
                 self.body()
-            elif self.rows is None:
-                self.body(counted.item(items[0]))
+            elif self.rounds is None:
+                self.body(counted.item(self.items[0]))
             else:
-                before = items[0]._value
-                self.body(items[0])
-                self.row_written = items[0]._value is not before
+                before = [x._value for x in self.items]
+                self.body(self.rounds.build(self.items))
+                self.row_written = any(x._value is not y for x, y in zip(self.items, before, strict=True))
 
         return trace_region(self.note, self.heap, run, begin)
 
@@ -333,8 +374,10 @@ class StagedLoop:
         init += map(operand_of, written)
         examples += init[self.own :]
         outputs += map(self.region.end_of, written)
-        step = self.region.function(outputs, [*(a for slot in slots for a in slot.avals), *map(aval_of, written)])
-        runs = bool(init) or self.region.checks
+        left = self.lists.leaves(self.region)
+        avals = [*(a for slot in slots for a in slot.avals), *map(aval_of, written), *map(aval_of, left)]
+        step = self.region.function([*outputs, *map(self.region.end_of, left)], avals)
+        runs = bool(init or left) or self.region.checks
         results = list(self.repeat(step, init, examples) if runs else ())
         if not runs:
             self.decision()  # refuses a condition that changes something
@@ -346,11 +389,27 @@ class StagedLoop:
         for slot in slots:
             if slot.replaces and not self.certain:
                 keep_apart(slot.value, slot.place.read(), self.heap.around, carried[0], self.note)
-        for handle, result in zip(written, rest, strict=True):
-            rebind(handle, result)
+        for handle in written:
+            rebind(handle, next(rest))
         for handle, text in self.heap.lost.values():
             lose(handle, text)
         self.aliases.finish(leaves, carried, self.region, self.certain)
+        self.finish_numbers()
+        rows = list(rest)
+        self.lists.share(self.region, rows, leaves, carried)
+        self.lists.extend(self.region, rows, 0 if self.rounds is None else self.rounds.count)
+
+    def finish_numbers(self) -> None:
+        """Let places that hold the number of an iteration hold the last one, which is known."""
+        last = {
+            id(item): source.at(self.rounds.count - 1)
+            for item, source in zip(self.items, self.sources, strict=True)
+            if self.rounds is not None and isinstance(source, Numbers)
+        }
+        for slot in self.slots.values():
+            found = last.get(id(self.value_left(slot)))
+            if found is not None:
+                slot.place.write(found)
 
     def arguments(self, carried: Sequence[Any], read: Sequence[Any]) -> list[Any]:
         """Return the inputs of a traced piece, but for the item, from what is carried and what is only read."""
@@ -362,15 +421,13 @@ class StagedLoop:
         return [operand_of(x) for x in self.handles if id(x) not in self.written]
 
     def repeat(self, step: Callable[..., Any], init: list[Any], examples: list[Any]) -> Sequence[Any]:
-        """Append the loop to the graph, and return what it carries at its end.
+        """Append the loop to the graph, and return what it carries at its end, and then the rows that it leaves behind.
 
         `examples` are of what it carries in any iteration.
         """
-        count, end = len(self.read()), len(self.read()) + len(init)
-        if self.rows is not None:
-            return self.apply(
-                loop.scan_loop, [lambda *xs: step(xs[end], *self.arguments(xs[count:end], xs[:count]))], init, examples
-            )
+        if self.rounds is not None:
+            return self.repeat_rounds(step, init, examples)
+        count = len(self.read())
         decide = self.decision()
         if self.counted is None:
             pieces = [lambda *xs, f=f: f(*self.arguments(xs[count:], xs[:count])) for f in (step, decide)]
@@ -388,6 +445,24 @@ class StagedLoop:
 
         return self.apply(loop.while_loop, [advance, go_on], [0, *init], [0, *examples])[1:]
 
+    def repeat_rounds(self, step: Callable[..., Any], init: list[Any], examples: list[Any]) -> Sequence[Any]:
+        """Do that for a loop whose rounds are known: it carries numbers, and reads rows."""
+        numbers = [x for x in self.sources if isinstance(x, Numbers)]
+        starts = [x.start for x in numbers]
+        first = len(self.read())
+        second = first + len(init)
+        third = second + len(numbers)
+
+        def advance(*xs: Any) -> list[Any]:
+            own, rows = iter(xs[second:third]), iter(xs[third:])
+            parts = [next(own) if isinstance(x, Numbers) else next(rows) for x in self.sources]
+            found = step(*parts, *self.arguments(xs[first:second], xs[:first]))
+            following = [x + number.step for x, number in zip(xs[second:third], numbers, strict=True)]
+            return [*found[: len(init)], *following, *found[len(init) :]]
+
+        found = self.apply(loop.scan_loop, [advance], [*init, *starts], [*examples, *starts])
+        return [*found[: len(init)], *found[len(init) + len(numbers) :]]
+
     def apply(
         self,
         primitive: Any,
@@ -395,20 +470,20 @@ class StagedLoop:
         init: Sequence[Any],
         examples: Sequence[Any],
     ) -> Sequence[Any]:
-        """Append a loop with a body and a condition of (what is read, what is carried, a row)."""
+        """Append a loop with a body and a condition of (what is read, what is carried, rows)."""
         read = self.read()
         given = [*read, *examples]
-        row = [] if self.rows is None else [row_variable(self.rows)]
-        graphs, captured = with_common_constants(functions, [[*given, *row], given][: len(functions)], self.kind)
+        rows = list(map(row_variable, self.sequences))
+        graphs, captured = with_common_constants(functions, [[*given, *rows], given][: len(functions)], self.kind)
         results: Sequence[Any] = apply(
             primitive,
             *captured,
             *read,
             *init,
-            *([] if self.rows is None else [self.rows]),
+            *self.sequences,
             body=graphs[0],
             cond=graphs[1] if len(graphs) > 1 else None,
-            spec=LoopSpec(len(captured) + len(read), len(init), None if self.rows is None else len(self.rows)),
+            spec=LoopSpec(len(captured) + len(read), len(init), None if self.rounds is None else self.rounds.count),
         )
         return results
 
@@ -442,6 +517,30 @@ class StagedLoop:
         return lambda *xs: [as_truth(decide(*xs)[0])]
 
 
+def item_input(stage: Staging, source: Source, count: Any) -> Tensor:
+    """Return what stands for an element or a row of something in any of its rounds."""
+    if type(source) is Tensor:
+        row = row_variable(source)
+        return stage.input(row.aval, "", row.strides)
+    item = stage.input(COUNTER)
+    if is_number(count):
+        set_bounds(item._value, *sorted((source.at(0), source.at(count - 1))))
+    return item
+
+
+def settled_or_refused(found: StagedLoop) -> bool:
+    """Trace the body of a loop that may be written out; return False if it must be."""
+    before = refusal_count()
+    try:
+        with strictly(True):
+            return found.settle(True)
+    except WengertError as error:  # of what the loop might raise as well if it is written out
+        import os
+        if os.environ.get("DBG"): print("REFUSED", error)
+        forgive(before)
+        return False
+
+
 def staged_loop(
     kind: str,
     site: StatementSite,
@@ -458,7 +557,7 @@ def staged_loop(
     beside the count, and `peeled` whether the first iteration has been carried out apart.
     """
     found = StagedLoop(kind, site, body, test, functions, counted, peeled)
-    if not found.settle(optional):
+    if not (settled_or_refused(found) if optional else found.settle(False)):
         return False
     if peeled or not found.first_differs():
         found.emit()

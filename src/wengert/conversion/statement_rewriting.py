@@ -25,6 +25,7 @@ from wengert.conversion.syntax_nodes import (
     locate,
     loop_exits,
     name_node,
+    names_appended,
     own_nodes,
     parameters,
     returns_inside,
@@ -217,6 +218,7 @@ class Scope(ExpressionRewriter, ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         """Rewrite a loop over items."""
+        appended = names_appended(node.body)
         loop, body, stops = self.loop_body(node)
         item = locate(ast.Assign([self.visit(node.target)], name_node(ITEM, node.target)), node.target)
         body = [item, *body]
@@ -229,6 +231,7 @@ class Scope(ExpressionRewriter, ast.NodeTransformer):
                 name_node(BODY, node),
                 constant(stops),
                 constant(site),
+                constant(appended),
             ],
             node,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any, TypeVar
 
@@ -287,6 +288,23 @@ def changes_in(node: ast.FunctionDef) -> Changes:
     if found is None:
         found = ADDED[node] = changes(node.body)
     return found
+
+
+def names_appended(statements: Sequence[ast.stmt]) -> tuple[str, ...]:
+    """Return the names of which statements do nothing but append to them, `means.append(m)`."""
+    nodes = [x for statement in statements for x in ast.walk(statement)]
+    appended = Counter(x.value.func.value.id for x in nodes if is_append(x))
+    named = Counter(x.id for x in nodes if isinstance(x, ast.Name))
+    return tuple(sorted(name for name, times in appended.items() if named[name] == times))
+
+
+def is_append(node: ast.AST) -> bool:
+    """Tell whether a node is a statement that appends one item to what a name holds."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call) or call.keywords or len(call.args) != 1 or isinstance(call.args[0], ast.Starred):
+        return False
+    function = call.func
+    return isinstance(function, ast.Attribute) and function.attr == "append" and isinstance(function.value, ast.Name)
 
 
 def exits_always(statements: Sequence[ast.stmt]) -> bool:

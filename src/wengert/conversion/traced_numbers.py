@@ -7,7 +7,7 @@ that only read it; operators are carried out as Python does with each of the two
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -83,10 +83,18 @@ SIZED = (list, tuple, range, str, bytes, dict, np.ndarray, Tensor)
 
 
 class LoopIterator:
-    """Stand in a `for` statement for an iterator that nobody else has, or sees how far it has gone."""
+    """Stand in a `for` statement for an iterator that nobody else has, or sees how far it has gone.
 
-    def __init__(self, iterator: Iterator[Any]) -> None:
+    `function` made it, of `args` and `kwargs`.
+    """
+
+    def __init__(
+        self, iterator: Iterator[Any], function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> None:
         self.iterator = iterator
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
 
     def __iter__(self) -> Iterator[Any]:
         return self.iterator
@@ -98,7 +106,8 @@ def make_iterating(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         found = function(*args, **kwargs)
         sources = args if function is zip else args[:1]
-        return LoopIterator(found) if all(isinstance(x, (*SIZED, LoopIterator)) for x in sources) else found
+        known = all(isinstance(x, (*SIZED, LoopIterator)) for x in sources)
+        return LoopIterator(found, function, args, kwargs) if known else found
 
     return call
 

@@ -31,6 +31,8 @@ from wengert.passes.dead_code import must_run
 from wengert.primitives.conversion import raised, require_none
 from wengert.support.function_contents import UNBOUND
 from wengert.traces.staging import Staging
+from wengert.traces.whole_number_bounds import not_alike
+from wengert.traces.written_out import ROLLING
 
 RAISE = dis.opmap["RAISE_VARARGS"]
 
@@ -56,7 +58,14 @@ HANDLERS = Handlers()
 
 @contextmanager
 def handle_errors() -> Iterator[None]:
-    """Run statements the errors of which the user's program may handle."""
+    """Run statements the errors of which the user's program may handle.
+
+    Raises:
+        TracedTruthError: they stand in a loop that may be written out: an error of one round may be raised by none that
+            is traced.
+    """
+    if ROLLING.strict:
+        raise not_alike("a `with` or `try`")
     HANDLERS.count += 1
     try:
         yield

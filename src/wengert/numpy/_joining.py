@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from wengert.core.memory.left_rows import rows_of_run, runs_of
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.values.dispatch import apply, as_tensor, implements, with_dtype
 from wengert.core.values.interop import without_dispatch
@@ -46,6 +47,8 @@ def concatenate(
     if plain and (found := join_plain(CONCATENATE, arrays, axis)) is not None:
         return found
     xs = [x if type(x) is Tensor else array_operand("concatenate", x) for x in arrays]
+    if axis == 0 and (runs := runs_of(xs)) is not None:
+        xs = [join_rows(rows_of_run(x)) if type(x) is tuple else x for x in runs]
     if axis is None:
         xs, axis = [ravel(x) for x in xs], 0
     shapes = [x.shape for x in xs]
@@ -53,6 +56,11 @@ def concatenate(
     lengths = tuple([shape[along] if len(shape) > along else 1 for shape in shapes])
     result = apply_concatenate(xs, {"axis": along, "lengths": lengths, "dtype": dtype, "casting": casting})
     return result if out is None else with_out("concatenate", result, out)
+
+
+def join_rows(rows: Tensor) -> Tensor:
+    """Return the rows of an array one after the other along their first axis."""
+    return rows if rows.ndim < 2 else rows.reshape((-1, *rows.shape[2:]))
 
 
 @implements(np.stack)
@@ -68,6 +76,9 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
         given = f"arrays of shapes {', '.join(map(str, sorted(shapes)))}" if xs else "no arrays"
         raise ShapeError("stack", given, "at least one array, and equal shapes, are needed", "Broadcast them first")
     along = normalize_axis_index(axis, xs[0].ndim + 1)
+    if (runs := runs_of(xs)) is not None:
+        pieces = [np.moveaxis(rows_of_run(x), 0, along) if type(x) is tuple else np.expand_dims(x, along) for x in runs]
+        return concatenate(pieces, along, out, dtype=dtype, casting=casting)
     result = apply_stack(xs, {"axis": along, "dtype": dtype, "casting": casting})
     return result if out is None else with_out("stack", result, out)
 
@@ -105,7 +116,10 @@ def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Tensor
     plain = type(first) is Tensor and first._trace is None and dtype is None and casting == "same_kind"
     if plain and (found := join_plain(VSTACK, tup)) is not None:
         return found
-    return concatenate([np.atleast_2d(x) for x in as_tensors("vstack", tup)], 0, dtype=dtype, casting=casting)
+    xs = as_tensors("vstack", tup)
+    if all(x.ndim == 1 for x in xs) and runs_of(xs) is not None:
+        return stack(xs, 0, dtype=dtype, casting=casting)
+    return concatenate([np.atleast_2d(x) for x in xs], 0, dtype=dtype, casting=casting)
 
 
 @implements(np.dstack)

@@ -38,6 +38,8 @@ from wengert.support.function_contents import UNBOUND, content_of, reach
 from wengert.traces.grad_modes import is_stopped
 from wengert.traces.nodes import CREATED
 from wengert.traces.transient import Transient
+from wengert.traces.whole_number_bounds import copy_bounds, enter_bounds
+from wengert.traces.written_out import ROLLING, count_place, places_watched
 
 SHORT = 1 << 16
 """Elements of an array that is copied as soon as looked at; passes over graphs look at these."""
@@ -59,14 +61,15 @@ class Staging(Transient):
     become further inputs, in `captured`, so that gradients reach them; arrays become literals, and so do Tensors that
     do not require grad, which are in `frozen`. Variables in `written`
     are those that transformations inside were given and their functions wrote to; `plain` stand for ndarrays that
-    Tensors of the trace may be; `steady` raise if what must stay as it is has been changed. `definitions` has the
+    Tensors of the trace may be; `steady` raise if what must stay as it is has been changed. `places` counts equations by their place, if it is
+    watched how often one comes. `definitions` has the
     equations that bind variables, of the first `known` ones. `in_vain` counts how often functions with rules were
     traced to no graph.
     """
 
     __slots__ = (
         *("captured", "constants", "definitions", "equations", "frozen", "in_vain", "inputs", "known", "place"),
-        *("plain", "raised", "settings", "steady", "written"),
+        *("places", "plain", "raised", "settings", "steady", "written"),
     )
     concrete: ClassVar[bool] = False
     staged: ClassVar[bool] = True
@@ -75,6 +78,7 @@ class Staging(Transient):
     def __init__(self, level: int, label: str | Callable[[], str]) -> None:
         super().__init__(level, label)
         self.place = caller()
+        self.places = places_watched()
         self.equations: list[Equation] = []
         self.inputs: list[Variable] = []
         self.captured: dict[Any, Captured] = {}
@@ -138,6 +142,7 @@ class Staging(Transient):
             own_memory(operand)
             keep(operand)
         found = self.captured[identity_now(operand)] = Captured(read, variable, operand._value)
+        copy_bounds(operand._value, variable)
         return found
 
     def constant(self, array: np.ndarray[Any, Any]) -> Any:
@@ -168,7 +173,12 @@ class Staging(Transient):
         lasting = primitive if primitive.registered else primitive.lasting(inputs, outputs, self.in_vain)
         if called := primitive.user_functions():
             self.steady.append(variables_stay(primitive.name, called))
-        origin = number_origin(caller())
+        place = caller()
+        if self.places is not None:
+            count_place(self.places, place)
+        if ROLLING.strict:
+            enter_bounds(primitive, inputs, params, outputs)
+        origin = number_origin(place)
         self.equations.append(Equation(lasting, inputs, dict(params) if params else NO_PARAMS, outputs, origin))
         found = tuple([self.tensor(variable) for variable in outputs])
         if SPECIAL and is_stopped(self) and primitive not in (barrier, overwritten):

@@ -340,9 +340,7 @@ class Jitted(Entry, Generic[P, R]):
         def trace_form(function: Function, reach: Reach) -> TracedForm:
             return self.trace_with(function, reach, args, kwargs, leaves, structure)
 
-        if self.running is not self.fun:
-            return trace_form(self.running, Reach(label, self.running, statics))
-        form, self.running = trace_converting(label, self.fun, trace_form, statics)
+        form, self.running = trace_converting(label, self.fun, trace_form, statics, self.running)
         return form
 
     def trace_with(

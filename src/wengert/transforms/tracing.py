@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,16 +20,19 @@ from wengert.core.primitives.declaration_checks import CONVERTING, TRACING_CALLS
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor
-from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError
+from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError, WengertError
 from wengert.passes.pipeline import simplify_graph
 from wengert.support.attributes import attribute, signature
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import stage_function
+from wengert.traces.written_out import LEAST_ROUNDS, WrittenOut, rolling
 from wengert.transforms.boundary import Narrowed, name_of
 from wengert.transforms.recorded_call import Recording, ones_for
 from wengert.transforms.result_checks import require_arrays
 
 T = TypeVar("T")
+UNLIKE = (WengertError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
+"""What a program may end with that gets traced values where it has Python's numbers if a loop is written out."""
 
 
 class Traced(NamedTuple):
@@ -69,27 +72,103 @@ def trace_function(
     return Traced(simplify_graph(graph), structure, tuple(captured))
 
 
+class Attempts(Generic[T]):
+    """Trace forms of a function until one can be traced: what one did until it could not, the next does again.
+
+    Args:
+        name: of what traces it.
+        run: traces a form of it, given what that can reach.
+        more: what is added to that.
+    """
+
+    def __init__(self, name: str, run: Callable[[Callable[..., Any], Reach], T], more: Sequence[Any]) -> None:
+        self.name = name
+        self.run = run
+        self.more = more
+        self.before = refusal_count()
+
+    def as_written(self, function: Callable[..., Any], *, watched: bool) -> tuple[T] | TracedTruthError:
+        """Trace it as it is; return the error if it asks a traced value, or, watched, writes out a long loop."""
+        reach = Reach(self.name, function, self.more)
+        try:
+            with rolling(watched=watched):
+                return (self.run(function, reach),)
+        except TracedTruthError as error:
+            self.undo(reach)
+            return error
+
+    def rolled(self, form: Callable[..., Any], least: int) -> tuple[T] | None:
+        """Trace a converted form with long loops as equations; return None if it may be traced without them."""
+        reach = Reach(self.name, form, self.more)
+        with rolling(allowed=True, least=least) as loops:
+            try:
+                return (self.run(form, reach),)
+            except UNLIKE:
+                import os
+                if os.environ.get("DBG"): import traceback; traceback.print_exc()
+                if not loops.rolled:
+                    raise
+                self.undo(reach)
+                return None
+
+    def undo(self, reach: Reach) -> None:
+        """Put back what a form changed."""
+        forgive(self.before)
+        reach.heap.restore()
+
+
 def trace_converting(
-    name: str, function: Callable[..., Any], run: Callable[[Callable[..., Any], Reach], T], more: Sequence[Any] = ()
+    name: str,
+    function: Callable[..., Any],
+    run: Callable[[Callable[..., Any], Reach], T],
+    more: Sequence[Any] = (),
+    running: Callable[..., Any] | None = None,
 ) -> tuple[T, Callable[..., Any]]:
     """Trace a function as it is written, or in its converted form if it asks a traced value for its truth.
 
-    `run` traces a form of it, given what that can reach, to which `more` is added.
+    A function that writes out a `for` of many rounds is converted, too, and traced with that as one equation; if that
+    cannot be, or what follows the loop has to know more than a graph does, it is written out.
+
+    Args:
+        name: of what traces it.
+        function: the user's.
+        run: traces a form of it, given what that can reach.
+        more: what is added to that.
+        running: the form that earlier traces came to.
 
     Returns:
-        What `run` gave, and the form that it was given.
+        What `run` gave, and the form that the next trace begins with.
     """
-    before = refusal_count()
-    reach = Reach(name, function, more)
-    try:
-        return run(function, reach), function
-    except TracedTruthError:
-        forgive(before)
-        reach.heap.restore()  # what the function did until it asked, it does again
-    from wengert.conversion.operations import convert  # rewriting source is needed by few programs
+    attempts = Attempts(name, run, more)
+    rewritten = function if running is None else running
+    if rewritten is function:
+        found = attempts.as_written(function, watched=True)
+        if isinstance(found, WrittenOut):
+            found = trace_rolled(attempts, function) or attempts.as_written(function, watched=False)
+        if isinstance(found, tuple):
+            return found[0], function
+        from wengert.conversion.operations import convert  # rewriting source is needed by few programs
 
-    rewritten = convert(function)
-    return run(rewritten, Reach(name, rewritten, more)), rewritten
+        rewritten = convert(function)
+    rolled = attempts.rolled(rewritten, 2)
+    if rolled is not None:
+        return rolled[0], rewritten
+    with rolling():
+        return run(rewritten, Reach(name, rewritten, more)), rewritten
+
+
+def trace_rolled(attempts: Attempts[T], function: Callable[..., Any]) -> tuple[T] | None:
+    """Trace a function that writes out a loop with that as one equation; return None if that cannot be."""
+    from wengert.conversion.operations import convert
+
+    reach = Reach(attempts.name, function, attempts.more)
+    try:
+        return attempts.rolled(convert(function), LEAST_ROUNDS)
+    except UNLIKE as error:  # its source is not there, or it is not the same: written out, it may have no error
+        import os
+        if os.environ.get("DBG"): import traceback; traceback.print_exc()
+        attempts.undo(reach)
+        return None
 
 
 def run_converting(function: Callable[..., Any], run: Callable[[Callable[..., Any]], T]) -> T:

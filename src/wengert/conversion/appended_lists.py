@@ -1,0 +1,125 @@
+"""Lists that a loop does nothing with but append to: the items are rows that it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from wengert.control.mutable_state import SequenceHolder
+from wengert.control.reachable_state import ReachableState
+from wengert.conversion.carried_values import CarriedLeaf, is_memory, shares_any
+from wengert.conversion.traced_regions import TracedRegion, shared_text
+from wengert.core.containers.tree_leaves import unflatten
+from wengert.core.memory.left_rows import enter_row
+from wengert.core.memory.memory_layout import strides_of
+from wengert.core.memory.possible_aliases import may_share, shared_with
+from wengert.core.memory.views import base_and_path
+from wengert.core.values.dispatch import is_weak, weaken
+from wengert.core.values.tensor import Tensor, is_staged
+
+MOST_LEAVES = 32
+"""Arrays and numbers that are left behind in a round: of more, the loop is written out."""
+CONSTANT = (bool, int, float, complex, str, bytes, type(None), np.generic)
+
+
+class AppendedLists:
+    """Hold the lists that a loop appends to, of which nothing else in it knows.
+
+    Attributes:
+        holders: the lists, by identity.
+    """
+
+    def __init__(self, heap: ReachableState, names: Sequence[str]) -> None:
+        self.heap = heap
+        self.holders: dict[int, SequenceHolder] = {}
+        for name in names:
+            found = heap.entry(name)
+            value = None if found is None else found[0].contents().get(found[1])
+            holder = heap.holders.get(id(value))
+            if type(value) is list and isinstance(holder, SequenceHolder) and heap.times_found[id(value)] == 1:
+                self.holders[id(value)] = holder
+
+    def items(self, region: TracedRegion) -> list[list[Any]]:
+        """Return what an iteration appends to each list."""
+        kept = self.heap.kept
+        return [list(region.contents.get(x, kept[x]).values())[len(kept[x]) :] for x in self.holders]
+
+    def fit(self, region: TracedRegion) -> bool:
+        """Tell whether an iteration appends arrays, numbers and constants, and does nothing else to the lists."""
+        for identity in self.holders:
+            before = list(self.heap.kept[identity].values())
+            after = list(region.contents.get(identity, self.heap.kept[identity]).values())
+            if len(after) < len(before) or any(map(is_other, before, after)):
+                return False
+        leaves = self.all_leaves(region)
+        return len(self.leaves(region)) <= MOST_LEAVES and all(is_left(x, region) for x in leaves)
+
+    def stand_alone(self, region: TracedRegion, carried: Sequence[CarriedLeaf], written: bool) -> bool:
+        """Tell whether nothing in the loop may write to what was appended before.
+
+        `written` says whether an iteration writes to what another one left.
+        """
+        bases = [base_and_path(x)[0] for x in self.leaves(region) if is_memory(x)]
+        if any(may_share(one, other) for one, other in combinations(bases, 2)):
+            return False
+        return not (written and any(is_memory(x.end) and shares_any(base_and_path(x.end)[0], bases) for x in carried))
+
+    def all_leaves(self, region: TracedRegion) -> list[Any]:
+        """Return what an iteration appends, taken apart."""
+        return [leaf for items in self.items(region) for item in items for leaf in region.taken_apart(item)[0]]
+
+    def leaves(self, region: TracedRegion) -> list[Any]:
+        """Return what is traced of what an iteration appends."""
+        return [x for x in self.all_leaves(region) if is_staged(x)]
+
+    def share(
+        self,
+        region: TracedRegion,
+        rows: Sequence[Tensor],
+        carried: Sequence[CarriedLeaf],
+        results: Sequence[Any],
+    ) -> None:
+        """Let the last item, and what is carried after the loop, know that they may be one array."""
+        pairs = list(zip(self.leaves(region), rows, strict=True))
+        for leaf, result in zip(carried, results, strict=True):
+            for appended, array in pairs if is_memory(leaf.end) and is_memory(result) else ():
+                if is_memory(appended) and may_share(base_and_path(leaf.end)[0], base_and_path(appended)[0]):
+                    shared_with(result, array, shared_text(region.note))
+
+    def extend(self, region: TracedRegion, rows: Sequence[Tensor], count: int) -> None:
+        """Append what all iterations leave, given as an array for each leaf that is traced."""
+        rest = iter(rows)
+        for (identity, holder), items in zip(self.holders.items(), self.items(region), strict=True):
+            columns = []
+            for item in items:
+                leaves, structure = region.taken_apart(item)
+                columns.append(([(x, next(rest) if is_staged(x) else None) for x in leaves], structure))
+            for place in range(count):
+                for leaves, structure in columns:
+                    found = [row_like(x, array, place) for x, array in leaves]
+                    holder.target.append(unflatten(structure, found))
+
+
+def is_other(one: Any, other: Any) -> bool:
+    """Tell whether two values are different objects."""
+    return one is not other
+
+
+def is_left(leaf: Any, region: TracedRegion) -> bool:
+    """Tell whether a leaf is a constant, or an array that an iteration has made and that lies in C order."""
+    if not is_staged(leaf):
+        return isinstance(leaf, CONSTANT)
+    if strides_of(leaf) is not None:
+        return False
+    return not is_memory(leaf) or region.has_made(base_and_path(leaf)[0])
+
+
+def row_like(leaf: Any, rows: Tensor | None, place: int) -> Any:
+    """Return a row of what iterations leave of a leaf."""
+    if rows is None:
+        return leaf
+    found = rows[place]
+    return enter_row(weaken(found) if is_weak(leaf) else found, rows, place)

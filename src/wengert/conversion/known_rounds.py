@@ -1,0 +1,106 @@
+"""What a `for` statement goes through whose rounds are counted beforehand: numbers in equal steps, and rows of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from wengert.conversion.traced_numbers import LoopIterator
+from wengert.core.memory.left_rows import rows_in_order
+from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.tensor import Tensor
+
+
+class Numbers(NamedTuple):
+    """Be whole numbers in equal steps."""
+
+    start: int
+    step: int
+
+    def at(self, k: Any) -> Any:
+        """Return the number after k others."""
+        return self.start + (k if self.step == 1 else k * self.step)
+
+
+Source: TypeAlias = Numbers | Tensor
+"""Where a round takes a part of its item from: numbers, or the rows of an array."""
+
+
+class Rounds(NamedTuple):
+    """Hold what the rounds of a loop go through.
+
+    Attributes:
+        count: how many there are.
+        sources: what each takes a part of its item from.
+        build: the item, of these parts.
+    """
+
+    count: int
+    sources: tuple[Source, ...]
+    build: Callable[[Sequence[Any]], Any]
+
+    def item(self, k: Any) -> Any:
+        """Return the item of the round after k others."""
+        return self.build([x.at(k) if isinstance(x, Numbers) else x[k] for x in self.sources])
+
+
+def rounds_of(iterable: Any) -> Rounds | None:
+    """Return what a loop over something goes through; None if its items are others than numbers and rows."""
+    if isinstance(iterable, range):
+        return Rounds(len(iterable), (Numbers(iterable.start, iterable.step),), lambda parts: parts[0])
+    if isinstance(iterable, LoopIterator):
+        rule = ITERATING.get(iterable.function)
+        return None if rule is None else rule(*iterable.args, **iterable.kwargs)
+    array = rows_in_order(iterable) if type(iterable) in (list, tuple) else iterable
+    if type(array) is np.ndarray and array.dtype.kind in "biufc":
+        array = as_tensor(array)
+    if type(array) is not Tensor or array.ndim == 0:
+        return None
+    return Rounds(len(array), (array,), lambda parts: parts[0])
+
+
+def enumerated(iterable: Any, start: Any = 0) -> Rounds | None:
+    """Return the rounds of a loop over what `enumerate` gives."""
+    found = rounds_of(iterable)
+    if found is None or type(start) is not int:
+        return None
+    return Rounds(
+        found.count, (Numbers(start, 1), *found.sources), lambda parts: (parts[0], found.build(list(parts[1:])))
+    )
+
+
+def zipped(*iterables: Any, strict: Any = False) -> Rounds | None:
+    """Return the rounds of a loop over what `zip` gives."""
+    found = [rounds for x in iterables if (rounds := rounds_of(x)) is not None]
+    counts = {x.count for x in found}
+    if len(found) < len(iterables) or not found or (strict and len(counts) > 1):
+        return None
+
+    def build(parts: Sequence[Any]) -> tuple[Any, ...]:
+        rest = list(parts)
+        return tuple(x.build([rest.pop(0) for _ in x.sources]) for x in found)
+
+    count = min(counts)
+    sources = [
+        source if isinstance(source, Numbers) or x.count == count else source[:count]
+        for x in found
+        for source in x.sources
+    ]
+    return Rounds(count, tuple(sources), build)
+
+
+def reverse(iterable: Any) -> Rounds | None:
+    """Return the rounds of a loop over what `reversed` gives."""
+    found = rounds_of(iterable) if not isinstance(iterable, LoopIterator) else None
+    if found is None:
+        return None
+    sources = [
+        Numbers(x.at(found.count - 1), -x.step) if isinstance(x, Numbers) else x[::-1]  # type: ignore[call-overload]
+        for x in found.sources
+    ]
+    return found._replace(sources=tuple(sources))
+
+
+ITERATING: dict[Any, Callable[..., Rounds | None]] = {enumerate: enumerated, zip: zipped, reversed: reverse}

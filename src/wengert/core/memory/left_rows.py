@@ -1,0 +1,71 @@
+"""Rows that a loop has left behind: items of a list that are rows of one array, so that joining them is that array."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from wengert.core.values.tensor import Tensor
+
+
+class LeftRow(NamedTuple):
+    """Hold which row of which array a value is, and what the array was when it was made."""
+
+    rows: Tensor
+    value: Any
+    place: int
+
+
+_KNOWN: dict[int, tuple[weakref.ref[Tensor], LeftRow]] = {}
+
+
+def enter_row(item: Tensor, rows: Tensor, place: int) -> Tensor:
+    """Enter that a value is a row of an array, as long as it lives, and return it."""
+    identity = id(item)
+    _KNOWN[identity] = weakref.ref(item, lambda _: _KNOWN.pop(identity, None)), LeftRow(rows, rows._value, place)
+    return item
+
+
+def left_row(item: Any) -> LeftRow | None:
+    """Return which row a value is; None if that is not known, or the array has been written to since."""
+    found = _KNOWN.get(id(item)) if _KNOWN and type(item) is Tensor else None
+    if found is None or found[0]() is not item or found[1].rows._value is not found[1].value:
+        return None
+    return found[1]
+
+
+def runs_of(items: Sequence[Any]) -> list[Any] | None:
+    """Return items with those that are rows of one array, one after the other, as (array, first place, count).
+
+    None if there are no two such rows.
+    """
+    if not _KNOWN:
+        return None
+    found: list[Any] = []
+    for item in items:
+        row = left_row(item)
+        if row is None:
+            found.append(item)
+        elif found and type(found[-1]) is tuple and follows(found[-1], row):
+            found[-1] = (*found[-1][:2], found[-1][2] + 1)
+        else:
+            found.append((row.rows, row.place, 1))
+    return found if len(found) < len(items) else None
+
+
+def follows(run: tuple[Tensor, int, int], row: LeftRow) -> bool:
+    """Tell whether a row is the one after a run."""
+    return run[0] is row.rows and run[1] + run[2] == row.place
+
+
+def rows_of_run(run: tuple[Tensor, int, int]) -> Tensor:
+    """Return the rows of a run as an array."""
+    rows, first, count = run
+    return rows if count == len(rows) else rows[first : first + count]
+
+
+def rows_in_order(items: Sequence[Any]) -> Tensor | None:
+    """Return the array of which items are rows one after the other; None if they are not."""
+    runs = runs_of(items)
+    return rows_of_run(runs[0]) if runs is not None and len(runs) == 1 else None

@@ -1,0 +1,117 @@
+"""Loops of Python's that are written out: how often a place of a program has written an equation, and what follows.
+
+A graph of a loop of n rounds that is written out has n times the equations of its body: 300 rounds of a Kalman filter
+take 100 ms to run and seconds to compile, as one equation 40 us. So a trace that meets the same place again and again
+while a `for` statement is running ends, and the function is traced once more with its loops as equations.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any
+
+from wengert.core.diagnostics.source_positions import is_own
+from wengert.errors import TracedTruthError
+from wengert.support.caches import WeakIdentityMap
+
+LEAST_ROUNDS = 64
+"""Rounds from which on a loop that no traced value decides about becomes one equation."""
+
+Places = dict[tuple[CodeType, int], int]
+
+
+class WrittenOut(TracedTruthError):
+    """End a trace that has met one place of the program in many rounds of a `for` statement."""
+
+
+class Rolling(threading.local):
+    """Say what becomes of long loops in this thread.
+
+    Attributes:
+        watched: whether the next graph ends where it writes a loop out.
+        allowed: whether loops of known length may become equations.
+        rolled: how many have.
+        least: how many rows of an array are a loop.
+        strict: whether a piece is traced that may be written out instead, and must be if it is not the same each round.
+        refused: the code of bodies that were written out.
+        bounds: between which numbers whole numbers of Python's lie, by what stands for them.
+    """
+
+    def __init__(self) -> None:
+        self.watched = self.allowed = self.strict = False
+        self.rolled = 0
+        self.least = 2
+        self.refused: set[CodeType] = set()
+        self.bounds: dict[Any, tuple[int, int]] = {}
+
+
+ROLLING = Rolling()
+
+
+@contextmanager
+def rolling(*, watched: bool = False, allowed: bool = False, least: int = 2) -> Iterator[Rolling]:
+    """Let a function be traced with what `Rolling` says; what it said before holds again afterwards."""
+    before = vars(ROLLING).copy()
+    ROLLING.__init__()  # type: ignore[misc]  # as new
+    ROLLING.watched, ROLLING.allowed, ROLLING.least = watched, allowed, least
+    try:
+        yield ROLLING
+    finally:
+        vars(ROLLING).update(before)
+
+
+@contextmanager
+def strictly(strict: bool) -> Iterator[None]:
+    """Let a piece be traced that must be the same in each round, or one about which nothing has to be shown."""
+    before, ROLLING.strict = ROLLING.strict, strict
+    try:
+        yield
+    finally:
+        ROLLING.strict = before
+
+
+def places_watched() -> Places | None:
+    """Return where the next graph counts, if it is watched; those that are traced while it is are not."""
+    watched, ROLLING.watched = ROLLING.watched, False
+    return {} if watched else None
+
+
+def count_place(places: Places, place: tuple[CodeType, int]) -> None:
+    """Count an equation of a place.
+
+    Raises:
+        WrittenOut: a `for` statement around it has had many rounds.
+    """
+    count = places[place] = places.get(place, 0) + 1
+    if not count % LEAST_ROUNDS and is_in_loop():
+        raise WrittenOut("for", "a loop of many rounds", "one equation", "Trace it again")
+
+
+def is_in_loop() -> bool:
+    """Tell whether a `for` statement of the user's is running."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not is_own(frame.f_code.co_filename) and any(
+            start < frame.f_lasti < end for start, end in loops_of(frame.f_code)
+        ):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]  # the outermost has none
+    return False
+
+
+LOOPS: WeakIdentityMap[CodeType, list[tuple[int, int]]] = WeakIdentityMap()
+
+
+def loops_of(code: CodeType) -> list[tuple[int, int]]:
+    """Return where the bodies of the `for` statements of code begin and end; comprehensions have code of their own."""
+    found = LOOPS.get(code)
+    if found is None:
+        is_statement = not code.co_name.startswith("<") or code.co_name == "<module>"
+        steps = dis.get_instructions(code) if is_statement else ()
+        found = LOOPS[code] = [(x.offset, x.argval) for x in steps if x.opname == "FOR_ITER"]
+    return found
