@@ -92,15 +92,14 @@ class AppendedLists:
     def extend(self, region: TracedRegion, rows: Sequence[Tensor], count: int) -> None:
         """Append what all iterations leave, given as an array for each leaf that is traced."""
         rest = iter(rows)
-        for (identity, holder), items in zip(self.holders.items(), self.items(region), strict=True):
-            columns = []
-            for item in items:
-                leaves, structure = region.taken_apart(item)
-                columns.append(([(x, next(rest) if is_staged(x) else None) for x in leaves], structure))
+        columns = []
+        for items in self.items(region):
+            apart = [region.taken_apart(item) for item in items]
+            columns.append([([(x, next(rest) if is_staged(x) else None) for x in xs], form) for xs, form in apart])
+        for holder, column in zip(self.holders.values(), columns, strict=True):
             for place in range(count):
-                for leaves, structure in columns:
-                    found = [row_like(x, array, place) for x, array in leaves]
-                    holder.target.append(unflatten(structure, found))
+                for leaves, form in column:
+                    holder.target.append(unflatten(form, [row_like(x, array, place) for x, array in leaves]))
 
 
 def is_other(one: Any, other: Any) -> bool:

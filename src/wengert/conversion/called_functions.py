@@ -18,8 +18,8 @@ from wengert.conversion.function_source import (
     definition_of,
     is_converted,
 )
-from wengert.conversion.statement_rewriting import rewrite
 from wengert.conversion.repeatable_calls import require_repeatable
+from wengert.conversion.statement_rewriting import rewrite
 from wengert.conversion.syntax_nodes import moved_parts, names_read, stays_unconverted
 from wengert.conversion.traced_numbers import ITERATORS, make_iterating
 from wengert.core.containers.container_classes import is_dataclass

@@ -1,4 +1,4 @@
-"""What a `for` statement goes through whose rounds are counted beforehand: numbers in equal steps, and rows of arrays."""
+"""What a `for` statement goes through whose rounds are counted: numbers in equal steps, and rows of arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.conversion.traced_numbers import LoopIterator
 from wengert.core.memory.left_rows import rows_in_order
-from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.dispatch import as_tensor, weaken
 from wengert.core.values.tensor import Tensor
 
 
@@ -32,14 +32,19 @@ class Rounds(NamedTuple):
     """Hold what the rounds of a loop go through.
 
     Attributes:
-        count: how many there are.
+        length: how many there are.
         sources: what each takes a part of its item from.
         build: the item, of these parts.
     """
 
-    count: int
+    length: int
     sources: tuple[Source, ...]
     build: Callable[[Sequence[Any]], Any]
+
+    def without_first(self) -> Rounds:
+        """Return all of them but the first."""
+        rest = [Numbers(x.at(1), x.step) if isinstance(x, Numbers) else x[1:] for x in self.sources]
+        return self._replace(length=self.length - 1, sources=tuple(rest))
 
     def item(self, k: Any) -> Any:
         """Return the item of the round after k others."""
@@ -53,12 +58,25 @@ def rounds_of(iterable: Any) -> Rounds | None:
     if isinstance(iterable, LoopIterator):
         rule = ITERATING.get(iterable.function)
         return None if rule is None else rule(*iterable.args, **iterable.kwargs)
-    array = rows_in_order(iterable) if type(iterable) in (list, tuple) else iterable
+    if type(iterable) in (list, tuple):
+        return rounds_of_list(iterable)
+    array = iterable
     if type(array) is np.ndarray and array.dtype.kind in "biufc":
         array = as_tensor(array)
     if type(array) is not Tensor or array.ndim == 0:
         return None
     return Rounds(len(array), (array,), lambda parts: parts[0])
+
+
+def rounds_of_list(items: Sequence[Any]) -> Rounds | None:
+    """Return the rounds of a loop over a list: of floats, or of what are rows of one array."""
+    if set(map(type, items)) == {float}:
+        return Rounds(len(items), (as_tensor(np.array(items)),), lambda parts: weaken(parts[0]))
+    rows = rows_in_order(items)
+    if rows is None:
+        return None
+    weak = items[0].weak
+    return Rounds(len(items), (rows,), lambda parts: weaken(parts[0]) if weak else parts[0])
 
 
 def enumerated(iterable: Any, start: Any = 0) -> Rounds | None:
@@ -67,14 +85,14 @@ def enumerated(iterable: Any, start: Any = 0) -> Rounds | None:
     if found is None or type(start) is not int:
         return None
     return Rounds(
-        found.count, (Numbers(start, 1), *found.sources), lambda parts: (parts[0], found.build(list(parts[1:])))
+        found.length, (Numbers(start, 1), *found.sources), lambda parts: (parts[0], found.build(list(parts[1:])))
     )
 
 
 def zipped(*iterables: Any, strict: Any = False) -> Rounds | None:
     """Return the rounds of a loop over what `zip` gives."""
     found = [rounds for x in iterables if (rounds := rounds_of(x)) is not None]
-    counts = {x.count for x in found}
+    counts = {x.length for x in found}
     if len(found) < len(iterables) or not found or (strict and len(counts) > 1):
         return None
 
@@ -84,7 +102,7 @@ def zipped(*iterables: Any, strict: Any = False) -> Rounds | None:
 
     count = min(counts)
     sources = [
-        source if isinstance(source, Numbers) or x.count == count else source[:count]
+        source if isinstance(source, Numbers) or x.length == count else source[:count]
         for x in found
         for source in x.sources
     ]
@@ -96,10 +114,7 @@ def reverse(iterable: Any) -> Rounds | None:
     found = rounds_of(iterable) if not isinstance(iterable, LoopIterator) else None
     if found is None:
         return None
-    sources = [
-        Numbers(x.at(found.count - 1), -x.step) if isinstance(x, Numbers) else x[::-1]  # type: ignore[call-overload]
-        for x in found.sources
-    ]
+    sources = [Numbers(x.at(found.length - 1), -x.step) if isinstance(x, Numbers) else x[::-1] for x in found.sources]
     return found._replace(sources=tuple(sources))
 
 

@@ -11,10 +11,10 @@ from wengert.control.variable_places import StatementSite
 from wengert.conversion.branch_statements import and_, choose, none_set, not_
 from wengert.conversion.called_functions import callee
 from wengert.conversion.known_rounds import Rounds, rounds_of
-from wengert.conversion.staged_loop import Counted, staged_loop
+from wengert.conversion.staged_loop import Counted, rolled_loop, staged_loop
 from wengert.conversion.traced_numbers import LoopIterator, StagedRange
 from wengert.conversion.traced_regions import as_truth
-from wengert.conversion.user_operators import ask_truth
+from wengert.conversion.user_operators import ask_truth, sum_items
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.dispatch import weaken
 from wengert.core.values.tensor import is_staged
@@ -50,11 +50,14 @@ def for_stmt(
     if isinstance(iterable, StagedRange):
         run_counted(StatementSite(*site), body, flags, iterable.count(), iterable.item)
         return
+    items, taken = None, 0
     rounds = long_rounds(iterable)
-    if rounds is not None and roll(rounds, StatementSite(*site), body, flags, appended):
-        return
-    items = iter(iterable)
-    taken = 0
+    if rounds is not None and body.__code__ not in ROLLING.refused:
+        ROLLING.rolled += ROLLING.allowed
+        items, taken = roll(iterable, rounds, StatementSite(*site), body, flags, appended)
+        if taken == rounds.length:
+            return
+    items = iter(iterable) if items is None else items
     while True:
         going = flags.running()
         if is_staged(going):
@@ -85,6 +88,21 @@ def decide_items(function: Any, items: Any, each: Callable[[Any], Any]) -> Any:
     for_stmt(items, body, ["decided"], (0, (("decided", (), ()),)))  # type: ignore[arg-type]  # it is a FunctionType
     found = decided if function is any else not_(decided)
     return weaken(found)
+
+
+def staged_sum(*args: Any, **kwargs: Any) -> Any:
+    """Return a sum; of many rows that a loop has left behind as one equation."""
+    is_long = ROLLING.allowed and len(args) == 1 and not kwargs and type(args[0]) is list
+    if not is_long or long_rounds(args[0]) is None:
+        return sum_items(*args, **kwargs)
+    total: Any = 0
+
+    def body(item: Any) -> None:
+        nonlocal total
+        total = total + item
+
+    for_stmt(args[0], body, [], (0, (("total", (), ()),)))  # type: ignore[arg-type]  # it is a FunctionType
+    return total
 
 
 class ExitFlags:
@@ -144,21 +162,30 @@ def long_rounds(iterable: Any) -> Rounds | None:
     rounds = rounds_of(iterable)
     if rounds is None:
         return None
-    return rounds if rounds.count >= (ROLLING.least if is_staged(iterable) else LEAST_ROUNDS) else None
+    return rounds if rounds.length >= (ROLLING.least if is_staged(iterable) else LEAST_ROUNDS) else None
 
 
 def roll(
-    rounds: Rounds, site: StatementSite, body: FunctionType, flags: ExitFlags, appended: Sequence[str]
-) -> bool:
-    """Carry out a loop whose rounds are known as one equation; tell whether what it does allows that."""
-    code = body.__code__
-    if code in ROLLING.refused:
-        return False
+    iterable: Any, rounds: Rounds, site: StatementSite, body: FunctionType, flags: ExitFlags, appended: Sequence[str]
+) -> tuple[Iterator[Any] | None, int]:
+    """Carry out a loop whose rounds are known as one equation, if what it does allows that.
+
+    The first round is carried out by itself if it leaves other types or shapes than there were before it.
+
+    Returns:
+        An iterator over the rest of the items, if some were taken from it, and how many rounds have been carried out.
+    """
     test = flags.running if flags.cells else None
-    counted = Counted(rounds.count, rounds.item, rounds, appended)
-    if staged_loop("for", site, body, test, [body], counted, optional=True):
-        ROLLING.rolled += ROLLING.allowed
-        return True
+    done, peels = rolled_loop(site, body, test, Counted(rounds.length, rounds.item, rounds, appended), False)
+    if done:
+        return None, rounds.length
+    items = None
+    if peels and test is None:
+        items = iter(iterable)
+        body(next(items))
+        rest = rounds.without_first()
+        if rolled_loop(site, body, None, Counted(rest.length, rest.item, rest, appended), True)[0]:
+            return items, rounds.length
     if ROLLING.allowed:
-        ROLLING.refused.add(code)
-    return False
+        ROLLING.refused.add(body.__code__)
+    return items, 0 if items is None else 1

@@ -21,7 +21,7 @@ from wengert.conversion import (
 )
 from wengert.conversion.branch_statements import and_, decide, or_
 from wengert.conversion.called_functions import BUILTINS, RUNTIME, callee, convert, make_passing
-from wengert.conversion.loop_statements import decide_items
+from wengert.conversion.loop_statements import decide_items, staged_sum
 from wengert.conversion.traced_numbers import SIZED, StagedRange, as_integer, raise_here
 from wengert.conversion.traced_regions import as_truth, is_array, one_element
 from wengert.conversion.user_attributes import MOST, change_target, item_of, read_attribute
@@ -33,7 +33,6 @@ from wengert.conversion.user_operators import (
     is_plain,
     left_operand,
     right_operand,
-    sum_items,
 )
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.memory.memory_layout import is_scalar
@@ -220,7 +219,7 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     int: staged_int,
     bool: staged_bool,
     round: staged_round,
-    sum: sum_items,
+    sum: staged_sum,
     max: make_passing(make_extremum(builtins.max, lambda a, b: left_operand(a) > right_operand(b))),
     min: make_passing(make_extremum(builtins.min, lambda a, b: left_operand(a) < right_operand(b))),
     sorted: make_passing(staged_sorted),

@@ -1,6 +1,7 @@
 """Which functions a loop may call that is one equation and could be written out: those that do nothing but return.
 
-What prints, draws a number or reads a file does so in each round of a loop that is written out, and once in an equation.
+What prints, draws a number or reads a file does so in each round of a loop that is written out, but once in an
+equation.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ def is_pure_module(value: Any) -> bool:
     module = getattr(value, "__module__", None)
     if module is None:  # NumPy's ufuncs, methods of types
         return isinstance(value, np.ufunc)
-    return not module.startswith(RANDOM) and (module in MODULES or module.split(".")[0] in ("numpy", "scipy", "wengert"))
+    return not module.startswith(RANDOM) and (
+        module in MODULES or module.split(".")[0] in ("numpy", "scipy", "wengert")
+    )
 
 
 def is_library_class(kind: type) -> bool:

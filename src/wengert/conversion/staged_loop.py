@@ -76,6 +76,7 @@ class StagedLoop:
         certain: whether it has an iteration for sure.
         handles: the Tensors that it reads or writes to.
         written: the identities of those that an iteration was found to write to.
+        changes_kind: whether an iteration leaves a variable another shape or type than it had before the loop.
         region: the traced body.
         shared: the ndarrays that others hold too and that what is carried may be, by identity.
     """
@@ -108,7 +109,7 @@ class StagedLoop:
         self.passes = self.strangers = 0
         self.rounds = counted.rounds if counted is not None and test is None else None
         self.items: list[Tensor] = []
-        self.row_written = False
+        self.row_written = self.changes_kind = False
         self.peeled = peeled
         self.aliases = Aliases(shared_text(self.note))
         self.lists = AppendedLists(self.heap, counted.appended if counted is not None and test is None else ())
@@ -145,7 +146,8 @@ class StagedLoop:
                 continue
             news += [slot.lie_anew(self.region) for slot in self.slots.values()]
             news += [self.others_changed(), self.others_written(), self.others_lost(), self.others_aliased()]
-            if optional and (self.writes_rows() or any(slot.spoiled for slot in defined)):
+            self.changes_kind = any(slot.spoiled for slot in defined)
+            if optional and (self.writes_rows() or self.changes_kind):
                 return False
             if not any(news):
                 if optional and not (self.depends_on_traced() and self.appends_alone()):
@@ -397,12 +399,12 @@ class StagedLoop:
         self.finish_numbers()
         rows = list(rest)
         self.lists.share(self.region, rows, leaves, carried)
-        self.lists.extend(self.region, rows, 0 if self.rounds is None else self.rounds.count)
+        self.lists.extend(self.region, rows, 0 if self.rounds is None else self.rounds.length)
 
     def finish_numbers(self) -> None:
         """Let places that hold the number of an iteration hold the last one, which is known."""
         last = {
-            id(item): source.at(self.rounds.count - 1)
+            id(item): source.at(self.rounds.length - 1)
             for item, source in zip(self.items, self.sources, strict=True)
             if self.rounds is not None and isinstance(source, Numbers)
         }
@@ -483,7 +485,7 @@ class StagedLoop:
             *self.sequences,
             body=graphs[0],
             cond=graphs[1] if len(graphs) > 1 else None,
-            spec=LoopSpec(len(captured) + len(read), len(init), None if self.rounds is None else self.rounds.count),
+            spec=LoopSpec(len(captured) + len(read), len(init), None if self.rounds is None else self.rounds.length),
         )
         return results
 
@@ -534,9 +536,7 @@ def settled_or_refused(found: StagedLoop) -> bool:
     try:
         with strictly(True):
             return found.settle(True)
-    except WengertError as error:  # of what the loop might raise as well if it is written out
-        import os
-        if os.environ.get("DBG"): print("REFUSED", error)
+    except WengertError:  # of what the loop might raise as well if it is written out
         forgive(before)
         return False
 
@@ -548,22 +548,17 @@ def staged_loop(
     test: Thunk | None,
     functions: Sequence[FunctionType],
     counted: Counted | None = None,
-    optional: bool = False,
     peeled: bool = False,
-) -> bool:
+) -> None:
     """Carry out a loop that a traced value decides about.
 
-    It does nothing and returns False if it is `optional` and a variable cannot be carried; `test` is whether to go on,
-    beside the count, and `peeled` whether the first iteration has been carried out apart.
+    `test` is whether to go on, beside the count, and `peeled` whether the first iteration has been carried out apart.
     """
     found = StagedLoop(kind, site, body, test, functions, counted, peeled)
-    if not (settled_or_refused(found) if optional else found.settle(False)):
-        return False
+    found.settle(False)
     if peeled or not found.first_differs():
         found.emit()
-        return True
-    if optional:
-        return False
+        return
     more: Any = True if counted is None else counted.count > 0
     if test is not None:
         more = and_(more, test)
@@ -581,4 +576,20 @@ def staged_loop(
         choose(as_truth(more), ReachableState(functions, site), first_and_rest, lambda: None, found.note)
     elif more:
         first_and_rest()
-    return True
+
+
+def rolled_loop(
+    site: StatementSite, body: FunctionType, test: Thunk | None, counted: Counted, peeled: bool
+) -> tuple[bool, bool]:
+    """Carry out a loop that could be written out as one equation, or do nothing.
+
+    Returns:
+        Whether it was carried out, and, if not, whether it may be once its first iteration has been.
+    """
+    found = StagedLoop("for", site, body, test, [body], counted, peeled)
+    if not settled_or_refused(found):
+        return False, found.changes_kind
+    if not peeled and found.first_differs():
+        return False, True
+    found.emit()
+    return True, False

@@ -293,18 +293,20 @@ def changes_in(node: ast.FunctionDef) -> Changes:
 def names_appended(statements: Sequence[ast.stmt]) -> tuple[str, ...]:
     """Return the names of which statements do nothing but append to them, `means.append(m)`."""
     nodes = [x for statement in statements for x in ast.walk(statement)]
-    appended = Counter(x.value.func.value.id for x in nodes if is_append(x))
+    appended = Counter(name for x in nodes if isinstance(x, ast.Expr) and (name := name_appended(x)))
     named = Counter(x.id for x in nodes if isinstance(x, ast.Name))
     return tuple(sorted(name for name, times in appended.items() if named[name] == times))
 
 
-def is_append(node: ast.AST) -> bool:
-    """Tell whether a node is a statement that appends one item to what a name holds."""
-    call = node.value if isinstance(node, ast.Expr) else None
+def name_appended(node: ast.Expr) -> str:
+    """Return the name of what a statement appends one item to; empty if it does something else."""
+    call = node.value
     if not isinstance(call, ast.Call) or call.keywords or len(call.args) != 1 or isinstance(call.args[0], ast.Starred):
-        return False
-    function = call.func
-    return isinstance(function, ast.Attribute) and function.attr == "append" and isinstance(function.value, ast.Name)
+        return ""
+    method = call.func
+    if not isinstance(method, ast.Attribute) or method.attr != "append" or not isinstance(method.value, ast.Name):
+        return ""
+    return method.value.id
 
 
 def exits_always(statements: Sequence[ast.stmt]) -> bool:

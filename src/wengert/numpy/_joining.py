@@ -58,6 +58,14 @@ def concatenate(
     return result if out is None else with_out("concatenate", result, out)
 
 
+def place_rows(item: Any, along: int) -> Any:
+    """Return an item, or rows of an array (see `runs_of`), as a part of what is stacked along an axis."""
+    if type(item) is not tuple:
+        return np.expand_dims(item, along)
+    rows: Any = rows_of_run(item)
+    return np.moveaxis(rows, 0, along)
+
+
 def join_rows(rows: Tensor) -> Tensor:
     """Return the rows of an array one after the other along their first axis."""
     return rows if rows.ndim < 2 else rows.reshape((-1, *rows.shape[2:]))
@@ -77,7 +85,7 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
         raise ShapeError("stack", given, "at least one array, and equal shapes, are needed", "Broadcast them first")
     along = normalize_axis_index(axis, xs[0].ndim + 1)
     if (runs := runs_of(xs)) is not None:
-        pieces = [np.moveaxis(rows_of_run(x), 0, along) if type(x) is tuple else np.expand_dims(x, along) for x in runs]
+        pieces = [place_rows(x, along) for x in runs]
         return concatenate(pieces, along, out, dtype=dtype, casting=casting)
     result = apply_stack(xs, {"axis": along, "dtype": dtype, "casting": casting})
     return result if out is None else with_out("stack", result, out)

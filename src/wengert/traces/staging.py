@@ -61,10 +61,10 @@ class Staging(Transient):
     become further inputs, in `captured`, so that gradients reach them; arrays become literals, and so do Tensors that
     do not require grad, which are in `frozen`. Variables in `written`
     are those that transformations inside were given and their functions wrote to; `plain` stand for ndarrays that
-    Tensors of the trace may be; `steady` raise if what must stay as it is has been changed. `places` counts equations by their place, if it is
-    watched how often one comes. `definitions` has the
-    equations that bind variables, of the first `known` ones. `in_vain` counts how often functions with rules were
-    traced to no graph.
+    Tensors of the trace may be; `steady` raise if what must stay as it is has been changed. `definitions` has
+    the equations that bind variables, of the first `known` ones. `in_vain` counts how often functions with rules were
+    traced to no graph. `places` counts equations by their place in the program; None if nobody watches loops that are
+    written out.
     """
 
     __slots__ = (

@@ -59,16 +59,17 @@ RULES: dict[str, Callable[..., Bounds | None]] = {
     "negative": lambda xs: (-xs[1], -xs[0]),
     "floor_divide": of_quotients,
     "remainder": of_rests,
+    "pow": of_powers,
     "power": of_powers,
 }
 """The bounds of a result by those of the operands; others that whole numbers give are no larger than these."""
-GROWING = frozenset(("multiply", "power", "left_shift"))
+POWERS = frozenset(("pow", "power"))
+GROWING = frozenset(("multiply", "left_shift", *POWERS))
 """What makes of numbers of unknown size ones that are too large in some rounds."""
 
 
 def bounds_of(value: Any) -> Bounds | None:
-    """Return between which numbers a whole number of Python's lies; None if that is not known, or it is something else.
-    """
+    """Return between which numbers a whole number of Python's lies; None if that is not known, or it is none."""
     if type(value) is Variable:
         return (0, 1) if value.weak and value.dtype.kind == "b" else ROLLING.bounds.get(value)
     return (int(value), int(value)) if type(value) in (int, bool) else None
@@ -95,7 +96,7 @@ def enter_bounds(
     """
     out = outputs[0]
     numbers = [x for x in inputs if type(x) is Variable and x.weak and x.dtype.kind == "i"]
-    if out.weak and out.dtype.kind == "f" and primitive.name == "power" and not is_power_of_floats(*inputs):
+    if out.weak and out.dtype.kind == "f" and primitive.name in POWERS and not is_power_of_floats(*inputs):
         raise not_alike("a power that Python may not have as a float")
     if not numbers or out.dtype.kind not in "iu":
         return

@@ -104,8 +104,6 @@ class Attempts(Generic[T]):
             try:
                 return (self.run(form, reach),)
             except UNLIKE:
-                import os
-                if os.environ.get("DBG"): import traceback; traceback.print_exc()
                 if not loops.rolled:
                     raise
                 self.undo(reach)
@@ -164,9 +162,7 @@ def trace_rolled(attempts: Attempts[T], function: Callable[..., Any]) -> tuple[T
     reach = Reach(attempts.name, function, attempts.more)
     try:
         return attempts.rolled(convert(function), LEAST_ROUNDS)
-    except UNLIKE as error:  # its source is not there, or it is not the same: written out, it may have no error
-        import os
-        if os.environ.get("DBG"): import traceback; traceback.print_exc()
+    except UNLIKE:  # its source is not there, or it is not the same: written out, it may have no error
         attempts.undo(reach)
         return None
 
