@@ -18,7 +18,7 @@ from wengert.conversion.function_source import (
     definition_of,
     is_converted,
 )
-from wengert.conversion.repeatable_calls import require_repeatable
+from wengert.conversion.repeatable_calls import repeatable
 from wengert.conversion.statement_rewriting import rewrite
 from wengert.conversion.syntax_nodes import moved_parts, names_read, stays_unconverted
 from wengert.conversion.traced_numbers import ITERATORS, make_iterating
@@ -152,9 +152,9 @@ def is_of_user(function: Any, depth: int = 4) -> bool:
 
 def callee(function: Any) -> Any:
     """Return what is called in place of a function: for one of the user, its converted form."""
-    kind = type(function)
     if ROLLING.strict:
-        require_repeatable(function)
+        function = repeatable(function)
+    kind = type(function)
     if kind is FunctionType:
         return convert_called(function)
     if kind is MethodType:

@@ -79,7 +79,7 @@ def rounds_of_list(items: Sequence[Any]) -> Rounds | None:
     return Rounds(len(items), (rows,), lambda parts: weaken(parts[0]) if weak else parts[0])
 
 
-def enumerated(iterable: Any, start: Any = 0) -> Rounds | None:
+def enumerate_rounds(iterable: Any, start: Any = 0) -> Rounds | None:
     """Return the rounds of a loop over what `enumerate` gives."""
     found = rounds_of(iterable)
     if found is None or type(start) is not int:
@@ -89,7 +89,7 @@ def enumerated(iterable: Any, start: Any = 0) -> Rounds | None:
     )
 
 
-def zipped(*iterables: Any, strict: Any = False) -> Rounds | None:
+def zip_rounds(*iterables: Any, strict: Any = False) -> Rounds | None:
     """Return the rounds of a loop over what `zip` gives."""
     found = [rounds for x in iterables if (rounds := rounds_of(x)) is not None]
     counts = {x.length for x in found}
@@ -109,7 +109,7 @@ def zipped(*iterables: Any, strict: Any = False) -> Rounds | None:
     return Rounds(count, tuple(sources), build)
 
 
-def reverse(iterable: Any) -> Rounds | None:
+def reverse_rounds(iterable: Any) -> Rounds | None:
     """Return the rounds of a loop over what `reversed` gives."""
     found = rounds_of(iterable) if not isinstance(iterable, LoopIterator) else None
     if found is None:
@@ -118,4 +118,8 @@ def reverse(iterable: Any) -> Rounds | None:
     return found._replace(sources=tuple(sources))
 
 
-ITERATING: dict[Any, Callable[..., Rounds | None]] = {enumerate: enumerated, zip: zipped, reversed: reverse}
+ITERATING: dict[Any, Callable[..., Rounds | None]] = {
+    enumerate: enumerate_rounds,
+    zip: zip_rounds,
+    reversed: reverse_rounds,
+}

@@ -11,7 +11,7 @@ from wengert.control.variable_places import StatementSite
 from wengert.conversion.branch_statements import and_, choose, none_set, not_
 from wengert.conversion.called_functions import callee
 from wengert.conversion.known_rounds import Rounds, rounds_of
-from wengert.conversion.staged_loop import Counted, rolled_loop, staged_loop
+from wengert.conversion.staged_loop import Counted, roll_loop, staged_loop
 from wengert.conversion.traced_numbers import LoopIterator, StagedRange
 from wengert.conversion.traced_regions import as_truth
 from wengert.conversion.user_operators import ask_truth, sum_items
@@ -176,7 +176,7 @@ def roll(
         An iterator over the rest of the items, if some were taken from it, and how many rounds have been carried out.
     """
     test = flags.running if flags.cells else None
-    done, peels = rolled_loop(site, body, test, Counted(rounds.length, rounds.item, rounds, appended), False)
+    done, peels = roll_loop(site, body, test, Counted(rounds.length, rounds.item, rounds, appended), False)
     if done:
         return None, rounds.length
     items = None
@@ -184,7 +184,7 @@ def roll(
         items = iter(iterable)
         body(next(items))
         rest = rounds.without_first()
-        if rolled_loop(site, body, None, Counted(rest.length, rest.item, rest, appended), True)[0]:
+        if roll_loop(site, body, None, Counted(rest.length, rest.item, rest, appended), True)[0]:
             return items, rounds.length
     if ROLLING.allowed:
         ROLLING.refused.add(body.__code__)

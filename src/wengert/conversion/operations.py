@@ -22,6 +22,7 @@ from wengert.conversion import (
 from wengert.conversion.branch_statements import and_, decide, or_
 from wengert.conversion.called_functions import BUILTINS, RUNTIME, callee, convert, make_passing
 from wengert.conversion.loop_statements import decide_items, staged_sum
+from wengert.conversion.repeatable_calls import require_known
 from wengert.conversion.traced_numbers import SIZED, StagedRange, as_integer, raise_here
 from wengert.conversion.traced_regions import as_truth, is_array, one_element
 from wengert.conversion.user_attributes import MOST, change_target, item_of, read_attribute
@@ -105,7 +106,7 @@ def make_looking(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a builtin that looks at its arguments from outside, and so raises for those that are undefined."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(require_defined, args), **kwargs)
+        return require_known(function.__name__, function(*map(require_defined, args), **kwargs), *args)
 
     return call
 

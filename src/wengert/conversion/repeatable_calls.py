@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from wengert.control.code_owners import is_library, is_wengerts
-from wengert.core.values.tensor import Tensor
+from wengert.core.values.tensor import Tensor, is_staged
 from wengert.support.attributes import class_attribute
 from wengert.traces.whole_number_bounds import not_alike
+from wengert.traces.written_out import ROLLING
 
 ACTING = frozenset(
     getattr(builtins, name)
@@ -32,10 +33,28 @@ METHODS_OF = (
 """Types whose methods do nothing but return or change their object, which is seen."""
 
 
-def require_repeatable(function: Any) -> None:
-    """Raise a TracedTruthError if a function may do more than return what its arguments determine."""
+def repeatable(function: Any) -> Any:
+    """Return a function, of which it is known that each round that is written out would do the same by calling it.
+
+    Raises:
+        TracedTruthError: it may do more than return what its arguments determine.
+    """
     if not is_repeatable(function):
         raise not_alike(f"a call of {getattr(function, '__name__', type(function).__name__)}")
+    if type(function) is BuiltinFunctionType and isinstance(function.__self__, dict | set | frozenset):
+
+        def by_hash(*args: Any) -> Any:
+            return require_known(function.__name__, function(*args), *args[:1])
+
+        return by_hash
+    return function
+
+
+def require_known(name: str, found: Any, *args: Any) -> Any:
+    """Return what was found of some values; it is not what Python finds if they are traced, and Python's otherwise."""
+    if ROLLING.strict and any(map(is_staged, args)):
+        raise not_alike(f"{name} of a value")
+    return found
 
 
 def is_repeatable(function: Any) -> bool:

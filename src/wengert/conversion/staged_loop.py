@@ -578,7 +578,7 @@ def staged_loop(
         first_and_rest()
 
 
-def rolled_loop(
+def roll_loop(
     site: StatementSite, body: FunctionType, test: Thunk | None, counted: Counted, peeled: bool
 ) -> tuple[bool, bool]:
     """Carry out a loop that could be written out as one equation, or do nothing.

@@ -16,6 +16,7 @@ from wengert.control.variable_places import require_defined
 from wengert.conversion import syntax_nodes
 from wengert.conversion.branch_statements import Thunk, and_, decide, not_, or_
 from wengert.conversion.called_functions import convert_method, user_method
+from wengert.conversion.repeatable_calls import require_known
 from wengert.conversion.syntax_nodes import COMPARISONS
 from wengert.conversion.traced_numbers import alternatives_of, has_alternatives
 from wengert.conversion.traced_regions import as_truth, is_array
@@ -23,6 +24,8 @@ from wengert.core.values.aval import aval_of, is_number
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.support.attributes import class_attribute
 from wengert.support.caches import WeakIdentityMap
+from wengert.traces.whole_number_bounds import not_alike
+from wengert.traces.written_out import ROLLING
 
 Function = Callable[[Any, Any], Any]
 Way: TypeAlias = tuple[Any, Any, Any]
@@ -277,6 +280,8 @@ def compare_pair(sign: str, value: Any, other: Any) -> Any:
     if sign in OPERATORS:
         return OPERATORS[sign].function(left_operand(value), right_operand(other))
     name = sign.removeprefix("not ").removesuffix(" not")
+    if ROLLING.strict and name == "is" and any(is_staged(x) and x.weak for x in (value, other)):
+        raise not_alike("the identity of a number")
     found = require_defined(value) is require_defined(other) if name == "is" else contains(value, other)
     return found if name == sign else not_(found)
 
@@ -288,7 +293,7 @@ def contains(value: Any, items: Any) -> Any:
         found = method(items, value)
         return as_truth(found) if is_staged(found) else bool(found)
     if type(items) not in HOLDING or len(items) > MOST:
-        return value in items
+        return require_known("in", value in items, value)
     asks = isinstance(items, list | tuple)  # others look for equal hashes first
     if not any(is_staged(x) or (asks and type(x) not in PLAIN) for x in (value, *items)):
         return value in items

@@ -38,7 +38,7 @@ from wengert.support.function_contents import UNBOUND, content_of, reach
 from wengert.traces.grad_modes import is_stopped
 from wengert.traces.nodes import CREATED
 from wengert.traces.transient import Transient
-from wengert.traces.whole_number_bounds import copy_bounds, enter_bounds
+from wengert.traces.whole_number_bounds import copy_bounds, enter_bounds, not_alike
 from wengert.traces.written_out import ROLLING, count_place, places_watched
 
 SHORT = 1 << 16
@@ -270,6 +270,8 @@ class Staging(Transient):
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says."""
+        if ROLLING.strict:
+            raise not_alike("the text of a value")
         return "being traced"
 
     def state(self, tensor: Tensor) -> NoReturn:

@@ -116,12 +116,17 @@ def enter_bounds(
     ROLLING.bounds[out] = found
 
 
-def is_power_of_floats(_base: Any, exponent: Any) -> bool:
+def is_power_of_floats(base: Any, exponent: Any) -> bool:
     """Tell whether Python has a power of numbers as a float, neither as a complex number nor as too large a one."""
-    return type(exponent) in (int, float) and float(exponent).is_integer() and 0 <= exponent <= MOST_EXPONENT
+    if type(exponent) in (int, float):
+        return float(exponent).is_integer() and 0 <= exponent <= MOST_EXPONENT
+    bounds = bounds_of(exponent)
+    if bounds is None or type(base) not in (int, float) or base == 0:
+        return False
+    return max(map(abs, bounds)) * abs(math.log2(abs(base))) < MOST_BITS
 
 
-MOST_EXPONENT = 4
+MOST_EXPONENT, MOST_BITS = 4, 1000
 
 
 def not_alike(what: str) -> TracedTruthError:

@@ -92,14 +92,17 @@ def count_place(places: Places, place: tuple[CodeType, int]) -> None:
         raise WrittenOut("for", "a loop of many rounds", "one equation", "Trace it again")
 
 
+SEEN = frozenset(("input", "next", "open", "print"))
+"""Names of what would be seen to happen twice: such a loop is written out in any case."""
+
+
 def is_in_loop() -> bool:
-    """Tell whether a `for` statement of the user's is running."""
+    """Tell whether a `for` statement of the user's is running that may become one equation."""
     frame = sys._getframe(1)
     while frame is not None:
-        if not is_own(frame.f_code.co_filename) and any(
-            start < frame.f_lasti < end for start, end in loops_of(frame.f_code)
-        ):
-            return True
+        code = frame.f_code
+        if not is_own(code.co_filename) and any(start < frame.f_lasti < end for start, end in loops_of(code)):
+            return SEEN.isdisjoint(code.co_names)
         frame = frame.f_back  # type: ignore[assignment]  # the outermost has none
     return False
 

@@ -97,7 +97,7 @@ class Attempts(Generic[T]):
             self.undo(reach)
             return error
 
-    def rolled(self, form: Callable[..., Any], least: int) -> tuple[T] | None:
+    def trace_rolled(self, form: Callable[..., Any], least: int) -> tuple[T] | None:
         """Trace a converted form with long loops as equations; return None if it may be traced without them."""
         reach = Reach(self.name, form, self.more)
         with rolling(allowed=True, least=least) as loops:
@@ -148,7 +148,7 @@ def trace_converting(
         from wengert.conversion.operations import convert  # rewriting source is needed by few programs
 
         rewritten = convert(function)
-    rolled = attempts.rolled(rewritten, 2)
+    rolled = attempts.trace_rolled(rewritten, 2)
     if rolled is not None:
         return rolled[0], rewritten
     with rolling():
@@ -161,7 +161,7 @@ def trace_rolled(attempts: Attempts[T], function: Callable[..., Any]) -> tuple[T
 
     reach = Reach(attempts.name, function, attempts.more)
     try:
-        return attempts.rolled(convert(function), LEAST_ROUNDS)
+        return attempts.trace_rolled(convert(function), LEAST_ROUNDS)
     except UNLIKE:  # its source is not there, or it is not the same: written out, it may have no error
         attempts.undo(reach)
         return None

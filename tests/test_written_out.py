@@ -1,0 +1,221 @@
+"""Loops of many rounds that nothing traced decides about: one equation where rounds are the same program."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import wengert as wg
+import wengert.numpy as wnp
+
+ROUNDS = 64
+MATRIX = np.array([[0.4, -0.3], [0.2, 0.5]])
+TABLE = np.linspace(-1, 1, ROUNDS).tolist()
+
+
+def rows_and_states(x, zs):
+    means, pairs = [x], []
+    for z in zs:
+        x = np.tanh(MATRIX @ x + z)
+        means.append(x)
+        pairs.append((x * z[0], x.sum()))
+    return (np.stack(means) ** 2).sum() + pairs[-1][0][1] * pairs[3][1] + len(means)
+
+
+def numbers_and_rows(x, zs):
+    total, steps = 0, 0
+    for i, (a, b) in enumerate(zip(zs[1:], reversed(zs[:-1]), strict=True), 3):
+        total = total + a * b * x / i + i % 3 * 0.9**i
+        steps += 1
+    return (total**2).sum() * steps * i
+
+
+def indices_and_writes(x, zs):
+    u, v = wnp.zeros(ROUNDS + 2), zs * 1
+    for i in range(ROUNDS, 0, -1):
+        if i % 7 == 0:
+            continue
+        u[i] = u[i + 1] * 0.5 + zs[i] @ x
+        v[i] += v[i - 1] * TABLE[i - 1]
+    return (u**2).sum() + (v * x).sum() + np.ones(i).sum()
+
+
+def early_end(x, zs):
+    best = previous = x * 0
+    for c, z in zip(TABLE, zs, strict=False):
+        previous, best = best, best + z * x * c
+        if best[0] > 1.5:
+            break
+    else:
+        best = best * 2
+    return (best * previous).sum()
+
+
+def rows_read_again(x, zs):
+    levels, level = [], x
+    for z in zs:
+        level = 0.8 * level + 0.2 * z
+        levels.append(level)
+    total = levels[-1]
+    for level in reversed(levels):
+        total = 0.5 * total + level**2
+    return (sum(levels) * total).sum()
+
+
+def nested(x, zs):
+    table = []
+    for i in range(ROUNDS):
+        row = []
+        for j in range(3):
+            row.append(zs[i, 0] * x[1] * zs[j, 1] + i - j)
+        table.append(np.stack(row))
+    return (np.stack(table) ** 2).sum()
+
+
+@pytest.mark.parametrize(
+    ("program", "loops"),
+    [
+        (rows_and_states, 1),
+        (numbers_and_rows, 1),
+        (indices_and_writes, 1),
+        (early_end, 1),
+        (rows_read_again, 3),
+        (nested, 1),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_many_rounds_are_one_equation(program, loops):
+    x, zs = np.array([0.3, -0.7]), np.random.default_rng(3).normal(size=(ROUNDS + 1, 2))
+    graph = wg.graph.trace(program)(x, zs)
+    assert sum(e.primitive.name in ("scan", "while_loop") for e in graph.equations) == loops
+    assert len(graph.equations) < 40
+    value, slopes = wg.value_and_grad(program, argnums=(0, 1))(x, zs)
+    found = wg.jit(wg.value_and_grad(program, argnums=(0, 1)))(x, zs)
+    np.testing.assert_allclose(found[0], value, rtol=1e-12)
+    for one, other in zip(found[1], slopes, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+def a_list_is_read(x, zs):
+    out = [x]
+    for z in zs:
+        out.append(0.5 * out[-1] + z)
+    return np.stack(out).sum(0) @ x
+
+
+def a_list_has_another_name(x, zs):
+    out = []
+    other = (out,)
+    for z in zs:
+        out.append(z * x * len(other[0]))
+    return np.stack(out).sum()
+
+
+def an_appended_array_is_written_to(x, zs):
+    x, out = x * 1, []
+    for z in zs:
+        x *= 0.9
+        x = x + z
+        out.append(x)
+    return (np.stack(out) ** 2).sum()
+
+
+def a_row_is_written_to(x, zs):
+    zs, total = zs * 1, 0.0
+    for z in zs:
+        z[0] = x[0]
+        total = total + z @ x
+    return total + zs.sum()
+
+
+def numbers_grow(x, _zs):
+    product, total = 1, 0.0
+    for i in range(1, ROUNDS + 1):
+        product = product * i
+        total = total + x.sum() ** 2 / product + 2**i * x[0] / 2**ROUNDS
+    return total
+
+
+def types_are_asked(x, zs):
+    total, names = 0.0, {f"k{i}": float(i) for i in range(ROUNDS)}
+    for i in range(ROUNDS):
+        total = total + zs[i] @ x * (names.get(f"k{i}", 0.5) if isinstance(i, int) else 2)
+    return total
+
+
+def random_numbers_are_drawn(x, zs):
+    numbers, total = random.Random(3), 0.0
+    for z in zs:
+        total = total + z @ x * numbers.random()
+    return total
+
+
+def a_number_is_a_shape(x, zs):
+    steps, total = 0, 0.0
+    for z in zs:
+        steps, total = steps + 1, total + z @ x
+    return (np.ones(steps) * total).sum()
+
+
+def an_index_may_fail(x, zs):
+    total = 0.0
+    for i in range(ROUNDS):
+        try:
+            total = total * 0.9 + zs[i + 2] @ x
+        except IndexError:
+            total = total * 2
+    return total
+
+
+def shapes_grow(x, zs):
+    for z in zs:
+        x = np.concatenate([x, z[:1] * x[:1]])
+    return x.sum()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        a_list_is_read,
+        a_list_has_another_name,
+        an_appended_array_is_written_to,
+        a_row_is_written_to,
+        numbers_grow,
+        types_are_asked,
+        random_numbers_are_drawn,
+        a_number_is_a_shape,
+        an_index_may_fail,
+        shapes_grow,
+    ],
+    ids=lambda x: x.__name__,
+)
+def test_rounds_that_are_not_the_same_are_written_out(program):
+    x, zs = np.array([0.3, -0.7]), np.random.default_rng(3).normal(size=(ROUNDS + 1, 2))
+    graph = wg.graph.trace(program)(x, zs)
+    assert len(graph.equations) > ROUNDS
+    np.testing.assert_allclose(graph(x, zs)[0], program(x, zs), rtol=1e-12)
+
+
+def test_what_is_printed_is_printed_in_each_round(capsys):
+    @wg.jit
+    def told(x):
+        for i in range(ROUNDS):
+            x = x * 0.9
+            print(i)
+        return x
+
+    told(1.0)
+    assert capsys.readouterr().out.split() == [str(i) for i in range(ROUNDS)]
+
+
+def test_an_index_out_of_bounds_is_an_error():
+    def beyond(x):
+        total = 0.0
+        for i in range(ROUNDS):
+            total = total + x[i + 1] * 2
+        return total
+
+    with pytest.raises(IndexError):
+        wg.jit(beyond)(np.ones(ROUNDS))
