@@ -28,7 +28,7 @@ Source: TypeAlias = Numbers | Tensor
 """Where a round takes a part of its item from: numbers, or the rows of an array."""
 
 
-class Rounds(NamedTuple):
+class KnownRounds(NamedTuple):
     """Hold what the rounds of a loop go through.
 
     Attributes:
@@ -41,7 +41,7 @@ class Rounds(NamedTuple):
     sources: tuple[Source, ...]
     build: Callable[[Sequence[Any]], Any]
 
-    def without_first(self) -> Rounds:
+    def without_first(self) -> KnownRounds:
         """Return all of them but the first."""
         rest = [Numbers(x.at(1), x.step) if isinstance(x, Numbers) else x[1:] for x in self.sources]
         return self._replace(length=self.length - 1, sources=tuple(rest))
@@ -51,10 +51,10 @@ class Rounds(NamedTuple):
         return self.build([x.at(k) if isinstance(x, Numbers) else x[k] for x in self.sources])
 
 
-def rounds_of(iterable: Any) -> Rounds | None:
+def rounds_of(iterable: Any) -> KnownRounds | None:
     """Return what a loop over something goes through; None if its items are others than numbers and rows."""
     if isinstance(iterable, range):
-        return Rounds(len(iterable), (Numbers(iterable.start, iterable.step),), lambda parts: parts[0])
+        return KnownRounds(len(iterable), (Numbers(iterable.start, iterable.step),), lambda parts: parts[0])
     if isinstance(iterable, LoopIterator):
         rule = ITERATING.get(iterable.function)
         return None if rule is None else rule(*iterable.args, **iterable.kwargs)
@@ -65,31 +65,31 @@ def rounds_of(iterable: Any) -> Rounds | None:
         array = as_tensor(array)
     if type(array) is not Tensor or array.ndim == 0:
         return None
-    return Rounds(len(array), (array,), lambda parts: parts[0])
+    return KnownRounds(len(array), (array,), lambda parts: parts[0])
 
 
-def rounds_of_list(items: Sequence[Any]) -> Rounds | None:
+def rounds_of_list(items: Sequence[Any]) -> KnownRounds | None:
     """Return the rounds of a loop over a list: of floats, or of what are rows of one array."""
     if set(map(type, items)) == {float}:
-        return Rounds(len(items), (as_tensor(np.array(items)),), lambda parts: weaken(parts[0]))
+        return KnownRounds(len(items), (as_tensor(np.array(items)),), lambda parts: weaken(parts[0]))
     rows = rows_in_order(items)
     if rows is None:
         return None
     weak = items[0].weak
-    return Rounds(len(items), (rows,), lambda parts: weaken(parts[0]) if weak else parts[0])
+    return KnownRounds(len(items), (rows,), lambda parts: weaken(parts[0]) if weak else parts[0])
 
 
-def enumerate_rounds(iterable: Any, start: Any = 0) -> Rounds | None:
+def enumerate_rounds(iterable: Any, start: Any = 0) -> KnownRounds | None:
     """Return the rounds of a loop over what `enumerate` gives."""
     found = rounds_of(iterable)
     if found is None or type(start) is not int:
         return None
-    return Rounds(
+    return KnownRounds(
         found.length, (Numbers(start, 1), *found.sources), lambda parts: (parts[0], found.build(list(parts[1:])))
     )
 
 
-def zip_rounds(*iterables: Any, strict: Any = False) -> Rounds | None:
+def zip_rounds(*iterables: Any, strict: Any = False) -> KnownRounds | None:
     """Return the rounds of a loop over what `zip` gives."""
     found = [rounds for x in iterables if (rounds := rounds_of(x)) is not None]
     counts = {x.length for x in found}
@@ -106,10 +106,10 @@ def zip_rounds(*iterables: Any, strict: Any = False) -> Rounds | None:
         for x in found
         for source in x.sources
     ]
-    return Rounds(count, tuple(sources), build)
+    return KnownRounds(count, tuple(sources), build)
 
 
-def reverse_rounds(iterable: Any) -> Rounds | None:
+def reverse_rounds(iterable: Any) -> KnownRounds | None:
     """Return the rounds of a loop over what `reversed` gives."""
     found = rounds_of(iterable) if not isinstance(iterable, LoopIterator) else None
     if found is None:
@@ -118,7 +118,7 @@ def reverse_rounds(iterable: Any) -> Rounds | None:
     return found._replace(sources=tuple(sources))
 
 
-ITERATING: dict[Any, Callable[..., Rounds | None]] = {
+ITERATING: dict[Any, Callable[..., KnownRounds | None]] = {
     enumerate: enumerate_rounds,
     zip: zip_rounds,
     reversed: reverse_rounds,

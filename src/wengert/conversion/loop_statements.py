@@ -10,7 +10,7 @@ from wengert.control.reachable_state import ReachableState
 from wengert.control.variable_places import StatementSite
 from wengert.conversion.branch_statements import and_, choose, none_set, not_
 from wengert.conversion.called_functions import callee
-from wengert.conversion.known_rounds import Rounds, rounds_of
+from wengert.conversion.known_rounds import KnownRounds, rounds_of
 from wengert.conversion.staged_loop import Counted, roll_loop, staged_loop
 from wengert.conversion.traced_numbers import LoopIterator, StagedRange
 from wengert.conversion.traced_regions import as_truth
@@ -155,7 +155,7 @@ def run_counted(
     staged_loop("for", site, body, test, [body], Counted(count, item))
 
 
-def long_rounds(iterable: Any) -> Rounds | None:
+def long_rounds(iterable: Any) -> KnownRounds | None:
     """Return the rounds of a loop that may become one equation; None if it is written out in any case."""
     if not (ROLLING.allowed or is_staged(iterable)):
         return None
@@ -166,7 +166,12 @@ def long_rounds(iterable: Any) -> Rounds | None:
 
 
 def roll(
-    iterable: Any, rounds: Rounds, site: StatementSite, body: FunctionType, flags: ExitFlags, appended: Sequence[str]
+    iterable: Any,
+    rounds: KnownRounds,
+    site: StatementSite,
+    body: FunctionType,
+    flags: ExitFlags,
+    appended: Sequence[str],
 ) -> tuple[Iterator[Any] | None, int]:
     """Carry out a loop whose rounds are known as one equation, if what it does allows that.
 

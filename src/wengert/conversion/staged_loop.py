@@ -18,7 +18,7 @@ from wengert.control.variable_places import Holder, StatementSite
 from wengert.conversion.appended_lists import AppendedLists
 from wengert.conversion.branch_statements import and_, choose
 from wengert.conversion.carried_values import Aliases, CarriedLeaf, CarriedPlace
-from wengert.conversion.known_rounds import Numbers, Rounds, Source
+from wengert.conversion.known_rounds import KnownRounds, Numbers, Source
 from wengert.conversion.traced_regions import (
     TracedRegion,
     as_truth,
@@ -60,7 +60,7 @@ class Counted(NamedTuple):
 
     count: Any
     item: Callable[[Any], Any]
-    rounds: Rounds | None = None
+    rounds: KnownRounds | None = None
     appended: Sequence[str] = ()
 
 

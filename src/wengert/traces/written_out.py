@@ -25,7 +25,7 @@ LEAST_ROUNDS = 64
 Places = dict[tuple[CodeType, int], int]
 
 
-class WrittenOut(TracedTruthError):
+class LongLoop(TracedTruthError):
     """End a trace that has met one place of the program in many rounds of a `for` statement."""
 
 
@@ -85,11 +85,11 @@ def count_place(places: Places, place: tuple[CodeType, int]) -> None:
     """Count an equation of a place.
 
     Raises:
-        WrittenOut: a `for` statement around it has had many rounds.
+        LongLoop: a `for` statement around it has had many rounds.
     """
     count = places[place] = places.get(place, 0) + 1
     if not count % LEAST_ROUNDS and is_in_loop():
-        raise WrittenOut("for", "a loop of many rounds", "one equation", "Trace it again")
+        raise LongLoop("for", "a loop of many rounds", "one equation", "Trace it again")
 
 
 SEEN = frozenset(("input", "next", "open", "print"))

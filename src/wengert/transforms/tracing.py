@@ -25,7 +25,7 @@ from wengert.passes.pipeline import simplify_graph
 from wengert.support.attributes import attribute, signature
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import stage_function
-from wengert.traces.written_out import LEAST_ROUNDS, WrittenOut, rolling
+from wengert.traces.written_out import LEAST_ROUNDS, LongLoop, rolling
 from wengert.transforms.boundary import Narrowed, name_of
 from wengert.transforms.recorded_call import Recording, ones_for
 from wengert.transforms.result_checks import require_arrays
@@ -141,7 +141,7 @@ def trace_converting(
     rewritten = function if running is None else running
     if rewritten is function:
         found = attempts.as_written(function, watched=True)
-        if isinstance(found, WrittenOut):
+        if isinstance(found, LongLoop):
             found = trace_rolled(attempts, function) or attempts.as_written(function, watched=False)
         if isinstance(found, tuple):
             return found[0], function
