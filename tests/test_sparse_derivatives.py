@@ -15,6 +15,7 @@ from wengert.core.values.dispatch import apply
 from wengert.errors import DtypeError, FileFormatError, ShapeError, UsageError
 from wengert.primitives.conversion import number
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
+from wengert.sparse import derivatives, low_fill
 from wengert.sparse.plans import element_plan, plan_choice
 from wengert.sparse.plans.value_walk import ValueWalk
 
@@ -443,7 +444,7 @@ def test_what_a_function_captures_is_differentiated():
     assert wg.jvp(sum_of_slopes, (2.0,), (1.0,))[1] == pytest.approx(expected)
 
 
-def test_drivers_of_many_unknowns_use_sparse_derivatives_where_few_elements_are_stored():
+def test_drivers_of_many_unknowns_use_sparse_derivatives_where_few_elements_are_stored(monkeypatch):
     target = np.linspace(1.0, 2.0, 320)
 
     def residuals(p):
@@ -466,6 +467,13 @@ def test_drivers_of_many_unknowns_use_sparse_derivatives_where_few_elements_are_
     found = optim.minimize(energy, start, method="trust-constr", constraints=[circles, ordinary], options=options)
     assert sp.issparse(found.jac[0])
     assert found.fun < energy(start)
+    for module in (low_fill, derivatives):  # plans are kept for what holds the same
+        monkeypatch.setattr(module, "make_program", None)
+    again = optim.minimize(energy, start, method="trust-constr", constraints=[circles, ordinary], options=options)
+    assert again.fun == found.fun
+    target[0] = 1.5
+    with pytest.raises(TypeError):
+        optim.minimize(energy, start, method="trust-constr", constraints=[circles, ordinary], options=options)
 
 
 def test_constraints_have_sparse_derivatives():

@@ -201,6 +201,9 @@ def test_plans_by_maps_are_jitted_functions_that_are_differentiated_and_run_in_l
 
 
 def test_places_that_depend_on_the_input_may_be_any_or_those_of_the_point():
+    padded = lambda x: np.pad(x[3:], (1, 2))
+    counted = lambda x: x[:3] * np.histogram(padded(x), 3, (-2.0, 2.0), weights=padded(x))[0]
+    assert jacobian_pattern(counted, np.ones(6)).nnz == 12
     x = np.array([2.0, 0.0, 1.0])
     function = lambda x: x[np.argsort(x)] * x[0]
     assert jacobian_pattern(function, x).nnz == 9

@@ -34,7 +34,7 @@ from wengert.transforms.reverse import value_and_grad
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 
 
-KEPT: FunctionCache[dict[str, Callable[..., Any]]] = FunctionCache(most=128)
+KEPT: FunctionCache[dict[str, Any]] = FunctionCache(most=128)
 """What was traced of functions, by names."""
 FEW_ELEMENTS, FEW_VALUES = 4096, 300
 """Elements of an array, and values, that a function of a small problem holds at most."""
@@ -199,7 +199,11 @@ class VectorProblem(FlatProblem):
         """Return a sparse derivative of a function of vectors and the further arguments, if few elements are stored."""
         if not self.compiled:
             return None
-        found = if_low_fill(derivative(function), as_floats(self.start), *more, *self.args)
+        examples = as_floats(self.start), *more, *self.args
+        what = f"{derivative.__name__} of {[(np.shape(x), aval_of(x).dtype) for x in flatten(examples)[0]]}"
+        if what not in self.made:
+            self.made[what] = if_low_fill(derivative(function), *examples)
+        found = self.made[what]
         return None if found is None else lambda x, *others: found(as_floats(x), *others, *self.args)
 
     def result(self, found: Any) -> Any:
@@ -314,9 +318,11 @@ class VectorProblem(FlatProblem):
         """Return a constraint with sparse derivatives."""
         from scipy.optimize import NonlinearConstraint
 
-        residuals = self.residuals
-        weighted = sparse_hessian(lambda x, weights: np.sum(residuals(x) * weights))
-        weighted.is_fixed = True
+        if "curvature" not in self.made:
+            residuals = self.residuals
+            self.made["curvature"] = sparse_hessian(lambda x, weights: np.sum(residuals(x) * weights))
+            self.made["curvature"].is_fixed = True
+        weighted = self.made["curvature"]
         found = NonlinearConstraint(
             value,
             given.lb,

@@ -52,6 +52,10 @@ def known_elements(equation: Equation, operands: Sequence[Any]) -> Array | None:
     unknown = [
         np.full(aval.shape, np.nan) if x is None else np.asarray(x) for aval, x in zip(avals, operands, strict=True)
     ]
+    if is_linear and not primitive.variadic:
+        constants = unknown[len(primitive.transposes) :]
+        if any(np.isnan(x).any() for x in constants):  # which may say where elements go, as those of a histogram do
+            return None
     with np.errstate(all="ignore"):
         if isinstance(form, Contraction) and not is_linear:
             found = zeros_of_products(primitive, unknown, equation.params)
