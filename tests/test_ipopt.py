@@ -1,6 +1,7 @@
 """Minima by IPOPT."""
 
 import importlib.util
+import signal
 
 import numpy as np
 import pytest
@@ -10,18 +11,28 @@ from scipy.optimize import LinearConstraint
 import wengert as wg
 from wengert import optim
 from wengert.errors import GraphError, UsageError
+from wengert.scipy.optimize import _ipopt_packages
+from wengert.scipy.optimize._interior_point import LagrangianDerivatives
+from wengert.scipy.optimize._ipopt_packages import PACKAGES
 
-HERE = importlib.util.find_spec("cyipopt") is not None
-needs_ipopt = pytest.mark.skipif(not HERE, reason="cyipopt is not installed")
+INSTALLED = [package for package in PACKAGES if importlib.util.find_spec(package) is not None]
+needs_ipopt = pytest.mark.skipif(not INSTALLED, reason="neither ipyopt nor cyipopt is installed")
+
+
+@pytest.fixture(params=INSTALLED or ["none"])
+def package(request, monkeypatch):
+    """Give each installed package in turn, as if it were the only one."""
+    monkeypatch.setattr(_ipopt_packages, "PACKAGES", {request.param: PACKAGES.get(request.param)})
 
 
 def test_without_the_package_an_error_names_the_extra(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"optim.minimize: .*cyipopt is not installed; .*'wengert\[ipopt\]'"):
+    with pytest.raises(UsageError, match=r"optim.minimize: .*cyipopt is installed; .*'wengert\[ipopt\]'"):
         optim.minimize(lambda x: np.sum(x**2), np.ones(2), method="ipopt")
 
 
 @needs_ipopt
+@pytest.mark.usefixtures("package")
 @pytest.mark.parametrize("jit", [True, False])
 def test_problem_71_of_hock_and_schittkowski(jit):
     def cost(p):
@@ -49,6 +60,7 @@ def test_problem_71_of_hock_and_schittkowski(jit):
 
 
 @needs_ipopt
+@pytest.mark.usefixtures("package")
 def test_patterns_of_many_unknowns_and_linear_constraints():
     n = 400
     differences = sp.diags_array([-1.0, 1.0], offsets=[0, 1], shape=(n - 1, n), format="csr")
@@ -69,6 +81,7 @@ def test_patterns_of_many_unknowns_and_linear_constraints():
 
 
 @needs_ipopt
+@pytest.mark.usefixtures("package")
 def test_what_it_finds_is_differentiated():
     def nearest(p):
         disc = optim.constraint(lambda x: np.sum(x**2), -np.inf, 2.0)
@@ -83,9 +96,10 @@ def test_what_it_finds_is_differentiated():
 
 
 @needs_ipopt
-@pytest.mark.parametrize("part", ["value", "constraint", "callback"])
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize("part", ["value", "derivative", "constraint", "callback"])
 def test_exceptions_come_through_at_once(part):
-    calls = dict.fromkeys(("value", "constraint", "callback"), 0)
+    calls = dict.fromkeys(("value", "derivative", "constraint", "callback"), 0)
 
     def count(where, found=None):
         calls[where] += 1
@@ -93,18 +107,36 @@ def test_exceptions_come_through_at_once(part):
             raise KeyboardInterrupt(where)
         return found
 
+    def power(x):
+        return count("value" if isinstance(x, np.ndarray) else "derivative", np.sum(x**4))
+
     settings = {
         "constraints": [{"type": "ineq", "fun": lambda x: count("constraint", x - 1.0)}],
         "callback": lambda x: count("callback"),
         "jit": False,
     }
     with pytest.raises(KeyboardInterrupt, match=part) as caught:
-        optim.minimize(lambda x: count("value", np.sum(x**4)), np.full(2, 3.0), method="ipopt", **settings)
+        optim.minimize(power, np.full(2, 3.0), method="ipopt", **settings)
     assert calls[part] == 3
     assert caught.traceback[-1].name == "count"
 
 
 @needs_ipopt
+@pytest.mark.usefixtures("package")
+def test_an_interrupt_between_calls_comes_through(monkeypatch):
+    def interrupted(self, x, gradient=LagrangianDerivatives.gradient):
+        signal.raise_signal(signal.SIGINT)
+        return gradient(self, x)
+
+    monkeypatch.setattr(LagrangianDerivatives, "gradient", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        optim.minimize(lambda x: np.sum(x**4), np.full(2, 3.0), method="ipopt")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@needs_ipopt
+@pytest.mark.usefixtures("package")
 def test_callbacks_may_end_it_and_options_are_ipopts():
     def stop(x):
         raise StopIteration
@@ -120,6 +152,7 @@ def test_callbacks_may_end_it_and_options_are_ipopts():
 
 
 @needs_ipopt
+@pytest.mark.usefixtures("package")
 def test_limits_that_are_differentiated_are_told():
     def least(limit):
         product = optim.constraint(lambda x: x[0] * x[1], limit, np.inf)

@@ -1,18 +1,21 @@
-"""Minima by IPOPT, through the package cyipopt, with sparse derivatives and their patterns."""
+"""Minima by IPOPT, with sparse derivatives and their patterns."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-from collections.abc import Callable, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wengert.core.diagnostics.argument_checks import shown
-from wengert.core.values.tensor import Tensor
+from wengert.core.values.tensor import Tensor, raw
 from wengert.errors import GraphError, UsageError
 from wengert.scipy.optimize._constraints import sides_of, spread
+from wengert.scipy.optimize._ipopt_packages import MESSAGES, installed_solver
 from wengert.scipy.optimize._vector_problem import VectorProblem, as_float, as_residuals
 from wengert.sparse.sparse_functions import hessian as sparse_hessian
 from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
@@ -26,10 +29,6 @@ Function = Callable[..., Any]
 IPOPT = "ipopt"
 SOLVED = frozenset({0, 1, 6})
 """Statuses of IPOPT that are solutions: to the tolerance, to the acceptable one, and of a system of equations."""
-RENAMED = {"maxiter": "max_iter", "disp": "print_level"}
-"""Options that SciPy's methods share, by IPOPT's names."""
-REPORTS = 5
-"""IPOPT's own level of printing."""
 
 
 class Limited(NamedTuple):
@@ -80,21 +79,67 @@ def sides_given(given: Any) -> list[Any]:
     return [getattr(given, name, None) for name in ("lb", "ub")]
 
 
+class FirstFailure(AbstractContextManager[None]):
+    """Keep an exception that is raised inside, of any kind: IPOPT's packages print or lose some, so it is raised after.
+
+    Attributes:
+        error: the first exception.
+        inside: whether a function of the user's is running.
+    """
+
+    error: BaseException | None = None
+    inside = False
+
+    def __enter__(self) -> None:
+        """Note that a function is running."""
+        self.inside = True
+
+    def __exit__(self, _kind: Any, error: BaseException | None, _traceback: Any) -> bool:
+        """Keep an exception."""
+        self.inside = False
+        self.error = self.error if error is None else error
+        return error is not None
+
+    @contextmanager
+    def keep_interrupts(self) -> Iterator[None]:
+        """Keep what Ctrl-C raises while IPOPT itself is running: a callback would raise it before it has begun."""
+        before = signal.getsignal(signal.SIGINT)
+        if not callable(before) or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            if self.inside:
+                before(number, frame)
+            else:
+                with self:
+                    before(number, frame)
+
+        signal.signal(signal.SIGINT, handle)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
 class LagrangianDerivatives:
     """Give what IPOPT asks for: values, gradient, Jacobian and Hessian of an objective and of all constraints as one.
 
-    Once something has failed, nothing is called again, so that its exception is the one that is raised in the end.
+    Once something has failed, nothing is called again, and the next iteration ends: values are NaN until then, and
+    matrices, whose factors would have no pivots and fill up (75 s of 3,000 unknowns), zero.
 
     Attributes:
         start: where to start.
         sizes: of how many values each constraint is.
         count: of values of all constraints.
         counts: how often values, gradients and Hessians were asked for, and of iterations.
-        failed: whether a function raised, or was interrupted.
+        failure: what a function raised, or how it was interrupted.
+        iterate: gives the last iterate, during a callback.
     """
 
-    def __init__(self, problem: VectorProblem, many: Sequence[Limited], exact: bool, refusal: type[Exception]) -> None:
-        self.start, self.refusal, self.failed = problem.start, refusal, False
+    def __init__(self, problem: VectorProblem, many: Sequence[Limited], exact: bool) -> None:
+        self.start, self.failure = problem.start, FirstFailure()
+        self.iterate: Callable[[], Array] = lambda: problem.start
         self.counts = {"nit": 0, "nfev": 0, "njev": 0, "nhev": 0}
         scalar, functions = problem.scalar, tuple(c.function for c in many)
 
@@ -128,28 +173,26 @@ class LagrangianDerivatives:
             given = self.start, np.ones(self.count), np.ones(()), *self.args
             self.second, self.second_places = plan_derivative(joint, "second", *ways, *given)
 
-    def ask(self, function: Function, *args: Any) -> Any:
-        """Return the value of a function, unless something has failed; note that it fails."""
-        if self.failed:
-            raise self.refusal
-        self.failed = True
-        found = function(*args)
-        self.failed = False
-        return found
+    def ask(self, shape: Any, rest: float, function: Function, *args: Any) -> Any:
+        """Return the values of a function; once something has failed, as many times the same number."""
+        if self.failure.error is None:
+            with self.failure:
+                return function(*args)
+        return np.full(shape, rest)
 
     def objective(self, x: Array) -> Any:
         """Return the value of the objective."""
         self.counts["nfev"] += 1
-        return self.ask(lambda: as_float(self.value(x, *self.args)))
+        return float(self.ask((), np.nan, lambda: as_float(self.value(x, *self.args))))
 
     def gradient(self, x: Array) -> Any:
         """Return the gradient of the objective."""
         self.counts["njev"] += 1
-        return self.ask(self.slope, x, *self.args)
+        return self.ask(self.start.shape, np.nan, self.slope, x, *self.args)
 
     def constraints(self, x: Array) -> Any:
         """Return the values of all constraints."""
-        return self.ask(self.rest, x, *self.args) if self.count else np.zeros(0)
+        return self.ask(self.count, np.nan, self.rest, x, *self.args) if self.count else np.zeros(0)
 
     def jacobianstructure(self) -> Any:
         """Return rows and columns of the Jacobian's elements."""
@@ -157,7 +200,7 @@ class LagrangianDerivatives:
 
     def jacobian(self, x: Array) -> Any:
         """Return the elements of the Jacobian of the constraints."""
-        return self.ask(self.first, x, *self.args)
+        return self.ask(len(self.places[0]), 0.0, self.first, x, *self.args)
 
     def hessianstructure(self) -> Any:
         """Return rows and columns of the elements in the lower triangle of the Lagrangian's Hessian."""
@@ -166,7 +209,7 @@ class LagrangianDerivatives:
     def hessian(self, x: Array, multipliers: Array, weight: float) -> Any:
         """Return the elements of the lower triangle of the Lagrangian's Hessian."""
         self.counts["nhev"] += 1
-        return self.ask(self.second, x, multipliers, np.array(weight), *self.args)
+        return self.ask(len(self.second_places[0]), 0.0, self.second, x, multipliers, np.array(weight), *self.args)
 
 
 class Iterations:
@@ -175,22 +218,24 @@ class Iterations:
     def __init__(self, derivatives: LagrangianDerivatives, callback: Function | None) -> None:
         self.derivatives, self.callback = derivatives, callback
         self.asks = callback is not None and "intermediate_result" in signature(callback).parameters
-        self.solver: Any = None
 
     def __call__(self, _mode: int, count: int, value: float, violation: float, *_more: Any) -> bool:
         """Take note of an iteration; return whether to go on."""
+        failure = self.derivatives.failure
+        if failure.error is not None:
+            return False
         self.derivatives.counts["nit"] = count
-        at = self.solver.get_current_iterate() if self.callback is not None and not self.derivatives.failed else None
-        if at is None or self.callback is None:
+        if self.callback is None:
             return True
         from scipy.optimize import OptimizeResult
 
-        result = OptimizeResult(x=at["x"], fun=value, nit=count, maxcv=violation)
-        try:
-            self.callback(intermediate_result=result) if self.asks else self.callback(result.x)
-        except StopIteration:
-            return False
-        return True
+        with failure:
+            result = OptimizeResult(x=self.derivatives.iterate(), fun=value, nit=count, maxcv=violation)
+            try:
+                self.callback(intermediate_result=result) if self.asks else self.callback(result.x)
+            except StopIteration:
+                return False
+        return failure.error is None
 
 
 def plan_derivative(
@@ -212,23 +257,6 @@ def plan_derivative(
     return lambda *own: np.asarray(run(*own))[places], places
 
 
-def set_option(name: str, solver: Any, key: str, value: Any) -> None:
-    """Set an option of IPOPT; raise a UsageError if there is none of that name and kind."""
-    key = RENAMED.get(key, key)
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool):
-        value = REPORTS * value if key == "print_level" else ("no", "yes")[value]
-    for form in (value, float(value)) if isinstance(value, int) else (value,):
-        try:
-            solver.add_option(key, form)
-        except TypeError:
-            continue
-        return
-    needed = "an option of IPOPT with a value of its kind is needed"
-    raise UsageError(name, f"{key}={shown(value)} among options", needed, "See the list of options of IPOPT")
-
-
 def solve_by_ipopt(
     problem: VectorProblem,
     bounds: Any,
@@ -243,38 +271,34 @@ def solve_by_ipopt(
     nonlinear programming*, Mathematical Programming 106, 2006.
 
     Raises:
-        UsageError: cyipopt is not installed, there is no such option, or a constraint is none.
+        UsageError: no package for IPOPT is installed, there is no such option, or a constraint is none.
         ShapeError: there are not as many limits as values.
     """
     name = problem.name
-    if importlib.util.find_spec("cyipopt") is None:
-        given = "method='ipopt', and the package cyipopt is not installed"
-        raise UsageError(name, given, "it is needed for IPOPT", "Run pip install 'wengert[ipopt]'")
     from scipy.optimize import OptimizeResult
 
-    package: Any = importlib.import_module("cyipopt")
+    solve = installed_solver(name)
     settings = {"print_level": 0, "sb": "yes", **({} if tol is None else {"tol": float(tol)}), **(options or {})}
     many = [
         limited_function(problem, c) for c in (constraints if isinstance(constraints, list | tuple) else [constraints])
     ]
     exact = settings.get("hessian_approximation") != "limited-memory"
-    derivatives = LagrangianDerivatives(problem, many, exact, package.CyIpoptEvaluationError)
+    derivatives = LagrangianDerivatives(problem, many, exact)
     size = derivatives.start.size
     box = sides_of(name, bounds, size) or (np.full(size, -np.inf), np.full(size, np.inf))
     rows = [np.zeros(0)], [np.zeros(0)]
     for c, count in zip(many, derivatives.sizes, strict=True):
         for side, limit in zip(rows, (c.lower, c.upper), strict=True):
             side.append(spread(name, limit, count))
-    lower, upper = (np.concatenate(side) for side in rows)
+    lower, upper = (np.asarray(raw(np.concatenate(side)), float) for side in rows)
     derivatives.intermediate = Iterations(derivatives, callback)
-    solver = package.Problem(size, derivatives.count, derivatives, *box, lower, upper)
-    derivatives.intermediate.solver = solver
-    for key, value in settings.items():
-        set_option(name, solver, key, value)
-    x, found = solver.solve(derivatives.start)
-    message = found["status_msg"].decode()
-    fields = {"status": found["status"], "success": found["status"] in SOLVED, "message": message}
-    slope = np.asarray(derivatives.slope(x, *problem.args), dtype=float)
+    with derivatives.failure.keep_interrupts():
+        found = solve(name, derivatives, box, (lower, upper), settings)
+    if derivatives.failure.error is not None:
+        raise derivatives.failure.error
+    message = MESSAGES.get(found.status, f"IPOPT ended with status {found.status}.")
+    fields = {"status": found.status, "success": found.status in SOLVED, "message": message}
+    slope = np.asarray(derivatives.slope(found.x, *problem.args), dtype=float)
     return OptimizeResult(
-        x=x, fun=found["obj_val"], jac=slope, multipliers=-found["mult_g"], **fields, **derivatives.counts
+        x=found.x, fun=found.value, jac=slope, multipliers=-found.multipliers, **fields, **derivatives.counts
     )
