@@ -11,6 +11,7 @@ from wengert.core.maps.composition import compose
 from wengert.core.maps.coordinates import Coordinate
 from wengert.errors import GraphError
 from wengert.nn.functional import conv1d
+from wengert.scipy.linalg import solve_triangular
 from wengert.scipy.signal import lfilter
 from wengert.scipy.special import log_softmax, softmax
 from wengert.sparse import hessian_pattern, jacobian_pattern
@@ -85,6 +86,12 @@ EXACT = {
     "zeros of a factor": lambda x: x.reshape(2, 3) * np.array([[0.0, 1.0, 0.0], [0.0, 2.0, 0.0]]),
     "padded factors": lambda x: np.diff(x) * np.pad(np.sin(x[2:]), (0, 1)),
     "truth as an index": lambda x: (x[True] * x[:, np.True_].T).reshape(-1),
+    "substituted": lambda x: np.concatenate(
+        [
+            solve_triangular(TRIANGLE + 2.0 * np.eye(6), x.reshape(6, 1), lower=True, trans=trans)[:, 0]
+            for trans in ("N", "T")
+        ]
+    ),
     "gathered padding": lambda x: (np.pad(x[:4], (1, 1)) * x[::-1])[np.array([0, 2, 5, 4])] ** 2,
     "padded outer": lambda x: np.outer(np.pad(x[:2], (0, 1)), x[-3:]) * x[:3, None],
     "padded scan": lambda x: wg.scan(lambda c, u: (c + u, (c * u, u)), x[0], np.pad(x[:2], (0, 1)))[1][0] * x[:3],
@@ -160,7 +167,16 @@ def test_contributions_to_elements_are_added_where_some_have_fewer():
     assert np.asarray(placement.elements(wg.tensor(np.arange(8.0)))).tolist() == [7.0, 21.0]
 
 
-BY_PATTERN_ALONE = {"long scan", "long loop", "branch", "while", "gradient of a loop", "gradient of while", "solved"}
+BY_PATTERN_ALONE = {
+    "substituted",
+    "long scan",
+    "long loop",
+    "branch",
+    "while",
+    "gradient of a loop",
+    "gradient of while",
+    "solved",
+}
 BY_PATTERN_ALONE |= {"gradient of while in a scan", "cross products", "products so far"}
 BY_PATTERN_ALONE |= {"filtered", "coefficients", "softmax"}
 """Where coefficients are not carried: long loops, branches that are not known, and routines."""

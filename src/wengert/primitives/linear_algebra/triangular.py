@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.forms.form import Params, Shape
 from wengert.core.forms.routine import ALONE, Routine
+from wengert.core.maps.box_maps import BoxMap
+from wengert.core.maps.coordinates import Coordinate
 from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import opaque, variant
 from wengert.core.primitives.primitive import Primitive, RoutineCall
@@ -28,6 +31,8 @@ from wengert.primitives.linear_algebra.matrices import (
 )
 
 Tangents = Sequence[Any]
+MOST_ROWS = 2048
+"""Rows up to which a pattern of a substitution names each pair: it would take longer than to solve."""
 
 
 # Triangular systems
@@ -113,12 +118,22 @@ def routine_of_solve_triangular(
     return RoutineCall("solve_triangular", (0,) if transposed else (), fields)
 
 
+def substitution_links(position: int, core: Shape, out: Shape, params: Params) -> list[BoxMap] | None:
+    """Return which rows of a right side those of the solution depend on; None for those of the matrix, or of many."""
+    if position == 0 or out[0] > MOST_ROWS:
+        return None
+    forward = bool(params["lower"]) != bool(params["trans"])
+    rows, columns = np.nonzero(np.tri(out[0], dtype=bool) if forward else np.tri(out[0], dtype=bool).T)
+    where = [[Coordinate.from_table(0, places), Coordinate.along(1)] for places in (rows, columns)]
+    return [BoxMap((len(rows), core[1]), *where)] if len(rows) else []
+
+
 solve_triangular: Primitive = opaque(
     "solve_triangular",
     evaluate_solve_triangular,
     vjp=vjp_solve_triangular,
     jvp=jvp_solve_triangular,
-    form=Routine("(n,n),(n,m)->(n,m)"),
+    form=Routine("(n,n),(n,m)->(n,m)", links=substitution_links),
     routine=routine_of_solve_triangular,
 )
 
