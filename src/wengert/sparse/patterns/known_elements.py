@@ -52,7 +52,7 @@ def known_elements(equation: Equation, operands: Sequence[Any]) -> Array | None:
     unknown = [
         np.full(aval.shape, np.nan) if x is None else np.asarray(x) for aval, x in zip(avals, operands, strict=True)
     ]
-    if is_linear and not primitive.variadic:
+    if isinstance(primitive, Linear) and not primitive.variadic:
         constants = unknown[len(primitive.transposes) :]
         if any(np.isnan(x).any() for x in constants):  # which may say where elements go, as those of a histogram do
             return None
