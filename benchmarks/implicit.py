@@ -1,8 +1,8 @@
 """Implicit derivatives: gradients of roots beside their parts, adjoints beside forward solves, rules in loops.
 
 Most are compared with another way to compute: "wengert-parts" are a Jacobian, a system and a product with the
-transpose, compiled and called one after the other; "wengert-forward" is the solve alone; "wengert-written" is a loop
-without the rule. Every library has one thread, and processor time is measured.
+transpose, compiled and called one after the other, beside Newton's method that product alone; "wengert-forward" is the
+solve alone; "wengert-written" is a loop without the rule. Every library has one thread, and processor time is measured.
 """
 
 from __future__ import annotations
@@ -73,6 +73,31 @@ def gradient_beyond(library: str, kind: str, size: int) -> Callable[[], Any] | N
         solve: Any = wg.jit(lambda j, ct: np.linalg.solve(j.T, ct), native=True)
         pull: Any = wg.jit(lambda x, a, ct: wg.vjp(lambda a: residual(x, a), a)[1](ct)[0], native=True)
         return lambda: pull(x, a, solve(jacobian(x, a), np.cos(x)))
+    return None
+
+
+def gradient_beyond_newton(library: str, size: int) -> Program | None:
+    """Return what a gradient through Newton's method takes beyond it, or a product with both transposed Jacobians."""
+    import wengert as wg
+    from wengert import optim
+
+    matrix, x = weights(size), np.linspace(-1.0, 1.0, size)
+    a, start = x + np.tanh(matrix @ x), np.zeros(size)
+
+    def residual(x: Any, a: Any) -> Any:
+        return x + np.tanh(matrix @ x) - a
+
+    if library == "wengert":
+
+        def total(a: Any) -> Any:
+            return np.sum(np.sin(optim.root(residual, start, (a,), method="newton").x))
+
+        both: Any = wg.jit(wg.value_and_grad(total), native=True)
+        value: Any = wg.jit(total, native=True)
+        return quadratic_programs.difference(lambda: both(a), lambda: value(a))
+    if library == "wengert-parts":
+        pull: Any = wg.jit(lambda x, a, ct: wg.vjp(residual, x, a)[1](ct), native=True)
+        return timed(lambda: pull(x, a, np.cos(x)), time.process_time)
     return None
 
 
@@ -153,6 +178,8 @@ def cases(_threads: int) -> Iterator[Case]:
         for size in SIZES:
             name = f"gradient beyond a {kind} of {size} numbers"
             yield case_of(name, partial(gradient_beyond, kind=kind, size=size))
+    for size in SIZES:
+        yield Case(f"gradient beyond Newton's method, {size} equations", 1, partial(gradient_beyond_newton, size=size))
     for method in ("cg", "gmres"):
         name = f"adjoint of {method}, {UNKNOWN_NUMBERS} unknown numbers"
         yield Case(name, 1, partial(adjoint, method=method))

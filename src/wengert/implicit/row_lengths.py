@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from wengert.primitives.sparse.storage_pattern import pattern_of
-
 DIGITS = 10.0
 """Of how many binary digits units are multiples."""
 
@@ -32,14 +30,30 @@ def largest_of_rows(rows: Any) -> Any:
     """Return the size of the largest number in each row; of sparse rows of Tensors in all."""
     if not is_sparse(rows):
         return np.max(np.abs(rows), axis=1)
-    return abs(rows).max(axis=1).toarray().ravel() if isinstance(rows.data, np.ndarray) else largest_of(rows.data)
+    return over_rows(np.maximum, np.abs(rows.data), rows.indptr) if holds_numbers(rows) else largest_of(rows.data)
 
 
 def rows_near_one(rows: Any) -> tuple[Any, Any, Any]:
     """Return rows over units of their own, their lengths, and these units."""
+    rows = rows.tocsr() if is_sparse(rows) else rows
     sizes = unit_of(largest_of_rows(rows)) * np.ones(rows.shape[0])
     near_one = times_rows(rows, 1.0 / sizes)
+    if is_sparse(rows) and holds_numbers(rows):
+        return near_one, np.sqrt(over_rows(np.add, near_one.data**2, rows.indptr)), sizes
     return near_one, np.sqrt((near_one * near_one).sum(axis=1)), sizes
+
+
+def holds_numbers(matrix: Any) -> bool:
+    """Tell whether a sparse matrix is one of SciPy's; of Tensors' elements are a Tensor."""
+    return isinstance(matrix.data, np.ndarray)
+
+
+def over_rows(ufunc: np.ufunc, numbers: Any, starts: Any) -> Any:
+    """Return what a ufunc makes of the numbers in each row; zero of none."""
+    found, some = np.zeros(len(starts) - 1), np.diff(starts) > 0
+    if np.any(some):
+        found[some] = ufunc.reduceat(numbers, starts[:-1][some])
+    return found
 
 
 def lengths_of(rows: Any) -> Any:
@@ -58,10 +72,11 @@ def unit_rows(rows: Any) -> tuple[Any, Any]:
 
 
 def times_rows(matrix: Any, factors: Any) -> Any:
-    """Return a matrix with its rows multiplied; a sparse one with the places that it has."""
+    """Return a matrix with its rows multiplied; a sparse one, stored by rows, with the places that it has."""
     if not is_sparse(matrix):
         return matrix * factors[:, None]
-    each = factors[(pattern_of(matrix) if isinstance(matrix.data, np.ndarray) else matrix._pattern).coordinates[0]]
-    if not isinstance(matrix.data, np.ndarray):
+    if not holds_numbers(matrix):
+        each = factors[matrix._pattern.coordinates[0]]
         return matrix.map_elements(lambda elements: elements * each)
-    return type(matrix)((matrix.data * each, matrix.indices, matrix.indptr), shape=matrix.shape)
+    data = matrix.data * np.repeat(factors, np.diff(matrix.indptr))
+    return type(matrix)((data, matrix.indices, matrix.indptr), shape=matrix.shape)
