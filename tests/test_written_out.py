@@ -10,7 +10,7 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 
-ROUNDS = 64
+ROUNDS = 32
 MATRIX = np.array([[0.4, -0.3], [0.2, 0.5]])
 TABLE = np.linspace(-1, 1, ROUNDS).tolist()
 

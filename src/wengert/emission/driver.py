@@ -272,10 +272,10 @@ class Driver:
         mark = (
             mark_pool(frame.pool) if grown.difference(self.given) and grown.isdisjoint(self.program.outputs) else None
         )
-        unseen = 0.0
+        unseen, repeats = 0.0, self.program.repeats
         for step, write in zip(self.program.steps, self.writers, strict=True):
             unseen += cycles_of(Program((), (), (), (step,)), lanes_of(self.module.target))
-            if unseen > MACHINE.moment and self.program.repeats:
+            if unseen > MACHINE.moment and repeats:
                 frame.look_up()
                 unseen = 0.0
             write(frame)

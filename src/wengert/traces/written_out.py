@@ -19,8 +19,8 @@ from wengert.core.diagnostics.source_positions import is_own
 from wengert.errors import TracedTruthError
 from wengert.support.caches import WeakIdentityMap
 
-LEAST_ROUNDS = 64
-"""Rounds from which on a loop that no traced value decides about becomes one equation."""
+LEAST_ROUNDS = 32
+"""Rounds from which on a loop that no traced value decides about becomes one equation: 16 take as long either way."""
 
 Places = dict[tuple[CodeType, int], int]
 
