@@ -44,6 +44,8 @@ from wengert.transforms.reverse import stop_gradient, vjp
 NODES, WEIGHTS = (0.5 * x for x in np.polynomial.legendre.leggauss(5))
 PLACES = 0.5 + NODES
 """Those of Gauss's rule of order 10, of an interval from 0 to 1."""
+UNMEASURED = 1e100
+"""What algebraic cotangents are measured by, which follow from the others at each time: not at all."""
 LEAST = 1e-290
 """What stands for the size of a cotangent that is zero."""
 
@@ -177,6 +179,7 @@ class Flow:
         first = np.linalg.solve(matrix, ct)
         weights = (np.abs(mass) + np.abs((end - piece.t) * by_state)).T @ piece.sizes
         sizes = 1.0 / stop_gradient(np.where(weights == 0, 1.0, weights))
+        sizes = np.where(stop_gradient(np.max(np.abs(mass), axis=0)) == 0, UNMEASURED, sizes)
         ends = end, piece.t
         last, total = self.integrate(change, ends, first, sizes, piece.control, add, nothing, mass)
         total = [x + y for x, y in zip(total, missed, strict=True)] if missed else total

@@ -91,7 +91,8 @@ def solve_ivp(
         t_span: (t0, t1), where to begin and to end.
         y0: the initial state, of shape (n,); integers as floats.
         method: "RK23", "RK45", "DOP853" (SciPy's), "Tsit5"; for stiff equations "Radau", "BDF" (SciPy's), "Rodas5P",
-            "Kvaerno5"; for either kind SciPy's own "LSODA"; with steps of one size "Euler", "Heun", "RK4", and
+            "Kvaerno5"; for either kind SciPy's own "LSODA"; SUNDIALS' "CVODE", and "IDA" for masses, where
+            scikit-sundae is installed (the extra `sundials`); with steps of one size "Euler", "Heun", "RK4", and
             "Verlet", for positions and as many velocities, which is symplectic where slopes depend on the other half
             alone.
         t_eval: times of output in order, of shape (m,), which may repeat. By default those of the steps, of which no
@@ -105,9 +106,9 @@ def solve_ivp(
         args: further arguments of `fun`, in any containers.
         rtol: the relative tolerance of errors of a step.
         atol: the absolute tolerance, a number or of shape (n,).
-        jac: for "Radau", "BDF", "Kvaerno5" and "LSODA" the Jacobian of `fun` by y, of shape (n, n), or a function
-            `jac(t, y, *args)` that gives it. By default it is derived, and exact. Steps depend on it, results and
-            derivatives by no more than their tolerance.
+        jac: for "Radau", "BDF", "Kvaerno5", "LSODA", "CVODE" and "IDA" the Jacobian of `fun` by y, of shape (n, n), or
+            a function `jac(t, y, *args)` that gives it. By default it is derived, and exact. Steps depend on it,
+            results and derivatives by no more than their tolerance.
         jac_sparsity: for methods for stiff equations, which elements of the Jacobian may be other than zero: those that
             are not zero, or are stored, in a matrix of shape (n, n), dense or of `scipy.sparse`. By default they are
             found; this is for functions of which that finds too many, as products with a matrix that has zeros.
@@ -128,9 +129,10 @@ def solve_ivp(
             "continuous" solves equations for cotangents, and for tangents, along the continuous extension, with steps
             and errors of their own: derivatives of the solution, not of the steps, within its tolerance. Both need
             `t_eval`; "forward" no events, "continuous" real states, a mass matrix that is known, steps that are chosen,
-            and `terminal` for events whose times and states are to be returned. Of "LSODA", whose steps SciPy takes,
-            it is the default, and needs none of these but where it is traced by `jit` or `vmap`; "discrete" there is
-            not, nor are events with `reset`. `jit` calls it by Python, and has room for 1,024 steps.
+            and `terminal` for events whose times and states are to be returned. Of "LSODA", "CVODE" and "IDA", whose
+            steps others take, it is the default, and needs `t_eval` only where these are traced by `jit` or `vmap`;
+            "discrete" there is not, nor are events with `reset`. `jit` calls them by Python, and has room for 1,024
+            steps.
         memory_budget: how many bytes reverse mode may keep of the steps, as `wengert.memory_budget` says.
 
     Returns:

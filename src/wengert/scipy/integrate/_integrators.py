@@ -2,58 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib.util
 from typing import Any
 
 import numpy as np
 
+from wengert.errors import UsageError
 from wengert.scipy.integrate._methods.element_matrices import ElementMatrices, bandwidth
 from wengert.scipy.integrate._methods.matrix_choice import NARROW
 from wengert.scipy.integrate._programs import IntegrationProgram
+from wengert.scipy.integrate._right_hand_side import NAME
 
 
-def integrator_options(
-    name: str, program: IntegrationProgram, leaves: Any, size: int, sizes: Any
+def integrator_class(
+    name: str, program: IntegrationProgram, leaves: Any, mass: Any, sizes: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the class of an integrator, and its options.
+    """Return the class of an integrator, of SciPy's kind, and its options.
 
     Args:
         name: of the method.
         program: has compiled functions.
         leaves: what they read.
-        size: how many states there are.
+        mass: the matrix M of M y' = f(t, y), None for that of ones.
         sizes: tolerances, the largest step and the first one, 0 if it is not given.
+
+    Raises:
+        UsageError: the package that has it is not installed.
     """
-    from scipy.integrate import LSODA
-
     rtol, atol, largest, first = sizes
-    options = {"rtol": rtol, "atol": atol, "max_step": float(largest), "first_step": float(first) or None}
-    return LSODA, {**options, **jacobian_in_bands(program, leaves, size)}
+    if name == "LSODA":
+        from scipy.integrate import LSODA
+
+        options = {"rtol": rtol, "atol": atol, "max_step": float(largest), "first_step": float(first) or None}
+        return LSODA, {**options, **jacobian_in_bands(program, leaves)}
+    if importlib.util.find_spec("sksundae") is None:
+        given = f"method={name!r}, and the package scikit-sundae is not installed"
+        action = "Run pip install 'wengert[sundials]', or pass method='BDF'"
+        raise UsageError(NAME, given, "scikit-sundae, which has SUNDIALS, is needed", action)
+    from wengert.scipy.integrate._sundials import SundialsSolver, sundials_options
+
+    return SundialsSolver, sundials_options(name, program, leaves, mass, sizes)
 
 
-def jacobian_in_bands(program: IntegrationProgram, leaves: Any, size: int) -> dict[str, Any]:
+def jacobian_in_bands(program: IntegrationProgram, leaves: Any) -> dict[str, Any]:
     """Return the Jacobian as ODEPACK takes it: in bands, where states as they stand have few, or in full."""
     matrices = program.matrices
     if not isinstance(matrices, ElementMatrices):
         return {"jac": lambda t, y: program.jacobian_at(leaves, t, y)}
-    rows, columns = matrices.rows, matrices.columns
+    rows, columns, size = matrices.rows, matrices.columns, matrices.size
     below, above = bandwidth(rows, columns, None)
-    if 2 * below + above + 1 <= NARROW * size:
-        places, shape = (above + rows - columns, columns), (below + above + 1, size)
-        bands = {"lband": below, "uband": above}
-    else:
-        places, shape, bands = (rows, columns), (size, size), {}
-    return {"jac": jacobian_function(program, leaves, places, shape), **bands}
-
-
-def jacobian_function(
-    program: IntegrationProgram, leaves: Any, places: Any, shape: tuple[int, int]
-) -> Callable[..., Any]:
-    """Return the Jacobian as a function whose elements stand at some places of a matrix."""
+    is_banded = 2 * below + above + 1 <= NARROW * size
+    places = (above + rows - columns if is_banded else rows), columns
 
     def jacobian(t: Any, y: Any) -> Any:
-        found = np.zeros(shape)
+        found = np.zeros((below + above + 1 if is_banded else size, size))
         found[places] = program.jacobian_at(leaves, t, y)
         return found
 
-    return jacobian
+    return {"jac": jacobian, **({"lband": below, "uband": above} if is_banded else {})}

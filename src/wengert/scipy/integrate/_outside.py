@@ -11,15 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.control.side_effects import Reach
 from wengert.core.containers.tree_leaves import flatten, map_leaves
+from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import NumericalError, UsageError
 from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives, warn_of_calls
+from wengert.scipy.integrate._algebraic import require_consistent
 from wengert.scipy.integrate._events import Watched, require_crossing
-from wengert.scipy.integrate._integrators import integrator_options
+from wengert.scipy.integrate._integrators import integrator_class
 from wengert.scipy.integrate._methods.adaptive_steps import TOO_MANY, TOO_SMALL, Control, Counts
 from wengert.scipy.integrate._methods.matrix_choice import require_elements
-from wengert.scipy.integrate._methods.recorded_steps import ORDER, StepRecord, record_of
+from wengert.scipy.integrate._methods.recorded_steps import ORDER, UNLIMITED, StepRecord, record_of
 from wengert.scipy.integrate._programs import IntegrationProgram, Options, collect_steps, run_program, walk_of
 from wengert.scipy.integrate._results import MESSAGES, events_of, result_at_times, result_of_steps
 from wengert.scipy.integrate._right_hand_side import NAME
@@ -30,6 +33,8 @@ from wengert.transforms.reverse import stop_gradient
 MOST_TRACED = 1024
 """For how many steps there is room where nobody knows how many there are, unless `max_steps` says fewer."""
 
+SCIPYS = MESSAGES[TOO_SMALL], "Unexpected istate in LSODA."
+"""What SciPy says of integrations that end early."""
 MOST_STILL = 8
 """How many steps after each other may end where they begin."""
 
@@ -76,9 +81,11 @@ class OutsideIntegration(NamedTuple):
         """Return SciPy's object, whose arrays have derivatives if anything is traced."""
 
         def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
-            given = (tuple(leaves), *self.ends, self.state, tuple(self.control[:4]))
+            given = (tuple(leaves), *self.ends, self.state, tuple(self.control[:4]), self.values[2])
             if any(type(x) is Tensor and x._trace is not None for x in flatten((given, times))[0]):
                 return self.with_derivatives(program, given, times, dense_output)
+            if not leaves:
+                self.require_numbers()
             known = map_leaves(as_known, given)
             return self.at_known_times(program, known, None if times is None else np.asarray(times), dense_output)
 
@@ -91,6 +98,13 @@ class OutsideIntegration(NamedTuple):
             needed = "output times are needed where the number of steps is not known"
             raise UsageError(NAME, given, needed, "Pass t_eval; t_eval=[t1] for the end alone")
         return found
+
+    def require_numbers(self) -> None:
+        """Refuse functions that programs have to hold constants of, where these are being traced."""
+        reached = [x for function in self.values if callable(function) for x, _ in Reach(NAME, function).tensors]
+        if any(x._trace is not None for x in reached):
+            given = f"a function for method {self.options.method!r} that looks at a number which is being traced"
+            raise UsageError(NAME, given, "one that computes with it is needed", "Pass method='BDF'")
 
     def at_known_times(self, program: IntegrationProgram, given: Any, times: Any, dense_output: bool) -> Any:
         """Return the integrator's own result; SciPy does not take times that repeat, so that these are put in after."""
@@ -109,9 +123,11 @@ class OutsideIntegration(NamedTuple):
         """Return what SciPy's `solve_ivp` returns for compiled functions."""
         from scipy import integrate
 
-        leaves, t0, t1, y0, sizes = given
+        leaves, t0, t1, y0, sizes, mass = given
         program.slope_at(leaves, t0, y0)  # what is wrong with functions is told here, not from within an integrator
-        solver, options = integrator_options(self.options.method, program, leaves, self.state.shape[0], sizes)
+        if self.options.is_solved:
+            y0 = np.asarray(program.start_at(leaves, t0, y0))
+        solver, options = integrator_class(self.options.method, program, leaves, mass, sizes)
         events = [self.event(program, leaves, i) for i in range(len(self.options.events.counts))]
         found = integrate.solve_ivp(
             lambda t, y: program.slope_at(leaves, t, y),
@@ -123,6 +139,8 @@ class OutsideIntegration(NamedTuple):
             events or None,
             **options,
         )
+        if found.status < 0 and found.message not in SCIPYS:
+            found.message += f" It was asked for in {position_of(*caller())}"
         if dense_output:  # at the end of a step that step's own extension, as SciPy has it of multistep methods
             found.sol = integrate.OdeSolution(found.sol.ts, found.sol.interpolants, alt_segment=True)
         return found
@@ -188,8 +206,8 @@ class OutsideIntegration(NamedTuple):
         record, counts, found = self.record_steps(program, given, is_known)
         if isinstance(found, UsageError):
             return found
-        control = self.control._replace(record=stop_gradient(record))
-        leaves, t0, t1, y0, _ = given
+        control = bound_errors(self.control)._replace(record=stop_gradient(record))
+        leaves, t0, t1, y0 = given[:4]
         happened = None
         if found is not None and (times is None or not all(self.options.events.counts)):
             _, *steps = collect_steps(program, leaves, t0, t1, y0, control)
@@ -218,7 +236,7 @@ class OutsideIntegration(NamedTuple):
 
     def at_times(self, program: IntegrationProgram, given: Any, times: Any, control: Control) -> Any:
         """Return where it ends, and the states at output times."""
-        leaves, t0, t1, y0, _ = given
+        leaves, t0, t1, y0 = given[:4]
         if self.by_sensitivities:
             return at_times_by_sensitivities(program, (leaves, t0, t1, times, y0), control)
         return program.at_times(leaves, t0, t1, times, y0, control)
@@ -226,6 +244,7 @@ class OutsideIntegration(NamedTuple):
     def look_at(self, walk: Any) -> None:
         """Raise for what is known to have gone wrong."""
         require_elements(walk)
+        require_consistent(walk, self.values[3], self.options.is_solved)
         require_crossing(walk)
 
     def compare(self, made: Any, found: Any) -> None:
@@ -243,12 +262,13 @@ class RecordedSolution:
 
     Attributes:
         known: SciPy's function, without.
-        states: gives the states at times in order, which lie in the interval.
+        states: gives the states at times in order, which lie in the interval, of shape (m, all).
+        size: how many of all there are.
         ts, t_min, t_max: as in SciPy.
     """
 
-    def __init__(self, known: Any, states: Callable[[Any], Any]) -> None:
-        self.known, self.states = known, states
+    def __init__(self, known: Any, states: Callable[[Any], Any], size: int | None = None) -> None:
+        self.known, self.states, self.size = known, states, size
         self.ts, self.t_min, self.t_max = known.ts, known.t_min, known.t_max
 
     def __call__(self, t: Any) -> Any:
@@ -261,9 +281,18 @@ class RecordedSolution:
         if np.any((numbers < self.t_min) | (numbers > self.t_max)):
             given = f"times outside of the interval from {self.t_min:.6g} to {self.t_max:.6g}"
             raise UsageError("OdeSolution", given, "times within it are needed", "Integrate further")
-        order = np.argsort(numbers if self.known.ascending else -numbers, kind="stable")
-        found = self.states(times[order])[np.argsort(order)].T
+        order = np.argsort(numbers if self.ts[-1] >= self.ts[0] else -numbers, kind="stable")
+        found = self.states(times[order])[np.argsort(order)].T[: self.size]
         return found if np.ndim(t) else found[:, 0]
+
+
+def bound_errors(control: Control) -> Control:
+    """Return tolerances by which errors of cotangents and tangents of all states are bounded: the least ones there."""
+    if np.ndim(control.atol) == 0 or not is_concrete(control.atol):
+        return control
+    is_free = control.atol >= UNLIMITED
+    rtol, atol = (np.where(is_free, np.min(x), x) if np.ndim(x) else x for x in (control.rtol, control.atol))
+    return control._replace(rtol=rtol, atol=atol)
 
 
 def as_known(value: Any) -> Any:

@@ -309,6 +309,12 @@ class IntegrationProgram:
         def jacobian_at(leaves: Any, t: Any, y: Any) -> Any:
             return equation(leaves, y, lambda own: own.jacobian_at(t, y))
 
+        def rate_at(leaves: Any, t: Any, y: Any) -> Any:
+            return equation(leaves, y, lambda own: own.rate(t, y))
+
+        def start_at(leaves: Any, t: Any, y: Any) -> Any:
+            return equation(leaves, y, lambda own: own.initial_state(t, y)[0])
+
         def event_values(leaves: Any, t: Any, y: Any) -> Any:
             return equation(leaves, y, lambda own: own.events.values(t, y))
 
@@ -324,7 +330,8 @@ class IntegrationProgram:
         self.from_start, self.from_before, self.at_times, self.moving_at = (
             jit(run, memory_budget=options.budget) for run in (from_start, from_before, at_times, moving_at)
         )
-        self.slope_at, self.jacobian_at, self.event_values = map(jit, (slope_at, jacobian_at, event_values))
+        self.slope_at, self.jacobian_at, self.rate_at = map(jit, (slope_at, jacobian_at, rate_at))
+        self.event_values, self.start_at = jit(event_values), jit(start_at)
 
 
 def matrices_of(slope: RightHandSide, state: Any, options: Options, with_mass: bool) -> Matrices:

@@ -8,6 +8,7 @@ et al., ACM TOMS 31, 2005).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -20,15 +21,15 @@ from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, UsageError, named_after
 from wengert.scipy.integrate._arguments import arguments, as_state, tolerances
 from wengert.scipy.integrate._initial_value import solve_ivp
-from wengert.scipy.integrate._methods.methods_by_name import WITH_MASS
+from wengert.scipy.integrate._methods.methods_by_name import OUTSIDE, WITH_MASS
+from wengert.scipy.integrate._methods.recorded_steps import UNLIMITED
+from wengert.scipy.integrate._outside import RecordedSolution
 from wengert.scipy.integrate._results import OdeSolution
 from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.transforms.function_cache import FunctionCache
 from wengert.transforms.outer_values import OuterValues
 
 NAME, INNER = "solve_dae", "solve_ivp"
-UNLIMITED = 1e100
-"""The absolute tolerance of rates, whose errors are not looked at."""
 MOST_FUNCTIONS = 64
 PLACES: FunctionCache[tuple[int, ...]] = FunctionCache(MOST_FUNCTIONS)
 """The states whose rates residuals depend on."""
@@ -50,7 +51,7 @@ def solve_dae(
     first_step: Any = None,
     max_step: Any = np.inf,
     max_steps: int = 1_000_000,
-    gradient: str = "discrete",
+    gradient: str | None = None,
     memory_budget: int | str | None = None,
 ) -> Any:
     """Solve fun(t, y, y') = 0, y(t0) = y0, of index 1, with derivatives by all that the solution depends on.
@@ -65,7 +66,7 @@ def solve_dae(
         t_span: (t0, t1), where to begin and to end.
         y0: the initial state, of shape (n,); of algebraic states a first guess.
         yp0: a first guess of the rates, of shape (n,), zeros by default.
-        method: "BDF", "Radau", "Kvaerno5" or "Rodas5P".
+        method: "BDF", "Radau", "Kvaerno5", "Rodas5P", or SUNDIALS' "IDA", as for `solve_ivp`.
         t_eval: times of output in order, of shape (m,); `jit` and `vmap` need it.
         dense_output: whether `sol` is the solution as a function of time.
         events: a function `event(t, y, yp, *args)`, or a list of them, as for `solve_ivp`. `reset(t, y, yp, *args)`
@@ -76,7 +77,7 @@ def solve_dae(
         first_step: the size of the first step; by default it is chosen.
         max_step: the largest size of a step.
         max_steps: how many steps may be tried.
-        gradient: "discrete" or "forward", as for `solve_ivp`.
+        gradient: "discrete" or "forward", of "IDA" "continuous" or "forward", as for `solve_ivp`.
         memory_budget: how many bytes reverse mode may keep of the steps.
 
     Returns:
@@ -98,7 +99,7 @@ def solve_dae(
     (0.5, -0.25)
     """
     require_callable(NAME, fun, "fun")
-    if gradient == "continuous":
+    if gradient == "continuous" and method not in OUTSIDE:
         needed = "'discrete' or 'forward' is needed, as nothing bounds the errors of rates"
         raise UsageError(NAME, "gradient='continuous'", needed, "Leave gradient out")
     if method not in WITH_MASS:
@@ -168,6 +169,17 @@ def checked_residual(fun: Callable[..., Any], size: int) -> Callable[..., Any]:
     return residual
 
 
+def residual_and_rates(fun: Callable[..., Any], form: ResidualForm, t: Any, states: Any, *args: Any) -> Any:
+    """Return a user's residual, and the rates that are states."""
+    residual = checked_residual(fun, form.size)
+    return np.concatenate([residual(t, *form.split(0.0)(states), *args), states[form.size :]])
+
+
+def event_of_states(event: Callable[..., Any], form: ResidualForm, t: Any, states: Any, *args: Any) -> Any:
+    """Return a user's event as a function of all states."""
+    return event(t, *form.split(0.0)(states), *args)
+
+
 class ResidualForm(NamedTuple):
     """Say how states and the rates of some stand one after the other, as states of equations with a mass matrix.
 
@@ -193,8 +205,7 @@ class ResidualForm(NamedTuple):
 
     def slope(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         """Return the right-hand side: the residual, which is algebraic, and after it the rates."""
-        parts, residual, size = self.split(0.0), checked_residual(fun, self.size), self.size
-        return lambda t, states, *args: np.concatenate([residual(t, *parts(states), *args), states[size:]])
+        return functools.partial(residual_and_rates, fun, self)  # through which programs see what fun holds
 
     def mass(self) -> Any:
         """Return the mass matrix: the last equations are those of rates."""
@@ -214,14 +225,11 @@ class ResidualForm(NamedTuple):
         functions = (events,) if callable(events) else as_items(NAME, "events", events)
         return [self.event(function) for function in functions]
 
-    def event(self, event: Any) -> Callable[..., Any]:
+    def event(self, event: Any) -> Any:
         """Return a function of an event, with its attributes."""
         require_callable(NAME, event, "event")
         parts, size = self.split(0.0), self.size
         reset: Any = getattr(event, "reset", None)
-
-        def event_value(t: Any, states: Any, *args: Any) -> Any:
-            return event(t, *parts(states), *args)
 
         def reset_state(t: Any, states: Any, *args: Any) -> Any:
             found = asarray(require_result(NAME, reset(t, *parts(states), *args), "reset"))
@@ -230,19 +238,22 @@ class ResidualForm(NamedTuple):
                 raise ShapeError(NAME, given, "a state is needed", "Return all of its numbers")
             return np.concatenate([found, states[size:]])
 
-        own: Any = event_value
+        own: Any = functools.partial(event_of_states, event, self)
         own.terminal, own.direction = getattr(event, "terminal", None), getattr(event, "direction", 0)
         if reset is not None:
             require_callable(NAME, reset, "reset")
             own.reset = reset_state
-        return event_value
+        return own
 
     def result(self, found: Any) -> Any:
         """Return a result with the states of the user, and rates beside them."""
         found.y, found.yp = self.split(np.nan)(found.y)
         if found.y_events is not None:
             found.y_events = [None if states is None else states[..., : self.size] for states in found.y_events]
-        if found.sol is not None:
+        if found.sol is not None and not isinstance(found.sol, OdeSolution):
+            known = found.sol
+            found.sol = RecordedSolution(known, lambda times: known(times).T, self.size)
+        elif found.sol is not None:
             sol = found.sol
             pieces = sol.ts, sol.starts, sol.sizes, sol.states, sol.coefficients
             found.sol = OdeSolution(sol.table, *pieces, moving=sol.moving, size=self.size)

@@ -23,14 +23,14 @@ IMPLICIT: dict[str, Callable[[Any, Any, Any, Matrices], ImplicitMethod]] = {
     "BDF": BackwardDifferences,
     "Kvaerno5": Kvaerno,
 }
-OUTSIDE = ("LSODA",)
+OUTSIDE = ("LSODA", "CVODE", "IDA")
 """Integrators of other libraries."""
 WITH_JACOBIAN = (*IMPLICIT, *OUTSIDE)
 """Those that take the user's."""
 AnyMethod = OneStepMethod | ImplicitMethod
-WITH_MASS = (*IMPLICIT, "Rodas5P")
-WITH_PATTERN = (*WITH_MASS, *OUTSIDE)
-METHODS = (*EXPLICIT, *WITH_MASS, *FIXED, *OUTSIDE)
+WITH_MASS = (*IMPLICIT, "Rodas5P", "IDA")
+WITH_PATTERN = (*WITH_MASS, "LSODA", "CVODE")
+METHODS = (*EXPLICIT, *IMPLICIT, "Rodas5P", *FIXED, *OUTSIDE)
 
 
 def method_named(

@@ -19,11 +19,21 @@ from wengert.scipy.integrate._methods.visits import Slope
 Array = np.ndarray[Any, Any]
 ORDER = 12
 """The highest order that multistep methods of other libraries have: Adams's in ODEPACK."""
-PLACES = 0.5 - 0.5 * np.cos(np.pi * np.arange(ORDER + 1) / ORDER)
-"""The parts of a step by whose states its polynomial is known (P. L. Chebyshev's, with both ends)."""
+UNLIMITED = 1e100
+"""The absolute tolerance of states in whose errors nobody is interested, as the rates of residuals."""
 POWERS = np.arange(ORDER + 1)
-COEFFICIENTS_OF = np.linalg.inv((2.0 * PLACES[:, None] - 1.0) ** POWERS)
-"""What takes states at these places to coefficients of the powers of 2 x - 1."""
+
+
+def polynomial_places(order: int) -> tuple[Array, Array]:
+    """Return the parts of a step by whose states a polynomial is known, and what makes coefficients of these.
+
+    They are P. L. Chebyshev's, with both ends; the polynomial is one of 2 x - 1, of lowest powers first.
+    """
+    places = 0.5 - 0.5 * np.cos(np.pi * np.arange(order + 1) / order)
+    return places, np.linalg.inv((2.0 * places[:, None] - 1.0) ** np.arange(order + 1))
+
+
+PLACES, COEFFICIENTS_OF = polynomial_places(ORDER)
 
 
 class StepRecord(NamedTuple):
