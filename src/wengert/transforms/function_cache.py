@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from wengert.errors import WengertError
 from wengert.support.caches import Recent
+from wengert.traces.written_out import LongLoop
 from wengert.transforms.outer_values import OuterValues
 from wengert.transforms.repeated_walks import RepeatedWalk, code_of
 
@@ -55,6 +56,8 @@ class FunctionCache(Generic[V]):
             kept, leaves = found
             try:
                 result = run(kept.made, leaves)
+            except LongLoop:  # whose trace begins anew
+                raise
             except (WengertError, TypeError) as error:
                 is_own = not isinstance(error, WengertError) and "Tensor" not in str(error)  # of the user's function
                 if is_own or not leaves:
