@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.agreement import check_agreement
+from benchmarks.compiled_jacobians import JACOBIANS
 from benchmarks.compiled_list import EXAMPLES, Example, rosenbrock
 from benchmarks.compiled_networks import NETWORKS
 from benchmarks.measure import Case, Program, Times
@@ -30,16 +31,17 @@ WAKING = 1e-2
 """Seconds for which a program runs before its time is taken, in every library: until then threads of the library before
 it look for work where this one's should run, its own are asleep, and the caches hold other arrays."""
 ROUNDS_OF_COMPILING = 3
+ALL = (*EXAMPLES, *NETWORKS, *JACOBIANS)
 SINGLE = 1e-4
 """How far results of single precision may lie apart."""
 
 
 def cases(threads: int) -> Iterator[Case]:
     """Yield the cases; PyTorch and Wengert compute with a number of threads."""
-    for example in (*EXAMPLES, *NETWORKS):
+    for example in ALL:
         yield Case(example.name, 1, functools.partial(calls, example, threads, []), rounds=31, budget=8.0)
     yield Case("BFGS of SciPy on Rosenbrock, 10 variables", 1, minimiser, rounds=31, budget=8.0)
-    for example in (*EXAMPLES, *NETWORKS):
+    for example in ALL:
         name = f"compile: {example.name}"
         yield Case(name, 1, functools.partial(first_call, example, threads), rounds=ROUNDS_OF_COMPILING, budget=60.0)
 
@@ -140,18 +142,22 @@ def eagerly(example: Example) -> Function:
     import wengert as wg
 
     own = example.function  # what a function captures is looked at while it is traced: not the arguments
+    return transformed(wg, lambda *arguments: own(np, *arguments), example)
 
-    def written(*arguments: Any) -> Any:
-        return own(np, *arguments)
 
-    function: Function = written
-    if example.wanted == "gradient":
-        function = wg.grad(written, example.over)
-    elif example.wanted == "value and gradient":
-        function = wg.value_and_grad(written, example.over)
-    elif example.wanted == "each element's gradient":
-        function = wg.vmap(wg.value_and_grad(written, example.over))
-    return function
+def transformed(library: Any, written: Function, example: Example) -> Function:
+    """Return what is wanted of a function, by a library that has Wengert's names."""
+    over = example.over
+    ways: dict[str, Callable[[], Function]] = {
+        "value": lambda: written,
+        "gradient": lambda: library.grad(written, over),
+        "value and gradient": lambda: library.value_and_grad(written, over),
+        "each element's gradient": lambda: library.vmap(library.value_and_grad(written, over)),
+        "Jacobian": lambda: library.jacfwd(written, over),
+        "rows of the Jacobian": lambda: library.jacrev(written, over),
+        "each element's Jacobian": lambda: library.vmap(library.jacfwd(written, over)),
+    }
+    return ways[example.wanted]()
 
 
 def jax(example: Example, _threads: int) -> tuple[Function, Sequence[Any]]:
@@ -159,22 +165,14 @@ def jax(example: Example, _threads: int) -> tuple[Function, Sequence[Any]]:
     library = importlib.import_module("jax")
     xp = namespace("jax")
 
-    def written(*arguments: Any) -> Any:
-        return example.function(xp, *arguments)
-
-    function: Function = written
-    if example.wanted == "gradient":
-        function = library.grad(written, example.over)
-    elif example.wanted == "value and gradient":
-        function = library.value_and_grad(written, example.over)
-    elif example.wanted == "each element's gradient":
-        function = library.vmap(library.value_and_grad(written, example.over))
-    made = library.jit(function)
+    made = library.jit(transformed(library, lambda *arguments: example.function(xp, *arguments), example))
     return lambda *xs: library.block_until_ready(made(*xs)), [xp.asarray(x) for x in example.arguments]
 
 
-def torch(example: Example, threads: int) -> tuple[Function, Sequence[Any]]:
+def torch(example: Example, threads: int) -> tuple[Function, Sequence[Any]] | None:
     """Compile with PyTorch, whose gradients are those of its tape."""
+    if "Jacobian" in example.wanted:
+        return None
     library = importlib.import_module("torch")
     library.set_num_threads(threads)
     library.compiler.reset()  # it compiles few forms of what it takes for one function

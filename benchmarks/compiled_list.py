@@ -14,7 +14,16 @@ import numpy as np
 __all__ = ["EXAMPLES", "Example", "rosenbrock"]
 
 Array = np.ndarray[Any, Any]
-Wanted = Literal["value", "value and gradient", "gradient", "each element's gradient", "each element's value"]
+Wanted = Literal[
+    "value",
+    "value and gradient",
+    "gradient",
+    "each element's gradient",
+    "each element's value",
+    "Jacobian",
+    "rows of the Jacobian",
+    "each element's Jacobian",
+]
 rng = np.random.default_rng(0)
 
 
@@ -27,7 +36,7 @@ class Example:
         function: is given a namespace and the arguments.
         draw: makes the arguments, arrays.
         wanted: what is compiled: the function, with its gradient, the gradient alone, or, of a function whose results
-            are elementwise, values and derivatives of each element.
+            are elementwise, values and derivatives of each element; or its Jacobian, by columns if nothing is said.
         over: the positions of the arguments that the gradient is with respect to.
         by_hand: the same in NumPy as an expert writes it, or None.
         for_numba: the same as numba takes it, or None.

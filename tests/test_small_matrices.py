@@ -305,7 +305,7 @@ def test_stacks_are_shared_by_threads_and_many_problems_are_lanes(name: str) -> 
             a = make(count, size, size, dtype=dtype)
             rights = [random((count, size), dtype), random((count, size, 3), dtype)] if has_right else []
             graph = str(wg.jit(wg.vmap(function)).lower(a, *rights[:1]).kernels)
-            assert f"routine {family if name[:3] != 'lu_' else 'small'}." in graph
+            assert f"routine {family}." in graph
             layouts = a, np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0), a.mT.copy().mT
             for matrices, right in some_of(list(itertools.product(layouts, rights or [None])), f"{name}, {count}"):
                 require_same(wg.vmap(function), matrices, *[right] * has_right, exact=False)
@@ -402,9 +402,9 @@ OF_ONE_MATRIX: dict[str, Callable[[Any, Any, Any], list[Any]]] = {
 
 @together("name", OF_ONE_MATRIX)
 def test_what_has_one_matrix_factorises_it_once(name: str) -> None:
-    function = OF_ONE_MATRIX[name]
+    function, rng = OF_ONE_MATRIX[name], np.random.default_rng(7)
     for size, sign in itertools.product((5, 60), (1, -1)):
-        a, b, c = (RNG.standard_normal(shape) for shape in ((size, size), size, (size, 2)))
+        a, b, c = (rng.standard_normal(shape) for shape in ((size, size), size, (size, 2)))
         a[0] *= sign
         jitted = wg.jit(function, native=True)
         for ours, theirs in zip(jitted(a, b, c), function(a, b, c), strict=True):
@@ -416,6 +416,27 @@ def test_what_has_one_matrix_factorises_it_once(name: str) -> None:
         with np.errstate(invalid="ignore"):
             for given in (np.ones_like(a), a * np.nan):
                 assert str(outcome(jitted, given, b, c)) == str(outcome(function, given, b, c))
+
+
+def test_stacks_are_factorised_once_too() -> None:
+    def likelihood(a: Any, b: Any) -> Any:
+        found = np.sum(np.linalg.solve(a, b) * b) + np.sum(np.linalg.inv(a.mT)[..., :1, :1] * b[..., :1, :1])
+        return found + np.sum(np.linalg.slogdet(a)[1])
+
+    both = wg.grad(likelihood, (0, 1))
+    for dtype, *shape, family in ((float, 2, 9, 5, "lanes"), (np.float32, 20, 4, "lanes"), (float, 3, 6, "small")):
+        a, b = random((*shape, shape[-1]), dtype), random((*shape, 2), dtype)
+        a[0] *= -1
+        jitted = wg.jit(both)
+        kernels = re.findall(r"^routine (\w+)\.(\w+)", str(jitted.lower(a, b).kernels), re.M)
+        assert [own for own, _ in kernels] == [family] * len(kernels)
+        assert sum("factor" in name for _, name in kernels) == 1
+        assert all("factor" in name or name.startswith(("solve_in", "lu_solve")) for _, name in kernels)
+        for ours, theirs in zip(jitted(a, b), both(a, b), strict=True):
+            scale = np.abs(theirs).max(initial=1)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=scale * (1e-8 if dtype is float else 1e-2))
+        a[-1] = 0
+        assert str(outcome(jitted, a, b)) == str(outcome(both, a, b)) == "Singular matrix"
 
 
 def test_loops_that_solve_are_machine_code() -> None:

@@ -26,7 +26,7 @@ from wengert.emission.routines.front_routines import FRONTS, is_of_fronts
 from wengert.emission.routines.front_routines import SPARE as ENDS
 from wengert.emission.routines.lapack_routines import LAPACK, PANEL, ROOM, SPECTRAL, is_available
 from wengert.emission.routines.matrix_lanes import LANES, lanes_of
-from wengert.emission.routines.matrix_routines import CONDITIONED, PIVOTED, SMALL, TRIANGULAR, dtypes_of
+from wengert.emission.routines.matrix_routines import CONDITIONED, SMALL, TRIANGULAR, dtypes_of
 from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.selection import required
@@ -41,11 +41,13 @@ FEW = 48
 """Rows up to which it does so, too, where the inverse is needed for the condition, or vectors have few right sides."""
 LEAST_SHARED = 4
 """Rows from which on it takes less to factorise once for several systems: each solution by factors is a step, too."""
-LANES_MOST = 1152
-"""Elements of a problem, right sides included, beyond which problems one after the other take less time than lanes."""
+LANES_MOST = 9216
+"""Elements of a problem, right sides included, up to which lanes are computed at once: 64 systems, inverses and LU
+factors of 64 rows take 5.6, 18.3 and 7.2 us each, one after the other 12.4, 27.7 and 12.9; of 128 rows 42, 160 and 52,
+and 64, 180 and 75, but with room of two megabytes for each thread."""
 MOST = 1024
 """Rows from which on it does not matter who calls LAPACK, and its room in the arena does."""
-CYCLES = {SMALL: (500.0, 0.15), LANES: (50.0, 0.3), LAPACK: (1000.0, 0.3), BANDED: (200.0, 0.0), FRONTS: (500.0, 0.0)}
+CYCLES = {SMALL: (500.0, 0.15), LANES: (100.0, 0.08), LAPACK: (1000.0, 0.3), BANDED: (200.0, 0.0), FRONTS: (500.0, 0.0)}
 """Cycles for each problem, and for an element of a row that is subtracted."""
 CYCLES_OF_BAND = 4.0
 """Cycles for each element of the bands, and of factors of fronts."""
@@ -55,6 +57,8 @@ COLUMNS = 16
 """Columns of the room beside those for a factor or an inverse: pivots, and what conditions take."""
 SPARE = 3 * 16 + 2
 """Columns of the room for small matrices: the ends of vectors, of three matrices, and pivots."""
+SPARE_OF_LANES = 3
+"""Columns of that of many at once: pivots, and what makes the distance of rows odd."""
 BLOCKS, WIDE = 4, 64
 """Blocks that the right sides of one triangular system are problems of their own in, and their columns at least."""
 PARTS = 16
@@ -133,10 +137,33 @@ def matrix_routine(equation: Equation) -> MatrixRoutine | None:
         each, room = CYCLES_OF_BAND * rows * size * columns, room_of_bands(rows, columns)
     elif family is FRONTS:
         each, room = CYCLES_OF_BAND * call.fields["length"] * columns, call.fields["space"] + ENDS
-    work = room * lanes * dtype.itemsize
-    parts = max(1, min(-(-count // lanes), PARTS, int(count * each / MACHINE.short)))
-    fields |= {"parts": parts, "room": -(-work // MACHINE.apart) * MACHINE.apart}
     name = f"{family}.{call.routine}.{dtype.name}"
+    return step_of_problems(equation, operands, name, fields, each, room * lanes * dtype.itemsize, lanes)
+
+
+def step_of_problems(
+    equation: Equation,
+    operands: Sequence[Any],
+    name: str,
+    fields: dict[str, int],
+    each: float,
+    work: int,
+    together: int,
+) -> MatrixRoutine:
+    """Return a step whose problems are shared among threads.
+
+    Args:
+        equation: of the routine.
+        operands: see `MatrixRoutine`.
+        name: of the kernel.
+        fields: MATRICES, but for how problems are shared.
+        each: cycles of a problem.
+        work: bytes of the room for some problems.
+        together: how many these are.
+    """
+    count = fields["count"]
+    parts = max(1, min(-(-count // together), PARTS, int(count * each / MACHINE.short)))
+    fields |= {"parts": parts, "room": -(-work // MACHINE.apart) * MACHINE.apart}
     return MatrixRoutine(equation, operands, name, fields, fields["room"] * parts, count * each)
 
 
@@ -150,8 +177,7 @@ def family_of(routine: str, arrays: Sequence[Variable], count: int, columns: int
     if routine in SPECTRAL:
         return LAPACK if size <= MOST_SPECTRAL and is_available(routine, dtypes) else None
     is_own = dtypes[0].name in SCALARS and dtypes == dtypes_of(routine, dtypes[0]) and size <= LARGEST
-    is_short = size * (size + columns) <= LANES_MOST and routine not in PIVOTED
-    if is_own and is_short and count >= lanes_of(dtypes[0].name):
+    if is_own and size * (size + columns) <= LANES_MOST and count >= lanes_of(dtypes[0].name):
         return LANES
     is_few = routine in CONDITIONED or (routine in (*TRIANGULAR, "lu_solve") and columns == 1)
     if is_own and not (is_few and size > FEW):
@@ -169,7 +195,7 @@ def room_of(family: str, size: int, columns: int) -> int:
     """Return how many elements there must be room for."""
     if family is LAPACK:
         return size * (size + PANEL + COLUMNS) + ROOM
-    return size * (2 * size + columns + (SPARE if family is SMALL else 0))
+    return size * (2 * size + columns + (SPARE if family is SMALL else SPARE_OF_LANES))
 
 
 def room_of_spectrum(rows: int, columns: int) -> int:

@@ -10,31 +10,56 @@ from collections.abc import Callable, Sequence
 
 from wengert.emission.products.tiled_functions import TiledFunctions
 from wengert.native.builder import Builder
+from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
-from wengert.native.structs import I8, I64, Pointer, vector_of
+from wengert.native.structs import I8, I64, Float, Integer, Pointer, VectorType, vector_of
 from wengert.native.values import Value
 from wengert.support.caches import cached
 
-PANEL = 4
-"""Vectors of a row that are computed at once."""
+SUMS = 8
+"""Vectors of sums that stay in registers."""
 FAR = 2**62
 """The number of a row that is not there."""
 
 
 class Eliminations(TiledFunctions):
-    """Write the functions of one dtype."""
+    """Write the functions of one dtype.
+
+    Attributes:
+        element: the type of an element of a matrix.
+        place: the type of the number of a row.
+        panels: how many vectors of a row are computed at once, where there are as many, from the most on.
+        sums: how many vectors of sums stay in registers.
+    """
 
     prefix = "elimination."
+    element: Float | VectorType
+    place: Integer | VectorType
+    panels: tuple[int, ...] = (4, 1)
+    sums = SUMS
+
+    def __init__(self, dtype: str, target: Target) -> None:
+        super().__init__(dtype, target)
+        self.element, self.place = self.scalar, I64
 
     # ---------------------------------------------------------------- parts
 
+    def spread(self, b: Builder, x: Value) -> Value:
+        """Return a vector that has an element everywhere."""
+        return b.spread(x, self.lanes)
+
+    def holds(self, _b: Builder, condition: Value) -> Value:
+        """Return whether a condition on elements holds."""
+        return condition
+
     def by_panels(self, b: Builder, width: Value, write: Callable[[Value, int], None]) -> None:
         """Write what is done for some columns after the others, which is told the first and how many vectors."""
-        wide = PANEL * self.lanes
-        whole = width - width % wide
-        for start, stop, vectors in ((0, whole, PANEL), (whole, width, 1)):
+        start: Value | int = 0
+        for vectors in self.panels:
+            stop = width if vectors == 1 else width - width % (vectors * self.lanes)
             with b.loop(stop, start, step=vectors * self.lanes) as panels:
                 write(panels.index, vectors)
+            start = stop
 
     def load(self, row: Value, vectors: int) -> list[Value]:
         """Return the first vectors of a row."""
@@ -47,7 +72,7 @@ class Eliminations(TiledFunctions):
 
     def subtract(self, b: Builder, totals: Sequence[Value], factor: Value, row: Sequence[Value]) -> list[Value]:
         """Return vectors less a number times others."""
-        factors = -b.spread(factor, self.lanes)
+        factors = -self.spread(b, factor)
         return [self.add_product(b, factors, x, total) for x, total in zip(row, totals, strict=True)]
 
     def less(
@@ -80,20 +105,23 @@ class Eliminations(TiledFunctions):
             loop.next(*found)
         return [loop.results[n * count : (n + 1) * count] for n in range(len(factors))]
 
-    def in_pairs(self, b: Builder, start: Value | int, stop: Value, write: Callable[[list[Value]], None]) -> None:
-        """Write what is done for two rows at once, and for the last one."""
-        whole = stop - (stop - start) % 2
-        with b.loop(whole, start, step=2) as rows:
-            write([rows.index, rows.index + 1])
+    def some_at_once(
+        self, b: Builder, vectors: int, start: Value | int, stop: Value, write: Callable[[list[Value]], None]
+    ) -> None:
+        """Write what is done for some rows at once, of so many vectors each, and for the last ones one by one."""
+        count = min(self.sums // vectors, 4)
+        whole = stop - (stop - start) % count
+        with b.loop(whole, start, step=count) as rows:
+            write([rows.index + n for n in range(count)])
         with b.loop(stop, whole) as rows:
             write([rows.index])
 
     # ---------------------------------------------------------------- substitution
 
     @cached
-    def panels(self) -> dict[int, NativeFunction]:
+    def panel_solvers(self) -> dict[int, NativeFunction]:
         """The functions that solve T X = B in place, for some vectors of each row of B, from the first row on."""
-        return {vectors: self.panel(vectors) for vectors in (PANEL, 1)}
+        return {vectors: self.panel(vectors) for vectors in self.panels}
 
     def panel(self, vectors: int) -> NativeFunction:
         """Return the function for so many vectors."""
@@ -102,7 +130,10 @@ class Eliminations(TiledFunctions):
         def body(
             b: Builder, t: Value, t_row: Value, t_column: Value, x: Value, row: Value, size: Value, unit: Value
         ) -> None:
-            one = b.constant(self.scalar, 1.0)
+            one = b.constant(self.element, 1.0)
+
+            def scale_of(pivot: Value) -> Value:
+                return b.either(unit.differs(0), lambda: [one], lambda: [one / pivot.load()])[0]
 
             def solve(rows: list[Value]) -> None:
                 places, factors = [x.at(i * row) for i in rows], [t.at(i * t_row) for i in rows]
@@ -112,12 +143,11 @@ class Eliminations(TiledFunctions):
                     for before in range(n):
                         factor = factors[n].at(rows[before] * t_column).load()
                         found[n] = self.subtract(b, found[n], factor, found[before])
-                    pivot = b.select(unit.differs(0), one, factors[n].at(i * t_column).load())
-                    scale = b.spread(one / pivot, self.lanes)
+                    scale = self.spread(b, scale_of(factors[n].at(i * t_column)))
                     found[n] = [v * scale for v in found[n]]
                     self.store(places[n], found[n])
 
-            self.in_pairs(b, 0, size, solve)
+            self.some_at_once(b, vectors, 0, size, solve)
 
         return self.function(f"panel{vectors}", kinds, body)
 
@@ -142,7 +172,7 @@ class Eliminations(TiledFunctions):
             unit: Value,
         ) -> None:
             def solve(column: Value, vectors: int) -> None:
-                b.do(self.panels[vectors], t, t_row, t_column, x.at(column), row, size, unit)
+                b.do(self.panel_solvers[vectors], t, t_row, t_column, x.at(column), row, size, unit)
 
             self.by_panels(b, width, solve)
 
@@ -159,7 +189,7 @@ class Eliminations(TiledFunctions):
 
             def factorise(column: Value, vectors: int) -> None:
                 first = x.at(column)
-                b.do(self.panels[vectors], x, one, row, first, row, column, b.constant(I64, 0))
+                b.do(self.panel_solvers[vectors], x, one, row, first, row, column, b.constant(I64, 0))
                 with b.loop(b.least(column + vectors * self.lanes, size), column) as rows:
                     i = rows.index
                     place, diagonal = first.at(i * row), x.at(i * row).at(i)
@@ -167,8 +197,8 @@ class Eliminations(TiledFunctions):
                     self.store(place, found)
                     square = diagonal.load()
                     self.fail_if(b, failed, b.compare("ule", square, 0) | (square - square).differs(0))
-                    root = b.intrinsic("sqrt", self.scalar, square)
-                    scale = b.spread(b.constant(self.scalar, 1.0) / root, self.lanes)
+                    root = b.intrinsic("sqrt", self.element, square)
+                    scale = self.spread(b, b.constant(self.element, 1.0) / root)
                     self.store(place, [v * scale for v in found])
                     diagonal.store(root)
 
@@ -178,7 +208,7 @@ class Eliminations(TiledFunctions):
 
     def fail_if(self, b: Builder, failed: Value, condition: Value) -> None:
         """Say that something failed, and return, if a condition holds."""
-        with b.when(condition):
+        with b.when(self.holds(b, condition)):
             failed.store(1)
             b.give()
 
@@ -207,7 +237,7 @@ class Eliminations(TiledFunctions):
 
             def eliminate(column: Value, vectors: int) -> None:
                 first, done = x.at(column), b.least(column, size)
-                b.do(self.panels[vectors], x, row, one, first, row, done, one)
+                b.do(self.panel_solvers[vectors], x, row, one, first, row, done, one)
 
                 def update(rows: list[Value]) -> None:
                     places, factors = ([y.at(i * row) for i in rows] for y in (first, x))
@@ -215,35 +245,36 @@ class Eliminations(TiledFunctions):
                     for place, found in zip(places, self.less(b, given, factors, one, first, row, done), strict=True):
                         self.store(place, found)
 
-                self.in_pairs(b, done, count, update)
+                self.some_at_once(b, vectors, done, count, update)
                 with b.loop(b.least(column + vectors * self.lanes, size), done) as steps:
                     k = steps.index
-                    chosen = self.largest(b, x.at(k), row, k, size)
-                    pivots.at(k).store(chosen)
-                    with b.when(chosen.differs(k)):
-                        self.exchange(b, x.at(k * row), x.at(chosen * row), width)
+                    chosen = pivots.at(k)
+                    chosen.store(self.largest(b, x.at(k), row, k, size))
+                    self.exchange_rows(b, x, row, k, chosen, width)
                     self.eliminate_one(b, x, row, count, k, column, vectors, failed)
 
             self.by_panels(b, width, eliminate)
 
-        return self.function("decompose", (self.address, I64, I64, I64, I64, Pointer(I64), Pointer(I8)), body)
+        return self.function("decompose", (self.address, I64, I64, I64, I64, Pointer(self.place), Pointer(I8)), body)
 
     def eliminate_one(
         self, b: Builder, x: Value, row: Value, size: Value, k: Value, column: Value, vectors: int, failed: Value
     ) -> None:
         """Write what subtracts row k from later rows, in some vectors of theirs, and keeps how often."""
         pivot = x.at(k * row).at(k).load()
-        scale = b.constant(self.scalar, 1.0) / pivot
+        scale = b.constant(self.element, 1.0) / pivot
         self.fail_if(b, failed, (pivot - pivot).differs(0) | (scale - scale).differs(0))
-        own = []
-        for n, v in enumerate(self.load(x.at(k * row).at(column), vectors)):
-            places = b.numbers(I64, range(n * self.lanes, (n + 1) * self.lanes)) + b.spread(column - k, self.lanes)
-            own.append(b.select(places > 0, v, b.constant(self.vector, 0)))
+        zero, given = b.constant(self.vector, 0), self.load(x.at(k * row).at(column), vectors)
+        own = [b.select(self.are_behind(b, column + n * self.lanes, k), v, zero) for n, v in enumerate(given)]
         with b.loop(size, k + 1) as rows:
             start = x.at(rows.index * row)
             factor, place = start.at(k).load() * scale, start.at(column)
             self.store(place, self.subtract(b, self.load(place, vectors), factor, own))
             start.at(k).store(factor)
+
+    def are_behind(self, b: Builder, column: Value, k: Value) -> Value:
+        """Return which elements of a vector that begins with a column are behind another column."""
+        return b.numbers(I64, range(self.lanes)) + b.spread(column - k, self.lanes) > 0
 
     def largest(self, b: Builder, column: Value, row: Value, first: Value, last: Value) -> Value:
         """Return the first row whose element of a column is the largest; numbers that are none do not count."""
@@ -261,10 +292,11 @@ class Eliminations(TiledFunctions):
         found = b.intrinsic("vector.reduce.smin", I64, among, of=(signs,))
         return b.select(found < last, found, first)
 
-    def exchange(self, b: Builder, one: Value, other: Value, width: Value) -> None:
-        """Write what exchanges two rows."""
-        with b.loop(width, step=self.lanes) as cells:
-            places = [x.at(cells.index).to(self.vector) for x in (one, other)]
+    def exchange_rows(self, b: Builder, x: Value, row: Value, k: Value, place: Value, width: Value) -> None:
+        """Write what exchanges a row with that whose number is in some place."""
+        other = place.load()
+        with b.when(other.differs(k)), b.loop(width, step=self.lanes) as cells:
+            places = [x.at(i * row).at(cells.index).to(self.vector) for i in (k, other)]
             first, second = [place.load() for place in places]
             places[0].store(second)
             places[1].store(first)

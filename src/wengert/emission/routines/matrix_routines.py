@@ -7,7 +7,6 @@ largest element of a column as pivot, and by substitution (G. Golub and C. Van L
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -118,15 +117,17 @@ class Problems:
         b: writes the function.
         fields: MATRICES.
         work: the address of the room for the elimination.
-        first, last: the first problem, and the one behind the last.
+        first, last: the first problem, and the one behind the last; a multiple of those that are solved together.
     """
 
-    def __init__(self, b: Builder, table: Value, part: Value) -> None:
+    def __init__(self, b: Builder, table: Value, part: Value, together: int) -> None:
         self.b, self.addresses, self.fields = b, table.load().to(POINTER), table.at(1).load().to(MATRICES)
         fields = self.fields
         self.work = fields.to(I8).at(fields.get("work") + part * fields.get("room"))
         count, parts = fields.get("count"), fields.get("parts")
-        self.first, self.last = count * part // parts, count * (part + 1) // parts
+        groups = (count + together - 1) // together
+        self.first = groups * part // parts * together
+        self.last = b.least(groups * (part + 1) // parts * together, count)
 
     def matrices(self, kinds: Sequence[Stored], index: Value) -> list[Matrix]:
         """Return operands and results of a problem, whose elements are of these types."""
@@ -150,12 +151,15 @@ class Problem:
         matrices: operands, then results.
         size: the rows and columns of the matrix.
         columns: those of the right side.
+        width: how many columns stand side by side in the room for the elimination.
         zero, one: these numbers.
         yes, no: truth values.
         parts: real numbers that an element is.
     """
 
     parts: int = 1
+
+    width: Value
 
     def __init__(self, problems: Problems, kind: Float | VectorType, kinds: Sequence[Stored], index: Value) -> None:
         self.b, self.kind, self.fields, self.memory = problems.b, kind, problems.fields, problems.work
@@ -202,12 +206,17 @@ class Problem:
         """Return how many columns there must be room for."""
         return count
 
+    def row_of(self, columns: Value) -> Value:
+        """Return how far rows of so many columns are from each other."""
+        return columns
+
     def side_by_side(self, *counts: Value) -> list[Matrix]:
         """Return matrices of so many columns beside each other, in the room for the elimination."""
         starts = [self.zero]
         for count in counts:
             starts.append(starts[-1] + self.columns_of(count))
-        work = Matrix(self.memory.to(self.kind), starts[-1], self.one)
+        self.width = starts[-1]
+        work = Matrix(self.memory.to(self.kind), self.row_of(self.width), self.one)
         return [work.after(start) for start in starts[:-1]]
 
     def copy(self, target: Matrix, source: Matrix, columns: Value) -> None:
@@ -215,33 +224,92 @@ class Problem:
         with self.b.loop(self.size) as rows, self.b.loop(columns) as cells:
             target.at(rows.index, cells.index).store(source.at(rows.index, cells.index).load())
 
-    def eliminate(self, work: Matrix) -> Value:
-        """Bring a matrix with right sides beside it into triangular form; return the sign of the exchange of rows."""
-        raise NotImplementedError
 
-    def substitute(self, triangle: Matrix, x: Matrix, columns: Value, backward: Value, unit: Value) -> None:
-        """Solve a triangular system in place, whose right sides lie row by row."""
-        raise NotImplementedError
-
-    def factorise(self, work: Matrix) -> None:
-        """Put the U of A = U^T U in the place of A, of which the upper triangle is read, with zeros below it."""
-        raise NotImplementedError
-
-
-class RowProblem(Problem):
-    """Be a problem whose rows are computed by vectors.
+class DenseProblem(Problem):
+    """Be a problem of full matrices, which functions compute.
 
     Attributes:
         functions: what eliminates and substitutes.
     """
 
     def __init__(self, problems: Problems, functions: Eliminations, kinds: str, index: Value) -> None:
-        super().__init__(problems, functions.scalar, [I32 if x == "i" else functions.scalar for x in kinds], index)
+        stored = [I32 if x == "i" else functions.scalar for x in kinds]
+        super().__init__(problems, functions.element, stored, index)
         self.functions = functions
 
     def columns_of(self, count: Value) -> Value:
         """Return how many columns whole vectors have."""
         return (count + self.functions.lanes - 1) & -self.functions.lanes
+
+    def lay_down(self, triangle: Any, right: Any) -> tuple[Any, Matrix]:
+        """Return a triangle where it can be read, and a copy of the right sides."""
+        raise NotImplementedError
+
+    def decompose(self, work: Matrix, pivots: Value) -> None:
+        """Bring a matrix with right sides beside it into triangular form."""
+        n = self.size
+        self.b.do(self.functions.decompose, work.first, work.row, n, n, self.width, pivots, self.failed)
+        self.give_if_failed()
+
+    def eliminate(self, work: Matrix) -> Value:
+        """Bring a matrix with right sides beside it into triangular form; return the sign of the exchange of rows."""
+        b, n, pivots = self.b, self.size, self.exchanges(work)
+        self.decompose(work, pivots)
+        with b.loop(n, carry=[self.number(1.0)], certain=True) as steps:
+            sign = steps.values[0]
+            steps.next(b.select(pivots.at(steps.index).load().differs(self.index(steps.index)), -sign, sign))
+        return steps.results[0]
+
+    def exchanges(self, work: Matrix) -> Value:
+        """Return where elimination notes with which row it exchanged each."""
+        return work.first.at(self.size * work.row).to(self.functions.place)
+
+    def exchange_at(self, exchanges: Any, k: Value, room: Value) -> Value:
+        """Return where it stands with which row another is exchanged, for which there is room."""
+        other = self.b.convert("sext", exchanges.at(k, self.zero).load(), I64)
+        self.fail_if((other < 0) | (other >= self.index(self.size)))
+        room.store(other)
+        return room
+
+    def exchange_rows(self, work: Matrix, exchanges: Matrix, backward: Value) -> None:
+        """Exchange each row with another as elimination did, or undo that from the last to the first."""
+        b, room = self.b, self.b.stack(self.functions.place)
+        with b.loop(self.size) as steps:
+            k = b.select(backward, self.size - 1 - steps.index, steps.index)
+            place = self.exchange_at(exchanges, k, room)
+            self.functions.exchange_rows(b, work.first, work.row, k, place, self.columns_of(self.columns))
+
+    def substitute(self, triangle: Matrix, x: Matrix, columns: Value, backward: Value, unit: Value) -> None:
+        """Solve a triangular system in place, whose right sides lie row by row."""
+        b, last = self.b, self.size - 1
+
+        def first_row(matrix: Matrix, apart: Value) -> Value:
+            return b.select(backward, matrix.first.at(last * apart), matrix.first)
+
+        t = first_row(triangle, triangle.row + triangle.column)
+        steps = [b.select(backward, -step, step) for step in (triangle.row, triangle.column, x.row)]
+        ones = b.select(unit, self.one, self.zero)
+        arguments = (*steps[:2], first_row(x, x.row), steps[2], self.size, self.columns_of(columns), ones)
+        b.do(self.functions.substitute, t, *arguments)
+
+    def factorise(self, work: Matrix) -> None:
+        """Put the U of A = U^T U in the place of A, of which the upper triangle is read, with zeros below it."""
+        b, lanes = self.b, self.functions.lanes
+        b.do(self.functions.cholesky, work.first, work.row, self.size, self.failed)
+        self.give_if_failed()
+        with b.loop(self.size) as rows, b.loop(rows.index, step=lanes) as cells:
+            place = work.at(rows.index, cells.index).to(self.functions.vector)
+            is_kept = self.functions.are_behind(b, cells.index, rows.index - 1)
+            place.store(b.select(is_kept, place.load(), self.b.constant(self.functions.vector, 0.0)))
+
+    def give_if_failed(self) -> None:
+        """Leave all to Python if a function said that it failed."""
+        with self.b.when(self.failed.load().differs(0)):
+            self.b.give()
+
+
+class RowProblem(DenseProblem):
+    """Be a problem whose rows are computed by vectors."""
 
     def side_by_side(self, *counts: Value) -> list[Matrix]:
         """Return such matrices, with zeros in the last vectors: leftovers there may be numbers that are slow."""
@@ -266,64 +334,14 @@ class RowProblem(Problem):
         with otherwise:
             super().copy(target, source, columns)
 
-    def eliminate(self, work: Matrix) -> Value:
-        """Bring a matrix with right sides beside it into triangular form; return the sign of the exchange of rows."""
-        b, n, pivots = self.b, self.size, self.exchanges(work)
-        b.do(self.functions.decompose, work.first, work.row, n, n, work.row, pivots, self.failed)
-        self.give_if_failed()
-        with b.loop(n, carry=[self.number(1.0)], certain=True) as steps:
-            sign = steps.values[0]
-            steps.next(b.select(pivots.at(steps.index).load().differs(steps.index), -sign, sign))
-        return steps.results[0]
-
-    def exchanges(self, work: Matrix) -> Value:
-        """Return where elimination notes with which row it exchanged each."""
-        return work.first.at(self.size * work.row).to(I64)
-
-    def exchange_rows(self, work: Matrix, exchanges: Matrix, backward: Value) -> None:
-        """Exchange each row with another as elimination did, or undo that from the last to the first."""
-        b = self.b
-        with b.loop(self.size) as steps:
-            k = b.select(backward, self.size - 1 - steps.index, steps.index)
-            other = exchanges.at(k, self.zero).load().widen(I64)
-            self.fail_if((other < 0) | (other >= self.size))
-            with b.when(other.differs(k)):
-                self.functions.exchange(b, work.at(k, self.zero), work.at(other, self.zero), work.row)
-
-    def substitute(self, triangle: Matrix, x: Matrix, columns: Value, backward: Value, unit: Value) -> None:
-        """Solve a triangular system in place, whose right sides lie row by row."""
-        b, last = self.b, self.size - 1
-        with b.loop(b.select(unit, self.zero, self.size)) as rows:
-            pivot = triangle.at(rows.index, rows.index).load()
-            scale = self.number(1.0) / pivot
-            self.fail_if(self.magnitude(scale).equals(math.inf))
-
-        def first_row(matrix: Matrix, apart: Value) -> Value:
-            return b.select(backward, matrix.first.at(last * apart), matrix.first)
-
-        t = first_row(triangle, triangle.row + triangle.column)
-        steps = [b.select(backward, -step, step) for step in (triangle.row, triangle.column, x.row)]
-        ones = b.select(unit, self.one, self.zero)
-        arguments = (*steps[:2], first_row(x, x.row), steps[2], self.size, self.columns_of(columns), ones)
-        b.do(self.functions.substitute, t, *arguments)
-
-    def factorise(self, work: Matrix) -> None:
-        """Put the U of A = U^T U in the place of A, of which the upper triangle is read, with zeros below it."""
-        b, lanes = self.b, self.functions.lanes
-        b.do(self.functions.cholesky, work.first, work.row, self.size, self.failed)
-        self.give_if_failed()
-        with b.loop(self.size) as rows, b.loop(rows.index, step=lanes) as cells:
-            place = work.at(rows.index, cells.index).to(self.functions.vector)
-            places = b.numbers(I64, range(lanes)) + b.spread(cells.index, lanes)
-            place.store(b.select(places >= b.spread(rows.index, lanes), place.load(), 0.0))
-
-    def give_if_failed(self) -> None:
-        """Leave all to Python if a function said that it failed."""
-        with self.b.when(self.failed.load().differs(0)):
-            self.b.give()
+    def lay_down(self, triangle: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
+        """Return the triangle, which is read where it is, and a copy of the right sides."""
+        (work,) = self.side_by_side(self.columns)
+        self.copy(work, right, self.columns)
+        return triangle, work
 
 
-Solver = Callable[[Problem], None]
+Solver = Callable[[DenseProblem], None]
 
 
 # Parts
@@ -360,6 +378,13 @@ def holds_not_finite(b: Builder, scalar: Float, first: Value, count: Value) -> V
     return b.intrinsic("vector.reduce.or", BOOL, blocks.results[0], of=(blocks.results[0].type,))
 
 
+def require_pivots(p: Problem, triangle: Any, unit: Value) -> None:
+    """Leave all to Python if the inverse of a number is infinite that stands on a diagonal, unless ones stand there."""
+    least = 2.0**-1024 if p.scalar is F64 else 2.0**-128
+    with p.b.loop(p.b.select(unit, p.zero, p.size)) as rows:
+        p.fail_if(p.b.compare("ole", p.magnitude(triangle.at(rows.index, rows.index).load()), least))
+
+
 def put_identity(p: Problem, target: Matrix) -> None:
     """Write the identity."""
     with p.b.loop(p.size) as rows, p.b.loop(p.size) as cells:
@@ -392,7 +417,7 @@ def one_norm(p: Problem, at: Callable[[Value, Value], Any]) -> Value:
 # Solvers
 
 
-def put_right_sides(p: Problem, parts: Sequence[Matrix], conditioned: bool) -> Matrix:
+def put_right_sides(p: DenseProblem, parts: Sequence[Matrix], conditioned: bool) -> Matrix:
     """Put down the right sides, and where they are none, or the condition is wanted, those of the inverse as the last.
 
     Return where that is to be. Where the condition is wanted, operands must be finite.
@@ -408,7 +433,7 @@ def put_right_sides(p: Problem, parts: Sequence[Matrix], conditioned: bool) -> M
     return parts[-1]
 
 
-def solve(p: Problem, conditioned: bool = False) -> None:
+def solve(p: DenseProblem, conditioned: bool = False) -> None:
     """Solve A X = B, or A X = I where there is no B; with the condition, for an A that is not nearly singular."""
     a, *right, x = p.matrices
     counts = (p.columns, p.size) if right and conditioned else (p.columns,)
@@ -423,7 +448,7 @@ def solve(p: Problem, conditioned: bool = False) -> None:
     p.copy(x, parts[0], p.columns)
 
 
-def solve_positive(p: Problem) -> None:
+def solve_positive(p: DenseProblem) -> None:
     """Solve A X = B for a positive definite A by Cholesky's factor of its lower triangle."""
     a, _, x = p.matrices
     work, *parts = p.side_by_side(p.size, p.columns, p.size)
@@ -442,7 +467,7 @@ def solve_positive(p: Problem) -> None:
     p.copy(x, parts[0], p.columns)
 
 
-def eliminate_copy(p: Problem) -> tuple[Matrix, Value]:
+def eliminate_copy(p: DenseProblem) -> tuple[Matrix, Value]:
     """Return a matrix in triangular form, and the sign of the exchange of rows."""
     require_finite(p, p.matrices[0], p.size)
     (work,) = p.side_by_side(p.size)
@@ -450,7 +475,7 @@ def eliminate_copy(p: Problem) -> tuple[Matrix, Value]:
     return work, p.eliminate(work)
 
 
-def determinant(p: Problem) -> None:
+def determinant(p: DenseProblem) -> None:
     """Compute det A; Python does so where it is too small or too large for a product."""
     b = p.b
     work, sign = eliminate_copy(p)
@@ -461,7 +486,7 @@ def determinant(p: Problem) -> None:
     p.matrices[1].at(p.zero, p.zero).store(found)
 
 
-def logarithm(p: Problem) -> None:
+def logarithm(p: DenseProblem) -> None:
     """Compute the sign of det A and the logarithm of its absolute value."""
     b = p.b
     work, sign = eliminate_copy(p)
@@ -473,9 +498,8 @@ def logarithm(p: Problem) -> None:
         matrix.at(p.zero, p.zero).store(found)
 
 
-def triangular_factors(p: Problem) -> None:
+def triangular_factors(p: DenseProblem) -> None:
     """Compute both triangular factors in one matrix, and with which row each was exchanged."""
-    assert isinstance(p, RowProblem)
     _, packed, exchanges = p.matrices
     work, _ = eliminate_copy(p)
     p.copy(packed, work, p.size)
@@ -483,14 +507,19 @@ def triangular_factors(p: Problem) -> None:
         exchanges.at(rows.index, p.zero).store(p.b.convert("trunc", p.exchanges(work).at(rows.index).load(), I32))
 
 
-def solve_by_factors(p: Problem) -> None:
+def solve_by_factors(p: DenseProblem) -> None:
     """Solve A X = B, or A^T X = B, by both triangular factors of A in one matrix."""
-    assert isinstance(p, RowProblem)
-    b, (packed, right, exchanges, x) = p.b, p.matrices
+    packed, right, _, _ = p.matrices
     require_finite(p, packed, p.size)
     require_finite(p, right, p.columns)
-    (work,) = p.side_by_side(p.columns)
-    p.copy(work, right, p.columns)
+    packed, work = p.lay_down(packed, right)
+    require_pivots(p, packed, p.no)
+    substitute_factors(p, packed, work)
+
+
+def substitute_factors(p: DenseProblem, packed: Matrix, work: Matrix) -> None:
+    """Solve with both triangular factors, and exchanges of rows before or after that."""
+    b, (_, _, exchanges, x) = p.b, p.matrices
     transposed = p.fields.get("backward").differs(0)
     straight = transposed.equals(0)
     with b.when(straight):
@@ -504,9 +533,8 @@ def solve_by_factors(p: Problem) -> None:
     p.copy(x, work, p.columns)
 
 
-def exchange_rows(p: Problem) -> None:
+def exchange_rows(p: DenseProblem) -> None:
     """Exchange the rows of a matrix as elimination did, or undo that."""
-    assert isinstance(p, RowProblem)
     x, exchanges, found = p.matrices
     p.size = p.fields.get("rows")
     (work,) = p.side_by_side(p.columns)
@@ -515,21 +543,21 @@ def exchange_rows(p: Problem) -> None:
     p.copy(found, work, p.columns)
 
 
-def substitute_both(p: Problem, times: int) -> None:
+def substitute_both(p: DenseProblem, times: int) -> None:
     """Solve a triangular system, and then perhaps that with the transpose."""
     triangle, right, x = p.matrices
     require_finite(p, triangle, p.size)
     require_finite(p, right, p.columns)
-    (work,) = p.side_by_side(p.columns)
-    p.copy(work, right, p.columns)
+    triangle, work = p.lay_down(triangle, right)
     backward, unit = p.fields.get("backward").differs(0), p.fields.get("unit").differs(0)
+    require_pivots(p, triangle, unit)
     p.substitute(triangle, work, p.columns, backward, unit)
     if times == 2:
         p.substitute(triangle.transpose(), work, p.columns, p.b.select(backward, p.no, p.yes), unit)
     p.copy(x, work, p.columns)
 
 
-def factor(p: Problem) -> None:
+def factor(p: DenseProblem) -> None:
     """Compute Cholesky's factor, with zeros above it."""
     a, factor = p.matrices
     require_finite(p, a, p.size)
@@ -556,8 +584,6 @@ SOLVERS: dict[str, tuple[Solver, str]] = {
 }
 """What computes each routine; of its operands and results whether they have elements, or are the numbers of rows."""
 
-PIVOTED = ("lu_factor", "lu_solve", "exchange_rows")
-"""Routines with numbers of rows among operands or results: one problem after the other."""
 CONDITIONED, TRIANGULAR = ("solve_conditioned", "solve_positive", "inv_conditioned"), ("solve_triangular", "cho_solve")
 """Routines that compute the inverse for the condition, and those that factorise nothing."""
 
@@ -579,12 +605,19 @@ def small(name: str, target: Target) -> NativeFunction:
     return kernel_of(name, len(kinds), solve_each)
 
 
-def kernel_of(name: str, count: int, write: Callable[[Problems], None]) -> NativeFunction:
-    """Return the kernel that solves problems of so many operands and results, whose shares threads work on."""
+def kernel_of(name: str, count: int, write: Callable[[Problems], None], together: int = 1) -> NativeFunction:
+    """Return the kernel that solves problems of so many operands and results, whose shares threads work on.
+
+    Args:
+        name: its name.
+        count: how many operands and results there are.
+        write: writes what solves a share of the problems.
+        together: how many problems are in one share, or as many more.
+    """
 
     def share(b: Builder, table: Value, first: Value, last: Value) -> None:
         with b.loop(last, first) as parts:
-            write(Problems(b, table.to(POINTER), parts.index))
+            write(Problems(b, table.to(POINTER), parts.index, together))
 
     def body(b: Builder, addresses: Value, arena: Value, team: Value) -> None:
         addresses.at(count).load().to(I8).store(0)
