@@ -36,7 +36,7 @@ from wengert.sparse.patterns.tangent_program import TangentProgram
 from wengert.sparse.plans.map_plan import plan_by_maps
 from wengert.support import config
 
-__all__ = ["MODES", "Outcome", "Rejected", "Subject", "budget_for", "outcome", "subject"]
+__all__ = ["EVALUATED", "MODES", "Outcome", "Rejected", "Subject", "budget_for", "outcome", "subject"]
 
 Arrays = list[Any]
 Point = tuple[Any, ...]
@@ -399,22 +399,22 @@ def jvp_grad(this: Subject) -> None:
 
 
 def sparse(this: Subject) -> None:
-    """Compare the pattern of the Jacobian of the loss' gradient, and of the results, and what maps compute of these."""
-    for function in (this.module.program, gradient_of(this.module.loss)):
-        narrow, point = at_first_point(this, function)
-        program = TangentProgram("sparse", leaves_alone(narrow), point, range(FLOATS))
-        pattern, _ = pattern_with_causes(program, False)
-        dense = dense_jacobian(leaves_alone(narrow), point)
-        covered = pattern.to_scipy().toarray()
-        if covered.shape != dense.shape:
-            raise Rejected("a traced program gives numbers of other types than a plain one")
-        missed = np.argwhere((dense != 0) & ~covered)
-        if len(missed):
-            raise Disagreement(f"pattern: elements {missed.tolist()} of {dense!r} are not in it")
-        COUNTS["patterns"] += 1
-        COUNTS["exact"] += int(np.array_equal(covered, dense != 0))
-        compare_plan(program, point, dense)
-        compare_elements(leaves_alone(narrow), point, dense)
+    """Compare the pattern of the Jacobian of the loss' gradient, or of the results, and what maps compute of it."""
+    function = random.Random(this.module.__name__).choice((this.module.program, gradient_of(this.module.loss)))
+    narrow, point = at_first_point(this, function)
+    program = TangentProgram("sparse", leaves_alone(narrow), point, range(FLOATS))
+    pattern, _ = pattern_with_causes(program, False)
+    dense = dense_jacobian(leaves_alone(narrow), point)
+    covered = pattern.to_scipy().toarray()
+    if covered.shape != dense.shape:
+        raise Rejected("a traced program gives numbers of other types than a plain one")
+    missed = np.argwhere((dense != 0) & ~covered)
+    if len(missed):
+        raise Disagreement(f"pattern: elements {missed.tolist()} of {dense!r} are not in it")
+    COUNTS["patterns"] += 1
+    COUNTS["exact"] += int(np.array_equal(covered, dense != 0))
+    compare_plan(program, point, dense)
+    compare_elements(leaves_alone(narrow), point, dense)
 
 
 def compare_elements(function: Any, point: Point, dense: Any) -> None:
@@ -577,14 +577,19 @@ def native_after(calls: int) -> Iterator[None]:
 
 
 def switch(this: Subject) -> None:
-    """Compare values, and derivatives on a tape, while what computes them becomes native."""
-    with native_after(random.Random(this.module.__name__).choice((1, 2, 3))):
-        program, slope = wg.jit(this.module.program), wg.jit(gradient_of(this.module.loss))
-        for attempt in range(5):
+    """Compare values and gradients, or derivatives on a tape, while what computes them becomes native."""
+    choice = random.Random(this.module.__name__)
+    with native_after(choice.choice((1, 2, 3))):
+        program = wg.jit(this.module.program)
+        if choice.random() < 0.5:
+            for second in (False, True, True):  # six first derivatives of calls, and four second ones
+                compare_chosen(this, program, second)
+            return
+        slope = wg.jit(gradient_of(this.module.loss))
+        for _ in range(2):
             for k, point in enumerate(this.points):
                 compare_results(this, program(*copies(point)), k, wider=True)
                 compare_gradient(this, slope(*copies(point)), k)
-            compare_chosen(this, program, second=attempt % 2 == 1)
 
 
 MODES: dict[str, Callable[[Subject], None]] = {
@@ -593,23 +598,25 @@ MODES: dict[str, Callable[[Subject], None]] = {
     "grad": grad,
     "jvp": jvp,
     "vmap": vmap,
+    "vmap(grad)": vmap_grad,
+    "grad(grad)": grad_grad,
+    "jvp(grad)": jvp_grad,
+    "taylor": taylor,
     "jit": jit,
     "grad(jit)": grad_jit,
     "jit(grad)": jit_grad,
     "kernels(grad)": kernels,
-    "vmap(grad)": vmap_grad,
-    "grad(grad)": grad_grad,
-    "jvp(grad)": jvp_grad,
     "jit(vmap(grad))": jit_vmap_grad,
     "vmap(jit)": vmap_jit,
     "vmap(grad(jit))": vmap_grad_jit,
     "grad(grad(jit))": grad_grad_jit,
-    "taylor": taylor,
     "sparse": sparse,
     "tape(jit)": tape_jit,
     "tape(tape(jit))": tape_tape_jit,
     "switch": switch,
 }
+EVALUATED = list(MODES).index("jit")
+"""How many modes trace nothing: these take a twentieth of the time of all."""
 
 
 # Running them
