@@ -20,25 +20,20 @@ from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves, leaves_of, random_like
 from tests.samples.running import over
 from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, by_grad, by_jvp
+from tools.evaluated_kernels import Call
+from tools.evaluated_kernels import evaluate_checked as checked
 from tools.special_accuracy import WITHOUT_KERNEL
 from wengert import random
 from wengert.core.graph.graph import Equation, Graph
 from wengert.core.values.aval import Aval
-from wengert.emission.external_functions import address_of
-from wengert.emission.routines.routine_calls import contents_of, routine_of
 from wengert.errors import GraphError, RangeError
-from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import Evaluator
-from wengert.kernel.grammar import text
-from wengert.kernel.kernel import Invoke, Program, Stage, Switch
-from wengert.kernel.schedule import illegal, schedule_of, with_schedule
+from wengert.kernel.kernel import Program, Stage, Switch
 from wengert.lowering import kernel_stages
 from wengert.lowering.matrix_steps import matrix_routine
 from wengert.lowering.partition import partition_graph
 from wengert.lowering.rules.lower import is_native, lower
 from wengert.lowering.segments import Segments
-from wengert.native.engine import host
-from wengert.native.entries.callee import Callee
 from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.special.declaration import OF_SCIPY
 from wengert.scipy.special import logsumexp
@@ -72,41 +67,6 @@ def summed(x: Any, steps: int) -> Any:
 
 def programs_of(segments: Segments) -> list[Program]:
     return [part.program for part in segments.parts if part.program is not None]
-
-
-Call = Callable[[Program, Sequence[Any]], Sequence[Any]]
-
-
-def checked(program: Program, arrays: Sequence[Any]) -> Sequence[Any]:
-    """Evaluate a program as it is scheduled; routines of small matrices natively."""
-    assert not findings(program), text(program)
-    if not program.is_nested:
-        assert not illegal(program, schedule_of(program))
-    found = with_schedule(program)
-    assert not findings(found), text(found)
-    names = {step.name for _, step in steps_of(program)}
-    return Evaluator(routines={name: partial(call_routine, program, name) for name in names}).compile_program(found)(
-        arrays
-    )
-
-
-def steps_of(program: Program) -> Iterator[tuple[Program, Invoke]]:
-    """Yield the routines of a program, and of those that it runs."""
-    yield from [(program, step) for step in program.steps if isinstance(step, Invoke)]
-    for inner in program.programs:
-        yield from steps_of(inner)
-
-
-def call_routine(program: Program, name: str, *operands: Any, **fields: int) -> Sequence[Any] | None:
-    """Call a routine that a program runs; return its results, or None if it failed."""
-    own, step = next(x for x in steps_of(program) if x[1].name == name and dict(x[1].fields) == fields)
-    buffers = {buffer.name: buffer for buffer in own.buffers}
-    made = [np.empty(buffers[x].shape, buffers[x].dtype) for x in step.arguments[-step.results :]]
-    start, contents = contents_of(routine_of(step, {}, host()))
-    arrays = [*map(np.ascontiguousarray, operands), *made, np.zeros((), bool)]
-    callee = Callee(address_of(name, host()), size=start + step.work, contents=[(0, contents)])
-    callee.call([x.ctypes.data for x in arrays])
-    return None if arrays[-1] else made
 
 
 def tolerance(dtype: Any) -> float:

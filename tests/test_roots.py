@@ -130,6 +130,7 @@ STEEP: list[tuple[str, Function, Any, Any]] = [
     ("arccos", lambda x: np.arccos(np.cos(x)), 0.0, 0.0),
     ("exponential", lambda x: np.sqrt(np.exp(x**2) - 1), 0.0, 0.0),
     ("cosine", lambda x: np.sqrt(1 - np.cos(x)), 0.0, 0.0),
+    ("sizes", lambda x: np.arccosh(1 + np.min(abs(x * x))) + np.sqrt(abs(x**2)[0] + 0.0), np.zeros(2), np.zeros(2)),
     ("root", np.sqrt, 0.0, np.inf),
     ("multiple", lambda x: np.sqrt(2 * x), 0.0, np.inf),
     ("dot", lambda x: np.sqrt(x @ x), np.zeros(3), np.zeros(3)),

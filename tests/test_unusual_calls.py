@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal as signals
+import statistics
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -179,7 +180,22 @@ TRACED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
         ShapeError,
         lambda: wnp.histogram2d(ROW, ROW, weights=1.0),
     ),
-    "axis: True; whole numbers are needed. Write keepdims=True": (DtypeError, lambda: wnp.sum(MATRIX, True)),
+    r"axis: True; whole numbers are needed. Write int\(True\), or keep": (DtypeError, lambda: wnp.sum(MATRIX, True)),
+    r"axis: False; whole numbers are needed. Write int\(False": (
+        DtypeError,
+        lambda: np.transpose(wnp.asarray(MATRIX), (False, True)),
+    ),
+    r"axis: True; whole numbers are needed. Write int\(True": (
+        DtypeError,
+        lambda: np.squeeze(wnp.asarray(MATRIX)[:, :1], True),
+    ),
+    "axes should be a list": (
+        TypeError,
+        lambda: np.matmul(wnp.asarray(MATRIX), wnp.asarray(MATRIX), axes=((0, 1), (0, 1), (0, 1))),
+    ),
+    r"Tensor.__pow__\(\) takes 2 positional arguments": (TypeError, lambda: pow(wnp.asarray(5), 2, 7)),
+    r".*no attribute 'bit_length'; write np.frexp": (AttributeError, lambda: wnp.asarray(5).bit_length()),
+    "as_integer_ratio: a Tensor that a transf": (GraphError, lambda: wg.grad(statistics.mean)(ROW)),
     "axis: False; whole numbers are needed. Write": (DtypeError, lambda: wnp.concatenate([MATRIX, MATRIX], False)),
     r"shape: \(-1, True\) as a shape; whole numbers are needed": (DtypeError, lambda: wnp.reshape(MATRIX, (-1, True))),
     "'str' object cannot be interpreted as an integer": (TypeError, lambda: wnp.mean(MATRIX, keepdims="a")),

@@ -29,6 +29,7 @@ from wengert.numpy._reductions import (
     reduce_with,
     starting,
     sum,
+    whole_axis,
 )
 from wengert.numpy._results import dtype_within, lay_like, with_out
 from wengert.numpy._selection import out_of_range
@@ -81,7 +82,7 @@ def enter_cumulative(numpys: Callable[..., Any], ufunc: np.ufunc, what: str) -> 
         t: Any = np.atleast_1d(as_tensor(x))
         if axis is None and t.ndim > 1:
             raise ShapeError(name, f"shape {t.shape} without axis", "an axis is needed for more than one", "Pass axis=")
-        along = normalize_axis_index(axis or 0, t.ndim)
+        along = normalize_axis_index(0 if axis is None else whole_axis(axis), t.ndim)
         result = accumulate_ufunc(t, ufunc, along, dtype_within(t, dtype, out))
         if include_initial:
             shape = (*t.shape[:along], 1, *t.shape[along + 1 :])
@@ -408,7 +409,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     if plain and (found := call_plain(sum_of_panels, y)) is not None:
         return found
     heights = as_tensor(y)
-    at = normalize_axis_index(axis, heights.ndim)
+    at = normalize_axis_index(whole_axis(axis), heights.ndim)
     if x is None and type(dx) is float and heights.size and not is_staged(heights):
         return apply_trapezoid(heights, {"axis": at, "dx": dx})
     widths = dx

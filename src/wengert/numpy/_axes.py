@@ -15,6 +15,7 @@ from wengert.core.values.dispatch import apply, implements
 from wengert.core.values.plain_functions import call_plain
 from wengert.core.values.tensor import WATCHES, Tensor
 from wengert.errors import ShapeError
+from wengert.numpy._reductions import whole_axis
 from wengert.numpy._results import with_out
 from wengert.numpy._shapes import array_operand, ravel, require_ndim
 from wengert.primitives import shapes
@@ -27,7 +28,7 @@ REVERSED = tuple({"axes": tuple(range(ndim))[::-1]} for ndim in range(65))
 @functools.lru_cache(maxsize=256, typed=True)
 def permutation(axes: tuple[Any, ...]) -> dict[str, Any]:
     """Return the parameters of a permutation that NumPy has accepted; a TypeError where an axis may change later."""
-    if not all(isinstance(axis, int | np.integer) for axis in axes):
+    if bool in map(type, axes) or not all(isinstance(axis, int | np.integer) for axis in axes):
         raise TypeError(axes)
     return {"axes": tuple([int(axis) % len(axes) for axis in axes])}
 
@@ -66,7 +67,7 @@ def transpose(a: Any, axes: Any = None) -> Tensor:
         else:
             return window_on(x, (), shapes.transpose, params, out)
     ndim = x.ndim
-    order = normalize_axis_tuple(axes, ndim)
+    order = normalize_axis_tuple(axes if isinstance(axes, int | np.integer) else tuple(map(whole_axis, axes)), ndim)
     if len(order) != ndim:
         action = "Name every axis once, or exchange two with .swapaxes" if len(order) == 2 else "Name every axis once"
         raise ShapeError("transpose", f"{len(order)} axes for a shape {x.shape}", f"all {ndim} are needed", action)

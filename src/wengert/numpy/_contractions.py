@@ -118,6 +118,11 @@ def move_core_axes(x: Any, axes: Any) -> Any:
     return np.moveaxis(x, axes, range(-len(axes), 0))
 
 
+def require_axes(name: str, x: Any, y: Any, **options: Any) -> None:
+    """Let NumPy say what is wrong with the axes of a generalised ufunc, of operands with as many axes of length 1."""
+    getattr(np, name)(np.ones((1,) * x.ndim), np.ones((1,) * y.ndim), **options)
+
+
 def cast_operand(name: str, x: Tensor, dtype: Any) -> Any:
     """Return an operand in the dtype of a ufunc's loop; one that would lose more than digits is refused."""
     kind = as_dtype(name, dtype)
@@ -141,6 +146,7 @@ def make_generalised_ufunc(primitive: Primitive) -> Callable[..., Any]:
         if dtype is not None:
             x, y = cast_operand(name, x, dtype), cast_operand(name, y, dtype)
         if axes is not None:
+            require_axes(name, x, y, axes=axes)
             x, y = move_core_axes(x, axes[0]), move_core_axes(y, axes[1])
         result: Any = multiply((x, y), {})
         if axes is not None and len(axes) > 2:
@@ -188,9 +194,11 @@ def vecdot(
     """Return the products of the vectors along an axis, summed; see `numpy.vecdot`."""
     if axes is None and axis is None and not keepdims:
         return _vecdot(x1, x2, out=out, **options)
+    x, y = array("vecdot", x1), array("vecdot", x2)
+    chosen = {"axis": axis, "axes": axes}
+    require_axes("vecdot", x, y, keepdims=keepdims, **{key: of for key, of in chosen.items() if of is not None})
     if axes is None:
         axes = [-1 if axis is None else axis] * 2
-    x, y = array("vecdot", x1), array("vecdot", x2)
     if axes[0] == axes[1] and x.ndim == y.ndim and not options:
         result = apply(contractions.vecdot, x, y, axis=normalize_axis_index(axes[0], x.ndim) - x.ndim)
     else:

@@ -42,9 +42,9 @@ def axes(axis: Any, ndim: int, *, of_ufunc: bool = False) -> tuple[int, ...]:
 
 
 def whole_axis(axis: Any) -> int:
-    """Return the number of an axis; NumPy's reductions do not take truth values for one."""
+    """Return the number of an axis; NumPy does not take truth values for one."""
     if isinstance(axis, bool | np.bool):
-        raise DtypeError("axis", f"{axis}", "whole numbers are needed", f"Write keepdims={axis}, if that is meant")
+        raise DtypeError("axis", f"{axis}", "whole numbers are needed", f"Write int({axis}), or keepdims={axis}")
     return operator.index(axis)
 
 

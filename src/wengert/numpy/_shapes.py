@@ -234,6 +234,8 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
         out = x._value.squeeze()
         return window_on(x, (), shapes.reshape, {"shape": out.shape, "order": "C"}, out)
     shape = x.shape
+    if axis is not None:
+        axis = tuple(map(whole_axis, axis)) if isinstance(axis, tuple) else whole_axis(axis)
     if axis is None or x.ndim == 0:
         if axis is not None:
             normalize_axis_tuple(axis, 1)  # NumPy lets a scalar have an axis 0 here

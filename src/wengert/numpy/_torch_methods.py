@@ -327,6 +327,8 @@ triangular_solve tril tril_ triu triu_ true_divide true_divide_ type type_as unb
 unique_consecutive unsqueeze unsqueeze_ values vdot view_as vsplit weak_type where xlogy xlogy_ zero_grad
 """
 """Names of PyTorch's methods for which hints say what is written here."""
+OF_NUMBERS = "bit_count bit_length hex is_integer to_bytes"
+"""Names of methods of Python's numbers, likewise."""
 OF_MEMORY = "base byteswap ctypes dump dumps getfield resize setfield setflags strides tofile"
 OF_OPERATORS = "matvec"
 """What `scipy.sparse.linalg` looks for in what is no ndarray, when it is given a matrix."""
@@ -352,7 +354,7 @@ WRITTEN = (add, sub, clamp, clone, numel, permute, view, norm, softmax, log_soft
 METHODS: dict[str, Any] = {
     **{name: method_of(name, function) for name, function in (UNARY | MORE_UNARY | PAIRS).items()},
     **{method.__name__: method for method in WRITTEN},
-    **{name: MissingAttribute("Tensor", name) for name in MISSING.split()},
+    **{name: MissingAttribute("Tensor", name) for name in f"{MISSING} {OF_NUMBERS}".split()},
 }
 for _name, _method in METHODS.items():
     if not hasattr(Tensor, _name):  # those that ndarrays have, too, are NumPy's

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -232,7 +233,9 @@ COMPARISONS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
 
 
 def install(name: str, function: Callable[..., Any]) -> None:
-    """Make a function the special method of Tensor with that name."""
+    """Make a function the special method of Tensor with that name, which Python's errors about arguments say."""
+    if isinstance(function, FunctionType):
+        function.__qualname__ = f"Tensor.__{name}__"
     setattr(Tensor, f"__{name}__", function)
 
 

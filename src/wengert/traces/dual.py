@@ -30,7 +30,6 @@ from wengert.core.values.evaluation import evaluate_primitive
 from wengert.core.values.recording import SPECIAL, next_level
 from wengert.core.values.tensor import WATCHES, Tensor, make_tensor, unwrap_plain, wrapped_constant, wrapped_constants
 from wengert.native.threads.elementwise import LARGE
-from wengert.primitives.powers import size_power
 from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.traces.grad_modes import is_stopped
 from wengert.traces.linearity import require_linear
@@ -252,11 +251,10 @@ class Dual(Transient):
         factors = monomial_of(step, origin_of) if np.dtype(aval_of(step.out).dtype).kind == "f" else None
         if factors is None:
             return None
-        rule = self.guard_primitive(size_power).rules[0]
-        terms = [self.tangent_by(factors, i, rule) for i, f in enumerate(factors) if f.handle is not None]
+        terms = [self.tangent_by(factors, i) for i, f in enumerate(factors) if f.handle is not None]
         return total([t for t in terms if t is not None])
 
-    def tangent_by(self, factors: Sequence[MonomialFactor], i: int, rule: Any) -> Any:
+    def tangent_by(self, factors: Sequence[MonomialFactor], i: int) -> Any:
         """Return the tangent of a monomial along one of its factors."""
         factor = factors[i]
         t = self.tangent_of_square(factor.handle.origin) if factor.by_square else factor.handle.tangent
@@ -265,7 +263,7 @@ class Dual(Transient):
         t = strong(unwrap_plain(t))
         for view, handle, _ in factor.views:
             t = view_of(view, t, handle.origin.shape)
-        found = slope(t, factors, i, rule)
+        found = slope(t, factors, i, self.guard_primitive)
         if not self.steep and not is_finite_slope(factor):
             self.steep = may_be_steep(t, unwrap_plain(found), None)
         return found

@@ -356,23 +356,25 @@ def rest_of(factors: Sequence[MonomialFactor], i: int) -> Any:
     return functools.reduce(operator.mul, others) if others else None
 
 
-def slope(t: Any, factors: Sequence[MonomialFactor], i: int, rule: Callable[..., Any]) -> Any:
+def slope(t: Any, factors: Sequence[MonomialFactor], i: int, guards: Callable[[Any], Any]) -> Any:
     """Return the tangent (or cotangent) t of a monomial by one of its factors, or by the square of this.
 
-    `rule` is that of `size_power`, with the guards that are needed.
+    `guards` gives a primitive with the guards that its rules need.
     """
     factor, rest = factors[i], rest_of(factors, i)
     (exponent, parity), x = factor.power, factor.value
+    scale = guards(multiply).rules[0]
     if rest is not None:
-        t = t * rest
+        t = scale(t, None, None, rest)
     if factor.by_square:
-        return t if exponent == 2 else t * (exponent / 2 * power_value(x, exponent - 2, EVEN))
+        return t if exponent == 2 else scale(t, None, None, exponent / 2 * power_value(x, exponent - 2, EVEN))
     if exponent == int(exponent) >= 1 and parity == (ODD if exponent % 2 else EVEN):
-        found = t if exponent == 1 else t * (exponent * (x if exponent == 2 else x ** int(exponent - 1)))
+        partial = exponent * (x if exponent == 2 else x ** int(exponent - 1))
+        found = t if exponent == 1 else scale(t, None, None, partial)
     else:
         turned = x if factor.turn is None else x * factor.turn
-        found = rule(t, None, strong(turned), exponent=exponent, parity=parity)
-    return found if factor.turn is None else found * factor.turn
+        found = guards(size_power).rules[0](t, None, strong(turned), exponent=exponent, parity=parity)
+    return found if factor.turn is None else scale(found, None, None, factor.turn)
 
 
 def is_finite_slope(factor: MonomialFactor) -> bool:

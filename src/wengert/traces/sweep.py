@@ -27,7 +27,6 @@ from wengert.errors import GraphError, NumericalError
 from wengert.native.threads.elementwise import LARGE
 from wengert.primitives.arithmetic import relay
 from wengert.primitives.indexing.index_layout import join_index
-from wengert.primitives.powers import size_power
 from wengert.primitives.selection import guarded
 from wengert.traces.cotangents import Cotangents, number_of
 from wengert.traces.lifting import Lifting, lift_residual, shape_error
@@ -638,8 +637,7 @@ class Sweep(Cotangents):
     def slope_of(self, ct: Any, factors: Sequence[MonomialFactor], i: int, protect: bool) -> Any:
         """Return the cotangent of a factor, or of the square that it is differentiated by."""
         factor = factors[i]
-        power: Any = self.with_guards(size_power) if protect else size_power
-        c = slope(ct, factors, i, power.rules[0])
+        c = slope(ct, factors, i, self.with_guards if protect else lambda primitive: primitive)
         if not is_finite_slope(factor):
             self.notice(c, ct, None)
         return c

@@ -308,6 +308,12 @@ class Tensor(Members, metaclass=MadeByFunctions):
         self._refuse_in_transformations("item")
         return concrete("item", self).item(*args)
 
+    def as_integer_ratio(self) -> tuple[int, int]:
+        """Return the only element as a pair whose quotient it is, as Python's `statistics` asks for; see `item`."""
+        self._refuse_in_transformations("as_integer_ratio")
+        numerator, denominator = self.item().as_integer_ratio()
+        return numerator, denominator
+
     def tolist(self) -> Any:
         """Return the elements as nested lists of Python numbers; see `item`."""
         self._refuse_in_transformations("tolist")
