@@ -67,7 +67,8 @@ def transpose(a: Any, axes: Any = None) -> Tensor:
         else:
             return window_on(x, (), shapes.transpose, params, out)
     ndim = x.ndim
-    order = normalize_axis_tuple((axes,) if isinstance(axes, int | np.integer) else tuple(map(whole_axis, axes)), ndim)
+    listed = (axes,) if isinstance(axes, int | np.integer) else axes
+    order = normalize_axis_tuple(tuple(map(whole_axis, listed)), ndim)
     if len(order) != ndim:
         action = "Name every axis once, or exchange two with .swapaxes" if len(order) == 2 else "Name every axis once"
         raise ShapeError("transpose", f"{len(order)} axes for a shape {x.shape}", f"all {ndim} are needed", action)
