@@ -479,6 +479,20 @@ def test_densities_near_an_end_keep_their_digits() -> None:
             np.testing.assert_allclose(found, second, rtol=1e-14)
 
 
+def test_densities_of_many_degrees_of_freedom_keep_their_digits() -> None:
+    x = 1.25
+    for df in (1e6, 1e9, 1e12):
+        slope = wg.grad(ws.f.logpdf, argnums=(0, 2))(x, 2.0, df)
+        np.testing.assert_allclose(ws.f.logpdf(x, 2.0, df), -(df / 2 + 1) * np.log1p(2 * x / df), rtol=1e-14)
+        np.testing.assert_allclose(slope, (-(df + 2) / (df + 2 * x), (2 * x - x * x) / df**2), rtol=1e-4)
+        np.testing.assert_allclose(ws.f.pdf(1 / x, df, 2.0), x * x * ws.f.pdf(x, 2.0, df), rtol=1e-13)
+        slope = wg.grad(ws.t.logpdf, argnums=1)(x, df)
+        np.testing.assert_allclose(slope, -(x**4 - 2 * x**2 - 1) / 4 / df**2, rtol=1e-5)
+    for x in (0.0, 1e-14, -0.5):
+        slope = wg.grad(ws.logistic.logpdf)(x)
+        np.testing.assert_allclose(slope, -np.tanh(x / 2), rtol=1e-15)
+
+
 def call_density(distribution: Any, shapes: Any, x: Any) -> Any:
     return distribution.pdf(x, *shapes)
 

@@ -21,6 +21,7 @@ from wengert.scipy._distributions import (
     either,
     evaluate_where,
     from_logarithm,
+    known_truth,
     vanish_at_infinity,
 )
 
@@ -43,17 +44,67 @@ def chi2_entropy(df: Value) -> Value:
     return half + LOG_TWO + sp.gammaln(half) + (1 - half) * sp.digamma(half)
 
 
+STIRLING = np.array([1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400])
+"""Coefficients of the odd powers of 1/z in the error of Stirling's formula."""
+LOG_EXCESS = (-1.0) ** np.arange(1, 7) / np.arange(2, 8)
+"""Those of the powers of v in (log(1 + v) - v) / v^2."""
+
+
+MANY = 100.0
+"""Degrees of freedom from which differences of logarithms of gamma functions lose two digits."""
+
+
+def stirling_error(z: Value) -> Value:
+    """Return the logarithm of gamma(z) without (z - 1/2) log(z) - z + log(2 pi) / 2."""
+    far = z >= 10
+    x = 1 / either(far, z, 10.0)
+    near = either(far, 10.0, z)
+    exact = sp.gammaln(near) - (near - 0.5) * np.log(near) + near - LOG_TWO_PI / 2
+    return either(far, x * np.polyval(STIRLING[::-1], x * x), exact)
+
+
+def deviance(step: Value, s: Value) -> Value:
+    """Return s log(1 + step / s), which for large s is the step, with its derivatives by s."""
+    v = step / s
+    small = np.abs(v) < 1e-3
+    near = either(small, v, 0.0)
+    series = step * (1 + near * np.polyval(LOG_EXCESS[::-1], near))
+    return either(small, series, s * np.log1p(v))
+
+
+def f_parts(x: Value, n: Value, m: Value) -> tuple[Value, Value, Value]:
+    """Return the logarithm of the density as a power of x and the rest, and whether the power is that at the end.
+
+    Of many degrees of freedom by Stirling's formula, whose large terms cancel (as in C. Loader, Fast and accurate
+    computation of binomial probabilities, 2000); where m is the smaller one for 1/x, whose terms are not large.
+    """
+    few = (n < MANY) & (m < MANY)
+    if known_truth(few):
+        found = m / 2 * np.log(m) + n / 2 * np.log(n) - (n + m) / 2 * np.log(m + n * x) - sp.betaln(n / 2, m / 2)
+        return n / 2 - 1, found, True
+    a, b = n / 2, m / 2
+    s = a + b
+    at_end = (b >= a) | ((x < 1) & (n < MANY)) | (x < LEAST_PLACE)
+    place = either(at_end, x, 1 / either(at_end, 1.0, x))
+    factors = 0.5 * (np.log(a) - np.log1p(a / b) - LOG_TWO_PI)
+    rest = factors + (stirling_error(s) - stirling_error(b) - stirling_error(a))
+    return either(at_end, a - 1, -b - 1), rest - deviance((place - 1) * either(at_end, a, b), s), at_end
+
+
 def f_logpdf(x: Value, dfn: Value, dfd: Value) -> Value:
     """Return the logarithm of the density."""
-    n, m = dfn, dfd
-    found = m / 2 * np.log(m) + n / 2 * np.log(n) + sp.xlogy(n / 2 - 1, x)
-    return found - ((n + m) / 2 * np.log(m + n * x) + sp.betaln(n / 2, m / 2))
+    power, rest, _ = f_parts(x, dfn, dfd)
+    return rest + sp.xlogy(power, x)
 
 
 def f_pdf(x: Value, n: Value, m: Value) -> Value:
-    """Return the density."""
-    found = m / 2 * np.log(m) + n / 2 * np.log(n) - (n + m) / 2 * np.log(m + n * x) - sp.betaln(n / 2, m / 2)
-    return x ** (n / 2 - 1) * np.exp(found)
+    """Return the density; near its end by a power of x."""
+    power, rest, at_end = f_parts(x, n, m)
+    if at_end is True:
+        return x**power * np.exp(rest)
+    near = at_end & (x < 1) & (n < MANY)
+    factor = either(near, x, 1.0) ** either(near, power, 0.0)
+    return factor * np.exp(rest + either(near, 0.0, power) * np.log(either(near, 1.0, x)))
 
 
 def f_entropy(n: Value, m: Value) -> Value:
@@ -147,6 +198,13 @@ def laplace_ppf(q: Value) -> Value:
     return either(upper, -np.log(2 * (1 - either(upper, q, 0.5))), np.log(2 * q))
 
 
+def logistic_logpdf(x: Value) -> Value:
+    """Return the logarithm of the density; at the mode by a square, as slopes of the two terms cancel there."""
+    near = np.abs(x) < 1
+    t = np.tanh(either(near, x, 0.0) / 2)
+    return either(near, np.log1p(-t * t) - 2 * LOG_TWO, sp.log_expit(x) + sp.log_expit(-x))
+
+
 def loguniform_var(a: Value, b: Value) -> Value:
     """Return the variance."""
     width = np.log(b) - np.log(a)
@@ -164,11 +222,16 @@ def skewnorm_mean(a: Value) -> Value:
 
 
 def t_logpdf(x: Value, df: Value) -> Value:
-    """Return the logarithm of the density."""
+    """Return the logarithm of the density: of many degrees of freedom the normal one's and what little is missing."""
     normal = np.isinf(df)
     df = either(normal, 1.0, df)
-    most = np.log(sp.poch(0.5 * df, 0.5)) - 0.5 * (np.log(df) + math.log(math.pi))
-    found = vanish_at_infinity(x, lambda x: most - (df + 1) / 2 * np.log1p(x * x / df))
+    half = df / 2
+    if known_truth(df < MANY):
+        most = np.log(sp.poch(half, 0.5)) - 0.5 * (np.log(df) + math.log(math.pi))
+        found = vanish_at_infinity(x, lambda x: most - (half + 0.5) * np.log1p(x * x / df))
+    else:
+        most = (deviance(0.5, half) - 0.5) + (stirling_error(half + 0.5) - stirling_error(half)) - LOG_TWO_PI / 2
+        found = vanish_at_infinity(x, lambda x: most - deviance(x * x / 2, half) * (1 + 0.5 / half))
     return either(normal, norm_logpdf(x), found)
 
 
@@ -446,7 +509,7 @@ CONTINUOUS = {
         Continuous(
             "logistic",
             symmetric=True,
-            logpdf=lambda x: sp.log_expit(x) + sp.log_expit(-x),
+            logpdf=logistic_logpdf,
             cdf=lambda x: sp.expit(x),
             logcdf=lambda x: sp.log_expit(x),
             ppf=lambda q: sp.logit(q),
