@@ -597,6 +597,38 @@ def test_nan_that_is_left_out_reaches_no_gradient_of_a_product(name: str) -> Non
             np.testing.assert_array_equal(bent, np.zeros(shape))
 
 
+PRODUCTS: dict[str, Callable[[Any], Any]] = {
+    "product": lambda s: s @ s,
+    "complex product": lambda s: ((s + 1j) @ s).real,
+    "norm": np.linalg.norm,
+    "call": wg.jit(lambda s: s @ s),
+    "loop": lambda s: wg.fori_loop(0, 2, lambda _i, s: s @ s, s),
+    "part of a loop": lambda s: s @ s,
+}
+
+
+@together("name", PRODUCTS)
+def test_branches_that_are_not_taken_send_nothing_to_products_before_them(name: str) -> None:
+    made = PRODUCTS[name]
+
+    def f(x: Any) -> Any:
+        if name == "part of a loop":
+            x = wg.fori_loop(0, 2, lambda _i, x: chosen(x, made(np.outer(x, 1 / x))), x)
+            return np.sum(x * x)
+        return np.sum(chosen(x, made(np.outer(x, 1 / x))) ** 2)
+
+    x = np.array([-1.0, 0.0])
+    first, second = (10.125, 10.125) if name == "part of a loop" else (4.5, 4.5)
+    with np.errstate(all="ignore"):
+        for gradient in (wg.grad(f), wg.jit(wg.grad(f)), wg.grad(wg.jit(f))):
+            np.testing.assert_allclose(gradient(x), first * x)
+        np.testing.assert_allclose(wg.jit(wg.hessian(f))(x), second * np.eye(2))
+
+
+def chosen(x: Any, made: Any) -> Any:
+    return wg.cond(x[0] > 0, lambda x, made: x * np.sum(made), lambda x, _made: 1.5 * x, x, made)
+
+
 def test_deviations_of_nan_have_no_tangents() -> None:
     x = np.array([np.nan, 1.0, 2.0])
     assert np.isnan(wg.jvp(np.std, (x,), (np.ones(3),))[1])  # it was 0, and NaN in reverse mode

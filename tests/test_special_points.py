@@ -227,6 +227,12 @@ LIMITS: dict[str, tuple[Function, tuple[float, ...], dict[tuple[int, ...], float
         {(1,): math.cos(1.0), (0, 1): -math.sin(1.0), (1, 1): -0.5},
     ),
     "vonmises.entropy": (stats.vonmises.entropy, (0.0,), {(0,): 0, (0, 0): -0.5}),
+    "gammaincinv at 0": (lambda y: special.gammaincinv(0.5, y), (0.0,), {(0,): 0, (0, 0): math.pi / 2, (0, 0, 0): 0}),
+    "gammaincinv at 1": (lambda y: special.gammaincinv(2.0, y), (1.0,), {(0,): math.inf, (0, 0): math.inf}),
+    "gammainccinv": (lambda y: special.gammainccinv(2.0, y), (1.0,), {(0,): -math.inf, (0, 0): -math.inf}),
+    "betaincinv at 0": (lambda y: special.betaincinv(0.5, 0.5, y), (0.0,), {(0,): 0, (0, 0): math.pi**2 / 2}),
+    "betaincinv at 1": (lambda y: special.betaincinv(0.5, 3.0, y), (1.0,), {(0,): math.inf, (0, 0): math.inf}),
+    "betainccinv": (lambda y: special.betainccinv(0.25, 1.0, y), (1.0,), {(0,): 0, (0, 0): 0, (0, 0, 0, 0): 24.0}),
     "laplace.cdf, centre": (stats.laplace.cdf, (0.0,), {(0,): 0.5, (0, 0): 0}),
     "laplace.logpdf, centre": (stats.laplace.logpdf, (0.0,), {(0,): 0, (0, 0): 0}),
 }

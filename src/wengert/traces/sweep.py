@@ -7,6 +7,7 @@ itself recorded is the same one with a `Lifting`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop
 from typing import Any, ClassVar
@@ -18,9 +19,16 @@ from wengert.core.diagnostics.numpy_warnings import silence
 from wengert.core.diagnostics.source_positions import speaks_for
 from wengert.core.memory.buffers import own
 from wengert.core.memory.views import current
-from wengert.core.primitives.cotangent import add_shared, guard, has_finite_square, match_dtype, unbroadcast
+from wengert.core.primitives.cotangent import (
+    add_shared,
+    guard,
+    has_finite_square,
+    match_dtype,
+    may_have_nan,
+    unbroadcast,
+)
 from wengert.core.primitives.kinds import Elementwise
-from wengert.core.values.aval import strong
+from wengert.core.values.aval import UNKNOWN, strong
 from wengert.core.values.recording import settings
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor, raw, unwrap_plain
 from wengert.errors import GraphError, NumericalError
@@ -67,7 +75,7 @@ class Sweep(Cotangents):
         lifting: what makes residuals Tensors again, where the sweep is recorded itself.
     """
 
-    __slots__ = ("lifting", "masked", "retain", "retained", "steep", "watch")
+    __slots__ = ("lifting", "masked", "retain", "retained", "steep", "untaken", "watch")
 
     def __init__(
         self,
@@ -79,7 +87,7 @@ class Sweep(Cotangents):
         super().__init__(wanted)
         self.retained: list[tuple[Node, Any]] = []
         self.masked: float = 0
-        self.steep = False
+        self.steep = self.untaken = False
         self.retain = retain
         self.watch = watch
         self.lifting = lifting
@@ -186,6 +194,23 @@ class Sweep(Cotangents):
         primitive = node.primitive
         if self.masked >= 0 and (primitive.masks or has_mask(operands) or (type(ct) is list and primitive.hides(ct))):
             self.masked = FOR_GOOD
+        self.untaken = self.untaken or (primitive.masks and primitive.kind == "opaque")
+
+    def keep_still(self, ct: Any, cts: Sequence[Any]) -> Sequence[Any]:
+        """Return cotangents of a product, or of what else mixes elements, behind a branch that may not be taken.
+
+        For that zeros stand, and in Python's own control flow nothing would be computed for what was made before: where
+        no element of the cotangent is other than 0, NaN comes of values that are not finite, and is 0.
+        """
+        given = [c for c in (ct if type(ct) is list else [ct]) if c is not None]
+        at = [i for i, c in enumerate(cts) if c is not None and c.dtype.kind in "fc" and may_have_nan(c, True)]
+        if not at or any(UNKNOWN in c.shape for c in (*given, *[cts[i] for i in at])):  # sequences of loops
+            return cts
+        moving = functools.reduce(np.logical_or, [np.any(strong(c) != 0) for c in given])
+        found = list(cts)
+        for i in at:
+            found[i] = guard(cts[i], cts[i], moving.astype(cts[i].dtype), masked=True, multiple=False)
+        return found
 
     def notice(self, c: Any, ct: Any, out: Any) -> None:
         """Remember that a partial may have been infinite, if the cotangent that a rule gave shows it."""
@@ -514,7 +539,7 @@ class Sweep(Cotangents):
         if not isinstance(saved, tuple):
             self.pull(node, ct, owns)
             return
-        if lifting is not None and lifting.pull_as_one(self, node, ct):
+        if lifting is not None and not self.untaken and lifting.pull_as_one(self, node, ct):
             self.leave(node)
             return
         out, operands = (node.out, saved) if lifting is None else lifting.residuals(node)
@@ -523,10 +548,12 @@ class Sweep(Cotangents):
             node.out = None
         if self.masked:
             primitive = self.guarded_primitive(node)
-        alone = len(inputs) == 1
+        untaken, alone = self.untaken, len(inputs) == 1
         if not alone or primitive.masks or primitive.outputs != 1:
             self.pass_mask(node, ct, operands)
         cts = primitive.vjp(ct, out, operands, inputs, node.given)
+        if untaken:
+            cts = self.keep_still(ct, cts)
         if primitive.steep:
             self.notice_any(cts, ct)
         if not alone:
@@ -563,7 +590,10 @@ class Sweep(Cotangents):
         if self.masked:
             primitive = self.guarded_primitive(node)
         self.pass_mask(node, ct, operands)
+        untaken = self.untaken and primitive.kind in ("multilinear", "opaque")
         cts = primitive.vjp(ct, out, operands, parents, node.params)
+        if untaken:
+            cts = self.keep_still(ct, cts)
         if primitive.kind != "elementwise" and primitive.steep:
             self.notice_any(cts, ct)
         elif primitive.steep and primitive.is_steep(operands):

@@ -23,6 +23,7 @@ import scipy.special as sp
 from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import at_once
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.primitives.special.declaration import TANH_SINH, flat, special
 from wengert.primitives.special.densities import (
     beta_density_at,
@@ -204,6 +205,34 @@ def moved_by_shape(a: Any, x: Any) -> Any:
     return -at_once(faded, x, at_once(gammainc_by_shape, a, x, order=1)) / a
 
 
+def begin_with(slope: Any, rest: Any, term: Callable[[Any], Any], shape: Any = 0.0) -> Any:
+    """Return the slope of an inverse, by the term that it begins with where the probability `rest` is 0.
+
+    So are its derivatives there, where the density that it is the inverse of is 0 or infinite; of a shape of 1 neither.
+    """
+    if is_concrete(rest) and np.all(raw(rest)):
+        return slope
+    there = (rest == 0) & (shape != 1)
+    return np.where(there, term(np.where(there, rest, 0.5)), slope)
+
+
+def first_term(shape: Any, log_size: Any) -> Callable[[Any], Any]:
+    """Return the slope of (exp(log_size) p)^(1 / shape) as a function of p."""
+    return lambda p: np.exp(log_size / shape) / shape * p ** (1 / shape - 1)
+
+
+def gamma_inverse_slope(a: Any, x: Any, p: Any, q: Any) -> Any:
+    """Return the derivative by p of the x at which P(a, x) is p, and 1 - P(a, x) is q."""
+    found = begin_with(1 / gamma_density_at(a, x), p, lambda p: first_term(a, sp.gammaln(a + 1))(p), a)
+    return begin_with(found, q, lambda q: 1 / q)
+
+
+def beta_inverse_slope(a: Any, b: Any, x: Any, p: Any, q: Any) -> Any:
+    """Return the derivative by p of the x at which I_x(a, b) is p, and 1 - I_x(a, b) is q."""
+    found = begin_with(1 / beta_density_at(a, b, x), p, lambda p: first_term(a, np.log(a) + sp.betaln(a, b))(p), a)
+    return begin_with(found, q, lambda q: first_term(b, np.log(b) + sp.betaln(a, b))(q), b)
+
+
 special(
     sp.gammainc,
     lambda t, _out, a, x: t * shape_slope(a, x),
@@ -217,12 +246,12 @@ special(
 special(
     sp.gammaincinv,
     lambda t, out, a, _y: t * moved_by_shape(a, out),
-    lambda t, out, a, _y: t / gamma_density_at(a, out),
+    lambda t, out, a, y: t * gamma_inverse_slope(a, out, y, 1 - y),
 )
 special(
     sp.gammainccinv,
     lambda t, out, a, _y: t * moved_by_shape(a, out),
-    lambda t, out, a, _y: -t / gamma_density_at(a, out),
+    lambda t, out, a, y: -t * gamma_inverse_slope(a, out, 1 - y, y),
 )
 
 
@@ -280,11 +309,11 @@ special(
     sp.betaincinv,
     lambda t, out, a, b, _y: t * moved_by_shapes(a, b, out, 1, 0),
     lambda t, out, a, b, _y: t * moved_by_shapes(a, b, out, 0, 1),
-    lambda t, out, a, b, _y: t / beta_density_at(a, b, out),
+    lambda t, out, a, b, y: t * beta_inverse_slope(a, b, out, y, 1 - y),
 )
 special(
     sp.betainccinv,
     lambda t, out, a, b, _y: t * moved_by_shapes(a, b, out, 1, 0),
     lambda t, out, a, b, _y: t * moved_by_shapes(a, b, out, 0, 1),
-    lambda t, out, a, b, _y: -t / beta_density_at(a, b, out),
+    lambda t, out, a, b, y: -t * beta_inverse_slope(a, b, out, 1 - y, y),
 )
