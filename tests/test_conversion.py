@@ -2,6 +2,7 @@
 
 # ruff: noqa: RET503, RET504, SIM108, B007, C417, F842 - the programs use each form of statement on purpose
 
+import ast
 import collections
 import functools
 import gc
@@ -16,6 +17,7 @@ import wengert.numpy as wnp
 from tests.cases import together
 from wengert.conversion import branch_statements, staged_loop, traced_regions
 from wengert.conversion.operations import convert
+from wengert.conversion.syntax_nodes import half_assigned
 from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import GraphError, ShapeError, TracedTruthError, UsageError
 from wengert.passes import pipeline
@@ -1098,6 +1100,11 @@ def test_variables_that_several_branches_set_are_pythons():
         with pytest.raises(UnboundLocalError, match="local variable 'y' where it is not associated") as caught:
             function(-0.5)
         assert any("y += 1.0" in note for note in caught.value.__notes__)
+
+
+def test_variables_that_one_branch_sets_and_reads_are_none_of_the_others():
+    text = "if c:\n    t = x\n    y = t\nelse:\n    y = x\nif c:\n    z = t = y\n    t += 1\nprint(y, z)"
+    assert half_assigned(ast.parse(text).body, {"c", "x"}) == {"z"}
 
 
 def test_a_variable_of_one_branch_that_is_not_used():

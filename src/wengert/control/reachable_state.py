@@ -99,6 +99,7 @@ class ReachableState:
         arrays: ndarrays that may be written to.
         plain: handles that stand for those that traced values may be, by identity.
         lines: source lines that set a variable, in the body and in the `else`, by its place's identity.
+        halves: variables that are read where only some paths give them a value.
         times_found: how often a value was found, by identity.
     """
 
@@ -126,6 +127,7 @@ class ReachableState:
         for found in self.arrays.values():
             found.references = sys.getrefcount(found.array)
         self.lines = {} if site is None else dict(self.lines_of(site))
+        self.halves = () if site is None else site.halves
 
     # The search
 

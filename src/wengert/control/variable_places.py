@@ -89,10 +89,14 @@ class HalfDefined(Undefined):
 
 
 class StatementSite(NamedTuple):
-    """Hold where a statement stands and the names it changes, each with lines in its body and in its `else`."""
+    """Hold where a statement stands and the names it changes, each with lines in its body and in its `else`.
+
+    `halves` are those that are read where only some paths give them a value.
+    """
 
     line: int
     names: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+    halves: tuple[str, ...] = ()
 
 
 class Holder:

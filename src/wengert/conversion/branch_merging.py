@@ -371,8 +371,9 @@ class Merge:
             "both branches of a traced condition must give a value to a variable that is used after them",
             "Set it before the `if`, or in the other branch",
         )
-        both = values if len(halves) == 2 else self.beside_zeros(half, values)
-        if both is None or not place.variable:
+        is_read = place.variable and place.name in self.heap.halves
+        both = values if len(halves) == 2 else self.beside_zeros(half, values) if is_read else None
+        if both is None or not is_read:
             return self.leave_undefined(place, text, (half,))
         text += place.where(half)
         take, truth = self.value(place, both), self.known_truth(truths)

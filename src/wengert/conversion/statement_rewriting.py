@@ -181,7 +181,8 @@ class Scope(ExpressionRewriter, ast.NodeTransformer):
         """Return the call that stands for `if`."""
         one, other = changes(body).places, changes(orelse).places
         places = sorted({*one, *other})
-        site = (node.lineno, tuple((x, one.get(x, ()), other.get(x, ())) for x in places))
+        lines = tuple((x, one.get(x, ()), other.get(x, ())) for x in places)
+        site = (node.lineno, lines, tuple(x for x in places if x in self.halves))
         call = self.operation("if_stmt", [test, name_node(BODY, node), name_node(ELSE, node), constant(site)], node)
         return [self.nest(BODY, body, node), self.nest(ELSE, orelse, node), locate(ast.Expr(call), node)]
 

@@ -328,23 +328,50 @@ def is_endless(node: ast.While) -> bool:
     return isinstance(node.test, ast.Constant) and bool(node.test.value)
 
 
-def half_assigned(statements: Sequence[ast.stmt], known: Set[str]) -> set[str]:
-    """Return the names that one branch of an `if` among statements binds, and nothing before or in the other does.
+class PathReads:
+    """Find names that one branch of an `if` binds and that are read where only some paths have bound them.
 
-    `known` are the names bound before; those that loops, `with` and `try` bind are bound before what is inside.
+    Attributes:
+        half: the names that one branch of an `if` binds, and nothing before or in the other does.
+        read: the names that are read where not all paths have bound them.
     """
-    found: set[str] = set()
-    bound = set(known)
-    for statement in statements:
-        inner = [x for x in ast.iter_child_nodes(statement) if isinstance(x, ast.stmt)]
-        if isinstance(statement, ast.If):
-            one, other = (set(changes(x).bound) for x in (statement.body, statement.orelse))
-            found |= (one ^ other) - bound
-            for block in (statement.body, statement.orelse):
-                found |= half_assigned(block, bound)
-            bound |= one & other
-        elif isinstance(statement, ast.For | ast.While | ast.With | ast.Try):
-            found |= half_assigned(inner, bound)
-        if not isinstance(statement, ast.If | ast.For | ast.While):
-            bound |= set(changes([statement]).bound)
-    return found
+
+    def __init__(self) -> None:
+        self.half: set[str] = set()
+        self.read: set[str] = set()
+
+    def follow(self, statements: Sequence[ast.stmt], known: Set[str]) -> set[str]:
+        """Go through statements before which some names are bound; return the names that are bound after them.
+
+        Loops may run no round, and their bodies see what rounds before bound as bound by some paths alone.
+        """
+        bound = set(known)
+        for statement in statements:
+            blocks = [
+                x for _, x in ast.iter_fields(statement) if isinstance(x, list) and x and isinstance(x[0], ast.stmt)
+            ]
+            inside = {id(x) for block in blocks for x in block}
+            own = [x for x in ast.iter_child_nodes(statement) if id(x) not in inside]
+            if isinstance(statement, ast.If):
+                one, other = (self.follow(x, bound) for x in (statement.body, statement.orelse))
+                self.half |= (one ^ other) - bound
+                after = one & other
+            elif isinstance(statement, DEFINITIONS):
+                own, after = [statement], bound | set(changes([statement]).bound)
+            else:
+                ends = [self.follow(x, bound | set(changes(own).bound)) for x in blocks]
+                is_loop = isinstance(statement, ast.For | ast.While)
+                after = bound | set(changes(own if is_loop else [statement]).bound) if ends or own else bound
+            loads = (x for node in own for x in ast.walk(node) if isinstance(x, ast.Name))
+            self.read |= {x.id for x in loads if not isinstance(x.ctx, ast.Store) and x.id not in bound}
+            if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+                self.read |= {statement.target.id} - bound
+            bound = after
+        return bound
+
+
+def half_assigned(statements: Sequence[ast.stmt], known: Set[str]) -> set[str]:
+    """Return the names, none of those `known` before, that may be read where only some paths give them a value."""
+    reads = PathReads()
+    reads.follow(statements, known)
+    return reads.half & reads.read
