@@ -301,6 +301,10 @@ class BufferCells:
             raise IndexError(f"{self.buffer.name}: {at.min()} to {at.max()} of {self.buffer.size} elements")
 
 
+ENDLESS = 1 << 36
+"""The length of rows that are all the same, as whoever runs programs natively tells it."""
+
+
 class SameRows:
     """Be rows that are all the same, as many as are read."""
 
@@ -309,6 +313,9 @@ class SameRows:
 
     def __getitem__(self, _n: int) -> Any:
         return self.row
+
+    def __len__(self) -> int:
+        return ENDLESS
 
 
 class GrowingRows(BufferCells):
