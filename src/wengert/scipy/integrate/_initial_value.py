@@ -38,8 +38,8 @@ from wengert.scipy.integrate._programs import IntegrationProgram, Options, colle
 from wengert.scipy.integrate._results import reason_of, result_at_times, result_of_steps
 from wengert.scipy.integrate._right_hand_side import NAME
 from wengert.scipy.integrate._sensitivities import at_times_by_sensitivities
-from wengert.scipy.integrate._unseen_derivatives import ASIDE, MORE, beside, warn_if_unseen
-from wengert.scipy.integrate._unstable_derivatives import warn_if_unstable
+from wengert.scipy.integrate._unseen_derivatives import MORE, beside, warn_if_unseen
+from wengert.scipy.integrate._unstable_derivatives import BESIDE, warn_if_unstable
 from wengert.transforms.forward import jvp
 from wengert.transforms.outer_values import OuterValues
 from wengert.transforms.reverse import stop_gradient
@@ -382,7 +382,7 @@ class Integration(NamedTuple):
         return run_program(self.values, self.options._replace(dense=False), run)
 
     def changes_beside(self, attempts: int) -> tuple[Any, Any] | None:
-        """Return by what the last state changes with what moves, by a derivative and in truth; None if that is known.
+        """Return by what the last state changes with what moves, by a derivative and at most; None if that is known.
 
         It is known of a program when it was looked at for about as many attempts, with the same tolerance.
         """
@@ -395,13 +395,14 @@ class Integration(NamedTuple):
                 return None
             program.judged_attempts[key] = attempts
             known = [raw(stop_gradient(x)) for x in (self.state, *leaves)]
-            directions = [ASIDE * x if is_moving else 0.0 * x for x, is_moving in zip(known, moves, strict=True)]
+            directions = [BESIDE * x if is_moving else 0.0 * x for x, is_moving in zip(known, moves, strict=True)]
 
             def last(state: Any, *leaves: Any) -> Any:
                 return walk_of(program.at_times(leaves, t0, t1, np.zeros(0), state, control)[0]).y
 
             value, said = jvp(last, known, directions)
-            return raw(said), raw(last(*(x + y for x, y in zip(known, directions, strict=True)))) - raw(value)
+            others = [last(*(x + sign * y for x, y in zip(known, directions, strict=True))) for sign in (-1.0, 1.0)]
+            return raw(said), np.max([np.abs(raw(y) - raw(value)) for y in others], axis=0)
 
         found: tuple[Any, Any] | None = run_program(self.values, self.options._replace(dense=False), run)
         return found

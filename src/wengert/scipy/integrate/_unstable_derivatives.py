@@ -4,7 +4,7 @@ There steps are as long as the method is stable for, and longer now and then: wh
 for which the next ones are shortened. Derivatives of steps whose sizes are held grow with it, and nothing shortens
 these: a gradient of Robertson's equations by RK45 was 1e106 for 2e-4. The first sign of it costs nothing: steps that
 move the state by far less than errors would allow. Then the fastest rate is looked at, and whether values change by
-what derivatives say, which takes a solution beside and one derivative, once for each program and number of steps.
+what derivatives say: that takes a solution on both sides and one derivative, once for each program and number of steps.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ SLOW = 0.3
 """By what part of what errors allow a state moves in a step, at most, where these are not what steps are short for."""
 LIMITED = 0.5
 """How long a step is, at least, in units of the fastest rate, where stability limits it."""
+BESIDE = 1e-3
+"""How far beside a solution others begin, as a part of numbers; on both sides, as one of a phase may come back."""
 LOOKS, ASIDE = 4, 1e-6
 """How often a direction is changed by the slope beside, how far beside, until it is that of the fastest rate."""
 WRONG = 10.0
@@ -50,8 +52,8 @@ def warn_if_unstable(
         control: that of the sizes of steps.
         moving: gives the initial state, and what functions are given.
         slope: of a time and a state, as arrays.
-        changes: gives, for a number of attempts, what a derivative says that the state changes by beside, and by what
-            it does; None if that was looked at already.
+        changes: gives, for a number of attempts, what a derivative says that the state changes by beside, and by how
+            much it does; None if that was looked at already.
     """
     known = walk.attempts, walk.t, walk.y, start, control.rtol, control.atol
     if method in FIXED or method in WITH_MASS or not all(map(is_concrete, known)):
