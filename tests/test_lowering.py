@@ -196,7 +196,7 @@ def stages_of(segments: Segments) -> list[Stage]:
 def test_long_chains_are_cut_into_stages_of_one_kernel(gradient: bool) -> None:
     def chain(x: Any) -> Any:
         y = x
-        for _ in range(300):
+        for _ in iter(range(300)):  # an iterator, so that it is written out
             y = np.sin(y) * 0.5 + x
         return np.sum(y)
 

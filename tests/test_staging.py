@@ -239,7 +239,7 @@ def test_shapes_are_asked_for_once_for_each_signature(monkeypatch: pytest.Monkey
     monkeypatch.setattr(shapes, "KNOWN", {})
 
     def function(x: Any) -> Any:
-        for _ in range(50):
+        for _ in iter(range(50)):  # an iterator, so that it is written out
             x = wnp.sin(x) * 2.0
         return x
 

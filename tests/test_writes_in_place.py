@@ -179,7 +179,7 @@ def test_a_place_out_of_bounds_raises_and_changes_nothing() -> None:
 def test_writes_one_after_the_other_change_one_array() -> None:
     def recorded(u: Any) -> Any:
         found = np.zeros((40, 50), like=u)
-        for k in range(40):
+        for k in iter(range(40)):  # an iterator, so that it is written out
             u = np.sin(u)
             found[k] = u
         return found
