@@ -162,7 +162,7 @@ def test_a_graph_is_compiled_when_its_calls_took_as_long_as_that(monkeypatch):
 
 def test_loops_written_out_are_compiled_after_about_as_many_calls():
     def stepped(x, steps):
-        for _ in range(steps):
+        for _ in iter(range(steps)):  # an iterator, so that it is written out
             x = x + 0.1 * np.sin(x)
         return x
 
