@@ -198,6 +198,16 @@ def test_rounds_that_are_not_the_same_are_written_out(program):
     np.testing.assert_allclose(graph(x, zs)[0], program(x, zs), rtol=1e-12)
 
 
+def test_patterns_are_those_of_the_loop_written_out():
+    def steps(x):
+        out = wnp.zeros(ROUNDS + 8)
+        for i in range(1, ROUNDS + 7):
+            out[i] = x[i - 1] * x[i] + x[i + 1]
+        return out
+
+    assert wg.sparse.jacobian_pattern(steps, np.ones(ROUNDS + 8)).nnz == 3 * (ROUNDS + 6)
+
+
 def test_what_is_printed_is_printed_in_each_round(capsys):
     @wg.jit
     def told(x):

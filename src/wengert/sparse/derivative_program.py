@@ -126,7 +126,7 @@ def trace_call(name: str, fun: Function, call: DerivativeCall) -> tuple[Traced, 
             positional, name, leaves, lambda xs: (unflatten(structure, xs), {}), reach=reach, orders=orders
         )
 
-    return trace_converting(name_of(name, fun), fun, run)
+    return trace_converting(name_of(name, fun), fun, run, by_elements=True)
 
 
 def output_of(request: Request, traced: Traced) -> tuple[list[Aval], Any]:

@@ -121,6 +121,8 @@ def trace_converting(
     run: Callable[[Callable[..., Any], Reach], T],
     more: Sequence[Any] = (),
     running: Callable[..., Any] | None = None,
+    *,
+    by_elements: bool = False,
 ) -> tuple[T, Callable[..., Any]]:
     """Trace a function as it is written, or in its converted form if it asks a traced value for its truth.
 
@@ -133,6 +135,8 @@ def trace_converting(
         run: traces a form of it, given what that can reach.
         more: what is added to that.
         running: the form that earlier traces came to.
+        by_elements: whether it is asked which elements depend on which: loops that could be written out are, since
+            there each round reads and writes elements that are known.
 
     Returns:
         What `run` gave, and the form that the next trace begins with.
@@ -140,7 +144,7 @@ def trace_converting(
     attempts = Attempts(name, run, more)
     rewritten = function if running is None else running
     if rewritten is function:
-        found = attempts.as_written(function, watched=True)
+        found = attempts.as_written(function, watched=not by_elements)
         if isinstance(found, LongLoop):
             found = trace_rolled(attempts, function) or attempts.as_written(function, watched=False)
         if isinstance(found, tuple):
@@ -148,7 +152,7 @@ def trace_converting(
         from wengert.conversion.operations import convert  # rewriting source is needed by few programs
 
         rewritten = convert(function)
-    rolled = attempts.trace_rolled(rewritten, 2)
+    rolled = None if by_elements else attempts.trace_rolled(rewritten, 2)
     if rolled is not None:
         return rolled[0], rewritten
     with rolling():
