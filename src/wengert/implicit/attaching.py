@@ -243,7 +243,7 @@ def trace_closing(
     def trace(form: Callable[..., Any], reach: Reach) -> tuple[Graph, list[Tensor]]:
         return trace_within(reach, lambda *values: flat(form, *values), operands, name)
 
-    return trace_converting(name, function, trace)[0]
+    return trace_converting(name, function, trace, by_elements=True)[0]
 
 
 def is_operand(leaf: Any) -> bool:

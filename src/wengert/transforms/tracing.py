@@ -219,6 +219,16 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
       return v3
     """
     require_callable("trace", function)
+    return make_tracing(function, by_elements=False)
+
+
+def trace_by_elements(function: Callable[..., Any]) -> Callable[..., Graph]:
+    """Return what `trace` does, with loops written out that could be: it is asked which elements depend on which."""
+    return make_tracing(function, by_elements=True)
+
+
+def make_tracing(function: Callable[..., Any], *, by_elements: bool) -> Callable[..., Graph]:
+    """Return what traces a function for examples."""
 
     def trace_examples(*args: Any, **kwargs: Any) -> Graph:
         leaves, structure = flatten((args, kwargs))
@@ -231,7 +241,7 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
             rebuild: Callable[[Sequence[Any]], Any] = functools.partial(unflatten, structure)
             return trace_function(form, "trace", leaves, rebuild, names, reach, orders).graph
 
-        return trace_converting(name_of("trace", function), function, graph_of)[0]
+        return trace_converting(name_of("trace", function), function, graph_of, by_elements=by_elements)[0]
 
     return trace_examples
 

@@ -12,7 +12,7 @@ from wengert.core.graph.graph import Graph
 from wengert.core.values.aval import shape_of
 from wengert.passes.dead_code import narrow_graph
 from wengert.transforms.forward import push_forward
-from wengert.transforms.tracing import trace
+from wengert.transforms.tracing import trace_by_elements
 
 
 class TangentProgram:
@@ -35,7 +35,9 @@ class TangentProgram:
             return push_forward(name, of_chosen, [args[i] for i in argnums], tangents)
 
         directions = [args[i] for i in argnums]
-        both: Graph = trace(push)(list(args), directions)  # a value of which nobody knows what it is has an error
+        both: Graph = trace_by_elements(push)(
+            list(args), directions
+        )  # a value of which nobody knows what it is has an error
         half = len(both.outputs) // 2
         self.graph = narrow_graph(both, [True] * len(both.inputs), [i >= half for i in range(2 * half)])
         self.leaves = flatten(list(args))[0]
