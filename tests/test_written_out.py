@@ -9,9 +9,11 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
+from wengert.errors import GraphError
 
 ROUNDS = 32
 MATRIX = np.array([[0.4, -0.3], [0.2, 0.5]])
+ROUNDS_RUN, ITEMS = 0, iter(())
 TABLE = np.linspace(-1, 1, ROUNDS).tolist()
 
 
@@ -74,6 +76,35 @@ def nested(x, zs):
     return (np.stack(table) ** 2).sum()
 
 
+def a_number_is_a_shape(x, zs):
+    steps, total = 0, 0.0
+    for z in zs:
+        steps, total = steps + 1, total + z @ x
+    return (np.ones(steps) * total).sum()
+
+
+class Counter:
+    def __init__(self):
+        self.rounds = 0
+
+
+def numbers_are_looked_at_afterwards(x, zs):
+    global ROUNDS_RUN
+    steps, share, flag, total, places = 0, 0.5, False, 0.0, []
+    counter, ROUNDS_RUN = Counter(), 0
+    for i, z in enumerate(zs):
+        steps, share, flag = steps + 2, share * 0.75, not flag
+        ROUNDS_RUN += 1
+        counter.rounds += i
+        half, rest = divmod(i, 2)
+        places.append(half)
+        total = total * 0.9 + z @ x
+    known = {"66": 2.0, 528: 3.0, True: 5.0, 16: 7.0}
+    kinds = [type(v) for v in (steps, share, flag, rest, ROUNDS_RUN, places[-1])]
+    assert kinds == [int, float, bool, int, int, int], kinds
+    return total * known.get(f"{steps}", 1.0) * known.get(counter.rounds, 1.0) * known[flag] * known[places[-1]] * share
+
+
 @pytest.mark.parametrize(
     ("program", "loops"),
     [
@@ -83,6 +114,8 @@ def nested(x, zs):
         (early_end, 1),
         (rows_read_again, 3),
         (nested, 1),
+        (a_number_is_a_shape, 1),
+        (numbers_are_looked_at_afterwards, 1),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
@@ -152,13 +185,6 @@ def random_numbers_are_drawn(x, zs):
     return total
 
 
-def a_number_is_a_shape(x, zs):
-    steps, total = 0, 0.0
-    for z in zs:
-        steps, total = steps + 1, total + z @ x
-    return (np.ones(steps) * total).sum()
-
-
 def an_index_may_fail(x, zs):
     total = 0.0
     for i in range(ROUNDS):
@@ -185,7 +211,6 @@ def shapes_grow(x, zs):
         numbers_grow,
         types_are_asked,
         random_numbers_are_drawn,
-        a_number_is_a_shape,
         an_index_may_fail,
         shapes_grow,
     ],
@@ -206,6 +231,40 @@ def test_patterns_are_those_of_the_loop_written_out():
         return out
 
     assert wg.sparse.jacobian_pattern(steps, np.ones(ROUNDS + 8)).nnz == 3 * (ROUNDS + 6)
+
+
+DRAWS = {
+    "random": random.random,
+    "gauss": lambda: random.gauss(0, 1),
+    "numpy": lambda: np.random.rand(),
+    "items": lambda: next(ITEMS),
+}
+
+
+@pytest.mark.parametrize(("name", "begins"), [(name, begins) for name in DRAWS for begins in (False, True)])
+def test_what_is_drawn_is_drawn_once(name, begins):
+    draw = DRAWS[name]
+
+    def drawing(x):
+        total = draw()
+        if begins and x[0] > 0:
+            total = total + 1
+        for v in x:
+            total = total * 0.9 + v * draw()
+        return total
+
+    def afresh(function):
+        global ITEMS
+        random.seed(3)
+        np.random.seed(3)
+        ITEMS = iter(range(5, 100))
+        return function(np.ones(ROUNDS + 8))
+
+    if name == "items" and begins:
+        with pytest.raises(GraphError, match="an iterator of type range_iterator, used where a traced value"):
+            afresh(wg.jit(drawing))
+    else:
+        assert afresh(wg.jit(drawing)) == pytest.approx(afresh(drawing), rel=1e-13)
 
 
 def test_what_is_printed_is_printed_in_each_round(capsys):

@@ -11,6 +11,7 @@ import functools
 import gc
 import io
 import itertools
+import random
 import sys
 import weakref
 import zlib
@@ -257,6 +258,7 @@ class ReachableState:
             if issubclass(type(value), ModuleType):
                 if is_users_module(value):
                     self.look_into_module(own_attributes(value), names)
+                self.queue += [(x, f"{name}.seed", None) for x in random_generators_of(value, names)]
             elif type(value) not in ATOMS:
                 self.queue.append((value, name, (holder, name)))
 
@@ -495,6 +497,14 @@ def modules_named(names: frozenset[str], space: Mapping[str, Any]) -> list[Modul
     package = space.get("__package__") or ""
     found = [sys.modules.get(y) for x in names if x not in space for y in (x, f"{package}.{x}")]
     return [x for x in found if x is not None and issubclass(type(x), ModuleType) and is_users_module(x)]
+
+
+def random_generators_of(module: ModuleType, names: frozenset[str]) -> list[Any]:
+    """Return the generator of random numbers that functions of a module draw from, for code with these names."""
+    if module is np:
+        module = np.random if "random" in names else module
+    draw = {random: random.random, np.random: np.random.random_sample}.get(module)
+    return [] if draw is None else [attribute(draw, "__self__")]
 
 
 def tensors_in(value: Any) -> list[Tensor]:

@@ -78,19 +78,19 @@ class AppendedLists:
     def share(
         self,
         region: TracedRegion,
-        rows: Sequence[Tensor],
+        rows: Sequence[Tensor | list[Any]],
         carried: Sequence[CarriedLeaf],
         results: Sequence[Any],
     ) -> None:
         """Let the last item, and what is carried after the loop, know that they may be one array."""
-        pairs = list(zip(self.leaves(region), rows, strict=True))
+        pairs = [(x, y) for x, y in zip(self.leaves(region), rows, strict=True) if isinstance(y, Tensor)]
         for leaf, result in zip(carried, results, strict=True):
             for appended, array in pairs if is_memory(leaf.end) and is_memory(result) else ():
                 if is_memory(appended) and may_share(base_and_path(leaf.end)[0], base_and_path(appended)[0]):
                     shared_with(result, array, shared_text(region.note))
 
-    def extend(self, region: TracedRegion, rows: Sequence[Tensor], count: int) -> None:
-        """Append what all iterations leave, given as an array for each leaf that is traced."""
+    def extend(self, region: TracedRegion, rows: Sequence[Tensor | list[Any]], count: int) -> None:
+        """Append what all iterations leave, given as an array, or known numbers, for each leaf that is traced."""
         rest = iter(rows)
         columns = []
         for items in self.items(region):
@@ -116,9 +116,11 @@ def is_left(leaf: Any, region: TracedRegion) -> bool:
     return not is_memory(leaf) or region.has_made(base_and_path(leaf)[0])
 
 
-def row_like(leaf: Any, rows: Tensor | None, place: int) -> Any:
+def row_like(leaf: Any, rows: Tensor | list[Any] | None, place: int) -> Any:
     """Return a row of what iterations leave of a leaf."""
     if rows is None:
         return leaf
+    if isinstance(rows, list):
+        return rows[place]
     found = rows[place]
     return enter_row(weaken(found) if is_weak(leaf) else found, rows, place)

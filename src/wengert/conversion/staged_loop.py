@@ -18,6 +18,7 @@ from wengert.control.variable_places import Holder, StatementSite
 from wengert.conversion.appended_lists import AppendedLists
 from wengert.conversion.branch_statements import and_, choose
 from wengert.conversion.carried_values import Aliases, CarriedLeaf, CarriedPlace
+from wengert.conversion.known_numbers import NumbersInRounds
 from wengert.conversion.known_rounds import KnownRounds, Numbers, Source
 from wengert.conversion.traced_regions import (
     TracedRegion,
@@ -381,6 +382,8 @@ class StagedLoop:
         step = self.region.function([*outputs, *map(self.region.end_of, left)], avals)
         runs = bool(init or left) or self.region.checks
         results = list(self.repeat(step, init, examples) if runs else ())
+        for k, known in self.known_numbers(init, [*outputs, *left]).items():
+            results[k] = known
         if not runs:
             self.decision()  # refuses a condition that changes something
         rest = iter(results)
@@ -396,22 +399,19 @@ class StagedLoop:
         for handle, text in self.heap.lost.values():
             lose(handle, text)
         self.aliases.finish(leaves, carried, self.region, self.certain)
-        self.finish_numbers()
         rows = list(rest)
         self.lists.share(self.region, rows, leaves, carried)
         self.lists.extend(self.region, rows, 0 if self.rounds is None else self.rounds.length)
 
-    def finish_numbers(self) -> None:
-        """Let places that hold the number of an iteration hold the last one, which is known."""
-        last = {
-            id(item): source.at(self.rounds.length - 1)
-            for item, source in zip(self.items, self.sources, strict=True)
-            if self.rounds is not None and isinstance(source, Numbers)
-        }
-        for slot in self.slots.values():
-            found = last.get(id(self.value_left(slot)))
-            if found is not None:
-                slot.place.write(found)
+    def known_numbers(self, init: Sequence[Any], ends: Sequence[Any]) -> dict[int, Any]:
+        """Return which results are Python's numbers that nothing traced decides, by their positions."""
+        if self.rounds is None:
+            return {}
+        counters = [(x._value, s) for x, s in zip(self.items, self.sources, strict=True) if isinstance(s, Numbers)]
+        inputs = [x for slot in self.slots.values() for x in slot.inputs if x is not None]
+        carried = [(variable, start) for (_, variable), start in zip(inputs, init, strict=False)]
+        numbers = NumbersInRounds(self.region.stage.equations, counters, carried, ends)
+        return numbers.run(self.rounds.length, len(init))
 
     def arguments(self, carried: Sequence[Any], read: Sequence[Any]) -> list[Any]:
         """Return the inputs of a traced piece, but for the item, from what is carried and what is only read."""

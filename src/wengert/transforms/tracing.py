@@ -12,6 +12,7 @@ from wengert.control.side_effects import Reach
 from wengert.control.traced_calls import graph_of_values
 from wengert.core.containers.tree_leaves import accessors_of, flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable
+from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.graph.equation import require_graph
 from wengert.core.graph.graph import Graph, evaluate
@@ -91,16 +92,17 @@ class Attempts(Generic[T]):
         """Trace it as it is; return the error if it asks a traced value, or, watched, writes out a long loop."""
         reach = Reach(self.name, function, self.more)
         try:
-            with rolling(watched=watched):
+            with rolling(watched=watched and not reach.heap.iterators):  # which cannot be taken back
                 return (self.run(function, reach),)
         except TracedTruthError as error:
+            reach.heap.require_iterators_unused((self.name, "the function", position_of(*caller())))
             self.undo(reach)
             return error
 
     def trace_rolled(self, form: Callable[..., Any], least: int) -> tuple[T] | None:
         """Trace a converted form with long loops as equations; return None if it may be traced without them."""
         reach = Reach(self.name, form, self.more)
-        with rolling(allowed=True, least=least) as loops:
+        with rolling(allowed=not reach.heap.iterators, least=least) as loops:
             try:
                 return (self.run(form, reach),)
             except UNLIKE:
