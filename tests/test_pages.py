@@ -35,7 +35,7 @@ def page(browser, tmp_path):
 
 
 def repeated(x):
-    for _ in range(150):
+    for _ in iter(range(150)):  # written out
         x = np.sin(x) * x
     return x.sum()
 

@@ -24,7 +24,7 @@ def textbook(x1, x2):
 
 
 def repeated(x, count):
-    for _ in range(count):
+    for _ in iter(range(count)):  # written out
         x = np.sin(x) * x
     return x.sum()
 

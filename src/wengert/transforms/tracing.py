@@ -12,7 +12,6 @@ from wengert.control.side_effects import Reach
 from wengert.control.traced_calls import graph_of_values
 from wengert.core.containers.tree_leaves import accessors_of, flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable
-from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.graph.equation import require_graph
 from wengert.core.graph.graph import Graph, evaluate
@@ -88,14 +87,18 @@ class Attempts(Generic[T]):
         self.more = more
         self.before = refusal_count()
 
-    def as_written(self, function: Callable[..., Any], *, watched: bool) -> tuple[T] | TracedTruthError:
-        """Trace it as it is; return the error if it asks a traced value, or, watched, writes out a long loop."""
+    def as_written(self, function: Callable[..., Any], *, watched: bool) -> tuple[T] | TracedTruthError | None:
+        """Trace it as it is; return the error if it asks a traced value, or, watched, writes out a long loop.
+
+        One that reaches iterators is not traced: what is taken from them cannot be put back.
+        """
         reach = Reach(self.name, function, self.more)
+        if reach.heap.iterators:
+            return None
         try:
-            with rolling(watched=watched and not reach.heap.iterators):  # which cannot be taken back
+            with rolling(watched=watched):
                 return (self.run(function, reach),)
         except TracedTruthError as error:
-            reach.heap.require_iterators_unused((self.name, "the function", position_of(*caller())))
             self.undo(reach)
             return error
 
@@ -153,7 +156,11 @@ def trace_converting(
             return found[0], function
         from wengert.conversion.operations import convert  # rewriting source is needed by few programs
 
-        rewritten = convert(function)
+        try:
+            rewritten = convert(function)
+        except UsageError:
+            if found is not None:
+                raise
     rolled = None if by_elements else attempts.trace_rolled(rewritten, 2)
     if rolled is not None:
         return rolled[0], rewritten
