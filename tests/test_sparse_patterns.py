@@ -71,6 +71,17 @@ through.defjvp(lambda primals, tangents: (np.round(primals[0] * 3), 3 * tangents
 
 KERNELS = np.random.default_rng(5).random((3, 2, 2))
 
+
+def looking(i, state):
+    out, x = state
+    out[i % 6] = out[i % 6] * 0.5 + x[(i + 2) % 6] * (i > 3)
+    return out, x
+
+
+def reading(s, k):
+    return s * 1, s[k] * s[(k + 1) % 6]
+
+
 EXACT = {
     "reversed": lambda x: np.sin(x) * x[::-1],
     "rolled": lambda x: np.roll(x, 2) * x,
@@ -114,6 +125,8 @@ EXACT = {
     "rounding": lambda x: np.round(x) + x[::-1],
     "short loop": lambda x: wg.fori_loop(0, 2, lambda i, s: 0.5 * s + 0.1 * np.roll(s, 1) ** 2, x),
     "counted indices": lambda x: wg.fori_loop(0, 3, lambda i, s: s + x[i] * np.eye(6)[0], x),
+    "counters": lambda x: wg.fori_loop(0, 40, looking, (x * 1, x))[0],
+    "rows by numbers": lambda x: wg.scan(reading, x * 1, np.arange(36) * 5 % 6, reverse=True)[1],
     "scan": left_behind,
     "long scan": long_scan,
     "long loop": carried_only,
@@ -171,6 +184,8 @@ BY_PATTERN_ALONE = {
     "substituted",
     "long scan",
     "long loop",
+    "counters",
+    "rows by numbers",
     "branch",
     "while",
     "gradient of a loop",

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.graph.equation import Equation, Variable
+from wengert.core.graph.equation import Equation
+from wengert.core.graph.graph import Graph
 from wengert.core.graph.loop_spec import parts
 from wengert.core.values.aval import shape_of
 from wengert.sparse.patterns.column_maps import Maps, column_maps, explicit, known_lengths, maps_of_pattern
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.sparse.patterns.truth_matrices import row_stack
-from wengert.sparse.patterns.walk import GraphWalk
+from wengert.sparse.patterns.walk import GraphWalk, Known
 
 Shape = tuple[int, ...]
 
@@ -34,10 +35,10 @@ class BodyPattern:
         given = parts(equation.inputs, params)
         flags = [bool(walk.moving(x)) for x in given.inner]
         own, there = self.spec.constants, self.spec.constants + self.spec.carried
-        self.known = {v: walk.value(x) for v, x in zip(self.graph.inputs[:own], given.constants, strict=True)}
-        self.known = {v: x for v, x in self.known.items() if type(x) is not Variable}
+        states = [Known(walk.value(x), None) for x in given.constants]
+        states += [Known(v, None) for v in self.graph.inputs[own:]]
         while True:
-            rows, starts = self.output_matrices(flags)
+            rows, starts, _ = output_matrices(walk, self.graph, states, flags)
             more = [j for j in range(self.spec.carried) if rows[j].nnz and not flags[own + j]]
             if not more:
                 break
@@ -61,20 +62,6 @@ class BodyPattern:
         }
         self.blocks = {(side, name): block[:, at] for side, block in stacks.items() for name, at in places.items()}
 
-    def output_matrices(self, flags: Sequence[bool]) -> tuple[list[Any], list[int]]:
-        """Return the matrix of each output, and where the columns of each input begin, those that move alone."""
-        shapes = [known_lengths(v.shape) for v in self.graph.inputs]
-        sizes = [math.prod(shape) if flag else 0 for shape, flag in zip(shapes, flags, strict=True)]
-        starts = [0, *np.cumsum(sizes).tolist()]
-        inner = self.walk.inner_walk(starts[-1])
-        moving = [i for i, flag in enumerate(flags) if flag]
-        maps = column_maps([shapes[i] for i in moving])
-        found = inner.run(
-            self.graph, self.known, {self.graph.inputs[i]: own for i, own in zip(moving, maps, strict=True)}
-        )
-        pairs = zip(found, self.graph.outputs, strict=True)
-        return [explicit(own, known_lengths(shape_of(x)), starts[-1]).to_scipy() for own, x in pairs], starts
-
     def rows(self, values: Sequence[Any], places: Sequence[int], columns: int) -> Any:
         """Return what some operands depend on, one below the other."""
         found = [
@@ -94,6 +81,32 @@ class BodyPattern:
     def as_maps(self, rows: Any, shape: Shape) -> Maps:
         """Return a matrix as the maps of an array."""
         return maps_of_pattern(Pattern.of_scipy(rows), known_lengths(shape))
+
+
+def output_matrices(
+    walk: GraphWalk, graph: Graph, states: Sequence[Known], flags: Sequence[bool]
+) -> tuple[list[Any], list[int], GraphWalk]:
+    """Return which elements of each output of a graph depend on which of the inputs that move.
+
+    Args:
+        walk: one through the program that the graph is a part of.
+        graph: the graph.
+        states: what is known of its inputs.
+        flags: which of them move.
+
+    Returns:
+        A matrix of each output, where the columns of each input begin, and the walk that found them.
+    """
+    shapes = [known_lengths(v.shape) for v in graph.inputs]
+    sizes = [math.prod(shape) if flag else 0 for shape, flag in zip(shapes, flags, strict=True)]
+    starts = [0, *np.cumsum(sizes).tolist()]
+    inner = walk.inner_walk(starts[-1])
+    inner.enter(graph.inputs, states)
+    moving = [i for i, flag in enumerate(flags) if flag]
+    maps = column_maps([shapes[i] for i in moving])
+    found = inner.run(graph, {}, {graph.inputs[i]: own for i, own in zip(moving, maps, strict=True)})
+    pairs = zip(found, graph.outputs, strict=True)
+    return [explicit(own, known_lengths(shape_of(x)), starts[-1]).to_scipy() for own, x in pairs], starts, inner
 
 
 def columns_of(starts: Sequence[int], places: Sequence[int]) -> np.ndarray[Any, Any]:

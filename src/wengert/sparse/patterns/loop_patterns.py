@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-import wengert.numpy as wnp
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.loop_spec import Parts, parts
@@ -24,9 +23,8 @@ from wengert.core.maps.coordinates import Coordinate
 from wengert.core.maps.index_maps import Shape
 from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import UNKNOWN, shape_of
-from wengert.core.values.tensor import is_staged
 from wengert.sparse.patterns.column_maps import Maps, known_lengths
-from wengert.sparse.patterns.known_elements import has_elements
+from wengert.sparse.patterns.counted_loops import CountedLoop, looks_by_numbers, stack_of
 from wengert.sparse.patterns.loop_body import BodyPattern
 from wengert.sparse.patterns.truth_matrices import (
     as_sparse,
@@ -86,6 +84,10 @@ class InnerGraphs(StructuredLowering):
 
     def follow_loop(self, params: Params) -> Sequence[Maps]:
         """Follow a loop that is long, or whose length nobody knows."""
+        if looks_by_numbers(self.walk, self.equation, params):
+            known, maps = CountedLoop(self.walk, self.equation, params).results()
+            self.walk.enter(self.equation.outputs, known)
+            return maps
         return LoopPattern(self.walk, self.equation, params).results()
 
     def step(self, graph: Graph, states: Sequence[Known], maps: Sequence[Maps]) -> tuple[list[Known], Sequence[Maps]]:
@@ -121,28 +123,6 @@ class InnerGraphs(StructuredLowering):
         known = [*state, *[stack_of(v, column, spec.reverse) for v, column in stacks]]
         self.walk.enter(self.equation.outputs, known)
         return [*moving, *map(join_maps, left)]
-
-
-def stack_of(variable: Variable, rows: Sequence[Known], reverse: bool) -> Known:
-    """Return what is known of the rows that the iterations of a loop leave behind."""
-    ordered = rows[::-1] if reverse else rows
-    return Known(stacked_values(variable, [row.value for row in ordered]), stacked_elements(variable, ordered))
-
-
-def stacked_values(variable: Variable, rows: Sequence[Any]) -> Any:
-    """Return rows that are known as one array; else the variable of them."""
-    if not rows or any(type(row) is Variable for row in rows):
-        return variable
-    return wnp.stack(rows) if any(map(is_staged, rows)) else np.stack(rows)
-
-
-def stacked_elements(variable: Variable, rows: Sequence[Known]) -> Any:
-    """Return what is known of the elements of rows as one array; None where nothing is, or rows are known."""
-    if all(row.elements is None for row in rows) or UNKNOWN in variable.shape or variable.dtype.kind != "f":
-        return None
-    unknown = np.full(variable.shape[1:], np.nan)
-    known = [value if has_elements(value) else unknown if elements is None else elements for value, elements in rows]
-    return np.stack(known).astype(float)
 
 
 def row_maps(maps: Maps, position: int, shape: Shape) -> Maps:
