@@ -141,7 +141,7 @@ ROUTINES = {
     *("scipy_norm", "logm", "sqrtm", "fractional_matrix_power"),
     *("solve_sylvester", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_banded", "solve_toeplitz"),
     *("scipy_qr", "fft", "ifft", "rfft", "irfft", "fft2", "ifft2"),
-    *("cofactors", "reduceat"),
+    "reduceat",
     *("converged", "iterative_solve", "normal_solve", "sparse_lsmr", "sparse_lsqr", "sparse_solve"),
     *("bordered_solve", "sparse_eigh", "sparse_eigvalsh", "exponential_elements", "exponential_product"),
     *("packbits", "unpackbits"),

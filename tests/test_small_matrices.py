@@ -227,6 +227,7 @@ USUAL: dict[str, Callable[[Any], Any]] = {
     "function of a symmetric matrix": lambda a: np.sum((lambda w, v: (v * np.exp(w)) @ v.T)(*np.linalg.eigh(a)) ** 2),
     "eigvalsh": lambda a: np.sum(np.linalg.eigvalsh(a) ** 3),
     "svdvals": lambda a: np.sum(linalg.svdvals(a) ** 3),
+    "det": lambda a: sum(np.sum(wg.grad(np.linalg.det)(a[:n, :n] + np.eye(n)) ** 2) for n in (1, 2, 3, 5)),
     "eigvals": lambda a: np.sum(np.linalg.eigvals(a + 0j) ** 3).real,
     "eig": lambda a: np.sum(np.abs((lambda w, v: np.exp(w) * v)(*np.linalg.eig(a + 0j))) ** 3),
     "expm": lambda a: np.sum(linalg.expm(a / 2) ** 2),
@@ -236,7 +237,7 @@ USUAL: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", USUAL)
-def test_derivatives_of_spectra_are_native_where_values_are_apart(name: str) -> None:
+def test_derivatives_are_native_in_usual_cases(name: str) -> None:
     function, turned = USUAL[name], random((5, 5))
     for way in (wg.grad(function), lambda a: wg.jvp(function, (a,), (turned + turned.T,))[1]):
         graph = flatten_calls(trace(way)(turned))
@@ -571,12 +572,14 @@ def test_nan_singular_and_extreme_matrices_are_as_numpy_has_them(
 
 def test_determinants_of_singular_huge_and_tiny_matrices() -> None:
     run = wg.jit(lambda a: (np.linalg.det(a), *np.linalg.slogdet(a)))
+    gradient = wg.jit(wg.grad(np.linalg.det))
     by_scipy = wg.jit(linalg.det)
     for matrix in (np.ones((3, 3)), np.zeros((3, 3)), np.eye(3) * 1e-150, np.diag([1e-200, 1e-200, 1e300])):
         for _ in range(3):
             found = run(matrix)
             np.testing.assert_allclose(found, (np.linalg.det(matrix), *np.linalg.slogdet(matrix)), rtol=1e-12)
             np.testing.assert_allclose(by_scipy(matrix), linalg.det(matrix), rtol=1e-12)
+            np.testing.assert_allclose(gradient(matrix), wg.grad(np.linalg.det)(matrix), rtol=1e-12)
 
 
 NEARLY: dict[str, Callable[[Any], Any]] = {

@@ -22,7 +22,8 @@ from wengert.lowering.matrix_steps import LEAST_SHARED, MatrixRoutine, matrix_ro
 from wengert.lowering.product_bodies import without_unused
 from wengert.passes.equations import holds_graphs, loop_parameters, rename_known
 from wengert.passes.hoisting import hoist
-from wengert.primitives.linear_algebra.inverses import det, inv, slogdet, solve
+from wengert.primitives.linear_algebra.determinants import det, slogdet
+from wengert.primitives.linear_algebra.inverses import inv, solve
 from wengert.primitives.linear_algebra.lu import lu_factor, lu_solve
 from wengert.primitives.shapes import place_diagonal, transpose
 from wengert.traces.staging import stage_function

@@ -20,6 +20,7 @@ from wengert.numpy._contractions import array
 from wengert.numpy._namespace import document_as
 from wengert.numpy._results import with_out
 from wengert.primitives.linear_algebra import (
+    determinants,
     eigenvalues,
     inverses,
     least_squares,
@@ -103,10 +104,10 @@ def enter_square(numpys: Callable[..., Any], operation: Callable[..., Any], summ
 
 
 inv = enter_square(np.linalg.inv, eager(inverses.inv), "Return the inverse")
-det = enter_square(np.linalg.det, eager(inverses.det), "Return the determinant")
+det = enter_square(np.linalg.det, eager(determinants.det), "Return the determinant")
 slogdet = enter_square(
     np.linalg.slogdet,
-    eager_results(inverses.slogdet, SlogdetResult),
+    eager_results(determinants.slogdet, SlogdetResult),
     "Return the sign and the logarithm of the absolute value of the determinant",
 )
 

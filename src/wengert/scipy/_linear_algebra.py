@@ -19,6 +19,7 @@ from wengert.numpy._contractions import array
 from wengert.numpy._linalg import with_residuals
 from wengert.numpy._namespace import document_as
 from wengert.primitives.linear_algebra import (
+    determinants,
     eigenvalues,
     inverses,
     least_squares,
@@ -284,7 +285,7 @@ def inv(
 @implements(scipy.linalg.det)
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """Return the determinant; see `scipy.linalg.det`."""
-    return apply(inverses.scipy_det, square_matrices("det", a), check_finite=bool(check_finite))
+    return apply(determinants.scipy_det, square_matrices("det", a), check_finite=bool(check_finite))
 
 
 @implements(scipy.linalg.solve)
