@@ -406,3 +406,20 @@ def test_static_arguments_cannot_be_donated():
         for donated in (1, -1):
             with pytest.raises(wg.errors.UsageError, match="donate_argnums, which is static"):
                 wg.jit(lambda x, n: x * n, donate_argnums=donated, **static)
+
+
+def test_the_collector_rests_while_a_function_is_traced():
+    seen = []
+
+    def looking(x):
+        seen.append(gc.isenabled())
+        return x * 2
+
+    def failing(x):
+        looking(x)
+        raise OSError("full")
+
+    wg.jit(looking)(1.0)
+    with pytest.raises(OSError, match="full"):
+        wg.jit(failing)(1.0)
+    assert (seen, gc.isenabled()) == ([False, False], True)

@@ -38,6 +38,7 @@ from wengert.passes.pipeline import simplify_graph
 from wengert.primitives.masked import is_selection
 from wengert.support.attributes import attribute, function_name, resemble
 from wengert.support.caches import Recent, WeakIdentityMap
+from wengert.support.collector_pause import CollectorPause
 from wengert.support.function_protocol import is_method_of, named_alike
 from wengert.support.functions_by_value import reduce_function
 from wengert.support.hints import hint_attributes, hint_parameters
@@ -340,7 +341,8 @@ class Jitted(Entry, Generic[P, R]):
         def trace_form(function: Function, reach: Reach) -> TracedForm:
             return self.trace_with(function, reach, args, kwargs, leaves, structure)
 
-        form, self.running = trace_converting(label, self.fun, trace_form, statics, self.running)
+        with CollectorPause():
+            form, self.running = trace_converting(label, self.fun, trace_form, statics, self.running)
         return form
 
     def trace_with(

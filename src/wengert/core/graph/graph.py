@@ -22,6 +22,7 @@ from wengert.core.values.aval import aval_of, aval_text, unite_scalars
 from wengert.core.values.dispatch import apply, conform
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
+from wengert.support.collector_pause import CollectorPause
 from wengert.support.hints import hint_attributes
 
 if TYPE_CHECKING:
@@ -223,7 +224,8 @@ def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
     if traced:
         return evaluate_traced(graph, given)
     if graph._steps is None:
-        graph._steps = GraphSteps(graph.inputs, graph.equations, graph.outputs)
+        with CollectorPause():
+            graph._steps = GraphSteps(graph.inputs, graph.equations, graph.outputs)
     return graph._steps.run(given)
 
 
