@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.cases import together
 from wengert.native import engine
+from wengert.native.availability import UnavailableError
 from wengert.native.builder import Builder, program, template
 from wengert.native.functions import ConstantTable, NativeFunction, external, native
 from wengert.native.loader import kept_code
@@ -425,7 +426,7 @@ def test_a_function_that_the_system_lacks_is_refused() -> None:
     def lost(b: Builder) -> None:
         b.do(lacking)
 
-    with pytest.raises(AttributeError, match="no_such_function_anywhere"):
+    with pytest.raises(UnavailableError, match="no_such_function_anywhere"):
         kept_code(program(lost))
 
 

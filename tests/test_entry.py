@@ -25,6 +25,7 @@ from tests.cases import together
 from wengert.compile.programs import Processor
 from wengert.kernel.schedule import apply_schedule, schedule_of
 from wengert.lowering.partition import partition_graph
+from wengert.native.availability import UnavailableError
 from wengert.native.builder import Builder, program
 from wengert.native.engine import emit_object, host, link_object
 from wengert.native.entries import entry as entries
@@ -62,7 +63,7 @@ TEN = ArrayKind(REAL, (10,))
 def is_native() -> bool:
     try:
         native_entry.probe()
-    except (AttributeError, RuntimeError):
+    except UnavailableError:
         return False
     return True
 
@@ -955,7 +956,7 @@ def test_native_entries_serve_where_all_is_as_it_should_be() -> None:
 @pytest.mark.parametrize("check", ["check_layout", "check_numbers", "check_types", "check_numpy_functions"])
 def test_python_does_all_where_something_is_different(check: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def differs() -> None:
-        raise RuntimeError("the layout of arrays is unknown")
+        raise UnavailableError("the layout of arrays is unknown")
 
     monkeypatch.setattr(native_entry, check, differs)
     assert entries.entry_classes() == (PythonEntry, PythonVariant)
@@ -970,7 +971,8 @@ def test_python_does_all_where_something_is_different(check: str, monkeypatch: p
 ELSEWHERE = """
 import numpy as np
 from wengert.native.entries import native_entry
-def differs(): raise RuntimeError("the layout of arrays is unknown")
+from wengert.native.availability import UnavailableError
+def differs(): raise UnavailableError("the layout of arrays is unknown")
 native_entry.check_layout = differs
 import wengert as wg
 from wengert.native.entries.entry import Entry, PythonEntry

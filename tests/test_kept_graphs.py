@@ -20,6 +20,7 @@ from wengert import extend
 from wengert.compile import codegen, compilation_cache
 from wengert.compile.executable import Compiled, GraphFunction
 from wengert.core.primitives.primitive import PRIMITIVES
+from wengert.native.availability import UnavailableError
 from wengert.native.cache import object_cache
 from wengert.passes.pipeline import flatten_calls
 from wengert.support import config
@@ -298,7 +299,7 @@ def test_where_nothing_can_be_kept_all_is_compiled(tmp_path: Path, monkeypatch: 
 
 def test_where_there_is_no_memory_for_code_numpy_computes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
-        raise OSError(12, "Cannot allocate memory")
+        raise UnavailableError("there is no memory for code")
 
     graph = trace(lambda x: np.exp(x) * 2.0)(X)
     run(graph)

@@ -20,6 +20,7 @@ from tests.cases import together
 from wengert.compile import compilation_cache
 from wengert.errors import FileFormatError
 from wengert.native import elf, loader
+from wengert.native.availability import UnavailableError
 from wengert.native.cache import ObjectCache
 from wengert.native.code_memory import Code, address_of, load
 from wengert.native.elf import AARCH64, FORMATS, X86_64, ElfImage
@@ -166,7 +167,7 @@ def test_code_goes_with_its_owner_unless_it_stays(image: bytes) -> None:
 
 
 def test_a_function_that_the_system_lacks_is_named(image: bytes) -> None:
-    with pytest.raises(AttributeError, match="given"):
+    with pytest.raises(UnavailableError, match="given"):
         load_code(link_object(image))
 
 

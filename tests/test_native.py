@@ -12,8 +12,10 @@ import wengert as wg
 from tests.cases import together
 from tests.samples.accumulations import recurrence
 from wengert.compile.executable import Compiled, GraphFunction
+from wengert.compile.programs import REFUSALS, Processor
 from wengert.errors import DtypeError, UsageError
 from wengert.lowering.costs import calls_before, is_worthwhile
+from wengert.native.availability import MissingLLVMError
 from wengert.support import config
 from wengert.transforms.tracing import trace
 
@@ -122,6 +124,20 @@ def test_what_kernels_cannot_do_runs_as_numpy_between_them():
 
 
 # When
+
+
+@pytest.mark.parametrize("error", [NotImplementedError, MissingLLVMError, AttributeError, ImportError, OSError])
+def test_what_is_no_refusal_of_the_back_end_is_seen(error, monkeypatch):
+    def render(_self, _program):
+        raise error("at a kernel")
+
+    monkeypatch.setattr(Processor, "render", render)
+    run = GraphFunction(trace(lambda x: np.sinh(x) * 3.25)(X), at_once=True)
+    if issubclass(error, REFUSALS):
+        np.testing.assert_array_equal(run(X)[0], np.sinh(X) * 3.25)
+    else:
+        with pytest.raises(error, match="at a kernel"):
+            run(X)
 
 
 def test_parts_with_little_work_are_left_to_numpy():

@@ -17,6 +17,7 @@ from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.emission.external_functions import text_of
 from wengert.kernel.functions import FUNCTIONS
 from wengert.kernel.opcodes import OPCODES
+from wengert.native.availability import MissingLLVMError
 from wengert.native.threads.elementwise import LARGE, SHARING, share_ufunc
 
 pytest.importorskip("llvmlite")
@@ -75,7 +76,7 @@ def test_other_dtypes_and_functions_are_numpys(own: None) -> None:
 
 def test_without_llvm_numpy_computes(own: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(_: str) -> str:
-        raise ImportError("llvmlite")
+        raise MissingLLVMError("llvmlite")
 
     monkeypatch.setattr(SHARING, "own", absent)
     monkeypatch.setattr("wengert.native.loader.kept_object", lambda _, write: write())

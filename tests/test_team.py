@@ -30,6 +30,7 @@ from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values import evaluation
 from wengert.errors import UsageError
 from wengert.native import loader
+from wengert.native.availability import MissingLLVMError
 from wengert.native.builder import Builder, program
 from wengert.native.functions import native
 from wengert.native.structs import I64, VOID, Pointer, Struct
@@ -430,7 +431,7 @@ def test_workers_take_part(crew: Counting) -> None:
 
 def test_numpy_does_all_the_work_where_a_team_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(*_: Any) -> Any:
-        raise ImportError("no LLVM")
+        raise MissingLLVMError("no LLVM")
 
     monkeypatch.setattr(team, "team_of", absent)
     lonely = Counting(2)

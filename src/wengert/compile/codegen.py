@@ -28,7 +28,7 @@ def compile_segments(graph: Graph, is_apart: bool = False) -> Segments[Any]:
         is_apart: whether each loop, and each routine of small matrices, is a program by itself.
 
     Raises:
-        ImportError, RuntimeError: LLVM is absent or cannot compile it.
+        MissingLLVMError: there is no LLVM.
         NotImplementedError: an opcode has no instructions.
     """
     return with_programs(partition_graph(graph, is_worthwhile, is_apart=is_apart), build_program)

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.compile.compilation_cache import Keeper, images
-from wengert.compile.programs import ABSENT, in_memory
+from wengert.compile.programs import REFUSALS, in_memory
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, evaluate, subgraphs
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.execution_state import RoundCounter, TooManyRounds
 from wengert.lowering.layouts import kind_for, result_kind
 from wengert.lowering.segments import Segment, Segments
+from wengert.native.availability import UnavailableError
 from wengert.native.entries.callee import Callee
 from wengert.native.entries.entry import Entry, Variant
 from wengert.native.entries.kinds import (
@@ -200,7 +201,7 @@ class GraphFunction(Entry):
         try:
             with CollectorPause():
                 found = Compiled(self.graph)
-        except ABSENT:
+        except REFUSALS:
             return None
         return found if found.is_native else None
 
@@ -293,7 +294,7 @@ class GraphFunction(Entry):
                 copied.append((place, k))
         captured = tuple(zip([x for x, _ in beside.captured], given[len(arguments) :], strict=True))
         around = beside.replace(captured=captured, donated=tuple(copied))
-        with contextlib.suppress(*ABSENT):
+        with contextlib.suppress(UnavailableError):
             entry.add(Variant(given[: len(arguments)], result, callee, names, around, more))
 
 

@@ -86,7 +86,7 @@ def profile_segments(segments: Segments[Program], values: Sequence[Any], calls: 
         calls: how often it is run, besides once before.
 
     Raises:
-        ImportError, RuntimeError: LLVM is absent or cannot compile it.
+        MissingLLVMError: there is no LLVM.
     """
     timed = with_programs(one_by_one(segments), timed_program)
     runs = [timed_run(timed, values) for _ in range(calls + 1)][1:]

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from wengert.lowering.segments import Segments, with_programs
+from wengert.native.availability import UnavailableError
 from wengert.native.executable import Executable, Image
 from wengert.native.loader import kept_function, kept_object
 from wengert.native.threads.elementwise import SHARING
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from wengert.kernel.kernel import Program
     from wengert.native.engine import Target
 
-ABSENT = (AttributeError, ImportError, OSError, RuntimeError)
-"""What is raised where LLVM is absent, or has no instructions for a kernel, or the system lacks something."""
+REFUSALS = (UnavailableError, NotImplementedError)
+"""What a back end raises for what it cannot carry out here: NumPy does. Any other error is one of ours, and is seen."""
 
 
 class Processor:

@@ -19,6 +19,7 @@ from wengert.kernel.schedule import with_schedule
 from wengert.lowering.costs import is_worthwhile
 from wengert.lowering.partition import partition_graph
 from wengert.lowering.segments import Segment, Segments
+from wengert.native.availability import MissingLLVMError
 from wengert.native.engine import emit_assembly, host
 from wengert.passes.equations import distinct_variables, may_be_step
 from wengert.passes.pipeline import flatten_calls
@@ -187,7 +188,7 @@ class Translation:
         evaluated = evaluation_memory(self.graph)
         try:
             working = self.working_memory if self.natively else max(evaluated, self.working_memory)
-        except ImportError:  # without LLVM NumPy computes all of it
+        except MissingLLVMError:  # without LLVM NumPy computes all of it
             working = evaluated
         return working + size_in_bytes(distinct_variables(self.graph.outputs))
 

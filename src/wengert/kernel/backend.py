@@ -49,7 +49,7 @@ class Backend(Protocol[Code, Image]):
         """Return what was rendered as it can be loaded.
 
         Raises:
-            ImportError, OSError, RuntimeError: what builds it is absent, or refuses it.
+            UnavailableError: what builds it is absent.
         """
 
     @abstractmethod
@@ -57,7 +57,7 @@ class Backend(Protocol[Code, Image]):
         """Return a program as a function.
 
         Raises:
-            AttributeError, ImportError, OSError, RuntimeError: it cannot be run here.
+            UnavailableError: it cannot be run here.
         """
 
     def pack(self, image: Image, _beside: Mapping[bytes, int]) -> Any:

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.native.availability import load_llvm
 from wengert.support import config
 from wengert.support.digests import DIGEST, digest_of
 from wengert.support.records import FieldRecord
@@ -338,8 +339,7 @@ def processor() -> str:
     first, _, _ = beginning("/proc/cpuinfo", 1 << 14).partition("\n\n")
     if first:
         return "\n".join([line for line in first.splitlines() if line.lower().startswith(kept) and "MHz" not in line])
-    import llvmlite.binding as llvm
-
+    llvm = load_llvm()
     return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 

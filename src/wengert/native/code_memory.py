@@ -14,6 +14,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from wengert.native.availability import UnavailableError
 from wengert.native.lapack import PREFIX, lapack_address
 from wengert.support.records import FieldRecord
 
@@ -53,7 +54,7 @@ class CodeMemory:
         address: where it begins.
 
     Raises:
-        OSError: there is none.
+        UnavailableError: there is none.
     """
 
     def __init__(self, size: int) -> None:
@@ -63,14 +64,14 @@ class CodeMemory:
         ask.restype = ctypes.c_void_p
         self.address: int = ask(None, self.size, READ | WRITE, PRIVATE | ANONYMOUS, -1, ctypes.c_long())
         if self.address == NOWHERE:
-            raise OSError("there is no memory for code")
+            raise UnavailableError("there is no memory for code")
         self.finish = partial(self.release, ctypes.c_void_p(self.address), self.size)
 
     def hold(self, content: bytearray) -> None:
         """Write code that nobody can change from then on, and let the processor run it."""
         ctypes.memmove(self.address, bytes(content), len(content))
         if self.protect(ctypes.c_void_p(self.address), self.size, READ | EXECUTE):
-            raise OSError("memory cannot be made executable")
+            raise UnavailableError("memory cannot be made executable")
 
     __del__ = property(attrgetter("finish"))
     """Give it back. No line of Python runs then: what signals raise where one begins would be lost here."""
@@ -104,7 +105,7 @@ def load(packed: bytes, external: Callable[[str], int]) -> Code:
     """Map code into this process.
 
     Raises:
-        OSError: there is no memory, or none may be executed.
+        UnavailableError: there is no memory, or none may be executed.
     """
     return map_code(Linked(*marshal.loads(memoryview(packed)[len(MAGIC) :])), external)
 
@@ -124,11 +125,11 @@ def address_of(name: str) -> int:
     """Return the address of a function of Python's or of the C library, or of BLAS or LAPACK as they are named here.
 
     Raises:
-        AttributeError: there is none.
+        UnavailableError: there is none.
     """
     if name.startswith(PREFIX):
         return lapack_address(name)
     try:  # a sixth of the time of a function of ctypes
         return ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, name))
     except ValueError:
-        raise AttributeError(f"{name}: the system has no such function") from None
+        raise UnavailableError(f"{name}: the system has no such function") from None

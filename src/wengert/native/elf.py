@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from wengert.errors import FileFormatError, describe
+from wengert.native.availability import UnavailableError
 from wengert.native.code_memory import Linked
 
 MAGIC = b"\x7fELF"
@@ -34,7 +35,7 @@ Write = Callable[[bytearray, int, int, int], None]
 """Write the target of a relocation: into memory, at a place in it, to a target, with the address of that place."""
 
 
-class ObjectCodeError(FileFormatError, RuntimeError):
+class ObjectCodeError(FileFormatError, UnavailableError):
     """Say that object code cannot be linked; graphs are evaluated then, as where LLVM has none."""
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from wengert.native.availability import UnavailableError, load_llvm
 from wengert.native.code_memory import Code
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.machine import PROCESSOR
@@ -48,11 +49,10 @@ def host() -> Target:
     """Return this processor, vectors of full width included.
 
     Raises:
-        ImportError: there is no LLVM.
+        MissingLLVMError: there is no LLVM.
     """
     with UNSTOPPED:
-        import llvmlite.binding as llvm
-
+        llvm = load_llvm()
         features = llvm.get_host_cpu_features().flatten()
         return Target(llvm.get_default_triple(), llvm.get_host_cpu_name(), f"{features},-prefer-256-bit")
 
@@ -64,12 +64,17 @@ def machine(target: Target, is_quick: bool = False) -> Any:
     Args:
         target: the processor.
         is_quick: whether to take little time, whatever the code will take.
-    """
-    import llvmlite.binding as llvm
 
+    Raises:
+        UnavailableError: there is no LLVM, or it was built without this sort of processor.
+    """
+    llvm = load_llvm()
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    made = llvm.Target.from_triple(target.triple)
+    try:
+        made = llvm.Target.from_triple(target.triple)
+    except RuntimeError as error:
+        raise UnavailableError(str(error)) from error
     return made.create_target_machine(
         cpu=target.processor, features=target.features, opt=0 if is_quick else 1, reloc="pic", codemodel="small"
     )
@@ -89,11 +94,11 @@ def emit_object(text: str, target: Target) -> bytes:
     """Return a module in LLVM's language as object code.
 
     Raises:
-        ImportError, RuntimeError: there is no LLVM, or it refuses the text.
+        UnavailableError: there is no LLVM, or it was built without this sort of processor.
+        RuntimeError: the text is no module.
     """
     with UNSTOPPED:
-        import llvmlite.binding as llvm
-
+        llvm = load_llvm()
         with llvm.parse_assembly(text) as module:  # whose release locks LLVM, too
             module.verify()
             return bytes(machine(target, is_long(text)).emit_object(module))
@@ -102,8 +107,7 @@ def emit_object(text: str, target: Target) -> bytes:
 def emit_assembly(text: str, target: Target) -> str:
     """Return a module in LLVM's language as instructions of a processor, to be read."""
     with UNSTOPPED:
-        import llvmlite.binding as llvm
-
+        llvm = load_llvm()
         with llvm.parse_assembly(text) as module:
             return str(machine(target, is_long(text)).emit_assembly(module))
 
@@ -142,12 +146,11 @@ def loaded_by_llvm(image: bytes, external: Mapping[str, int], others: Callable[[
         others: gives those of others, as far as it is known which these are: LLVM finds those of the system by itself.
 
     Raises:
-        AttributeError: there is no such function.
-        ImportError, RuntimeError: there is no LLVM, or it refuses the code.
+        UnavailableError: there is no such function, or no LLVM.
+        RuntimeError: LLVM refuses the code.
     """
     with UNSTOPPED:
-        import llvmlite.binding as llvm
-
+        llvm = load_llvm()
         from wengert.native import elf
 
     names = elf.undefined_names(image, PROCESSOR) if is_elf(image) else []

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.native.availability import UnavailableError
 from wengert.native.code_memory import Code, address_of
 from wengert.native.entries.callee import Callee
 from wengert.native.entries.entry import Entry, Variant
@@ -116,7 +117,7 @@ class Executable:
         callee: what entries call.
 
     Raises:
-        AttributeError, ImportError, OSError, RuntimeError: it cannot be brought into memory here.
+        UnavailableError: it cannot be brought into memory here.
     """
 
     def __init__(self, image: Image, address_of: Callable[[str], int], team: ctypes.c_void_p = SHARING.place) -> None:
@@ -175,7 +176,7 @@ class OfArrays(Entry):
         """Return the outputs."""
         self.calls = calls = self.calls + 1
         if calls == 2 and len(self.given) + len(self.made) <= MANY_LEAVES:
-            with contextlib.suppress(AttributeError, ImportError, OSError, RuntimeError):  # it can do without
+            with contextlib.suppress(UnavailableError):  # it can do without
                 self.add(Variant(self.given, ContainerKind(list, tuple(self.made)), self.callee))
         made = [np.empty(kind.shape, kind.dtype) for kind in self.made]
         self.callee.call([array.ctypes.data for array in (*arrays, *made)])

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from wengert.native.availability import UnavailableError
 from wengert.native.structs import I32, VOID, Pointer, Signature, Struct
 
 PREFIX = "lapack_"
@@ -46,7 +47,7 @@ def lapack_address(name: str) -> int:
     """Return the address of what native code calls by a name that begins with `PREFIX`.
 
     Raises:
-        AttributeError: it is not offered here, or takes whole numbers of other sizes.
+        UnavailableError: it is not offered here, or takes whole numbers of other sizes.
     """
     own = name.removeprefix(PREFIX)
     if own == "threads":
@@ -58,7 +59,7 @@ def lapack_address(name: str) -> int:
             signature = name_of(capsule)
             if INTEGER in signature:
                 return int(address_of(capsule, signature))
-    raise AttributeError(f"{own}: SciPy offers no such function here")
+    raise UnavailableError(f"{own}: SciPy offers no such function here")
 
 
 @functools.cache
@@ -73,7 +74,7 @@ def are_offered(names: tuple[str, ...]) -> bool:
     """Tell whether native code can call all of some functions."""
     try:
         return all(lapack_address(PREFIX + name) for name in names)
-    except AttributeError:
+    except UnavailableError:
         return False
 
 

@@ -16,8 +16,8 @@ def load_code(
     """Bring object code for this machine into memory.
 
     Raises:
-        AttributeError: the system lacks a function that the code calls.
-        ImportError, OSError, RuntimeError: there is no memory for code, or LLVM is needed and absent.
+        UnavailableError: the system lacks a function that the code calls, there is no memory for code, or LLVM is
+            needed and absent.
     """
     known = external or {}
     if is_linked(image):
@@ -31,7 +31,7 @@ def kept_object(key: str, write: Callable[[], str]) -> bytes:
     """Return object code for this machine that is known by a key: from the cache, or made now and kept there.
 
     Raises:
-        ImportError, RuntimeError: there is no LLVM, or it refuses the text.
+        UnavailableError: there is no LLVM.
     """
     cache = object_cache()
     image = cache.get(key)
@@ -52,7 +52,7 @@ def kept_function(name: str, write: Callable[[str], str]) -> int:
     """Return the address of a function that programs call and do not have; it is compiled once, or found in the cache.
 
     Raises:
-        AttributeError, ImportError, OSError, RuntimeError: it cannot be had here.
+        UnavailableError: it cannot be had here.
     """
     address = FUNCTIONS.get(name)
     if address is None:
@@ -72,8 +72,7 @@ def kept_code(key: str, write: Callable[[], str] | None = None) -> Code:
         write: gives the text, if the key is not the text.
 
     Raises:
-        AttributeError, ImportError, OSError, RuntimeError: the system lacks a function that the text calls, or LLVM is
-            absent or cannot compile it here.
+        UnavailableError: the system lacks a function that the text calls, or LLVM is absent.
     """
     code = load_code(kept_object(key, write or (lambda: key)))
     code.stay()  # threads may be in it until the very end of the process

@@ -6,6 +6,7 @@ import ctypes
 
 import numpy as np
 
+from wengert.native.availability import UnavailableError
 from wengert.native.structs import I8, I32, I64, POINTER, Array, Pointer, Struct
 
 HEAD = Array(I64, object.__basicsize__ // 8)
@@ -59,20 +60,20 @@ number's dtype; arrays that were unpickled have dtypes of their own, which say t
 
 
 def check_layout() -> None:
-    """Raise a RuntimeError unless arrays are as ARRAY has them."""
+    """Raise an UnavailableError unless arrays are as ARRAY has them."""
     array = np.zeros((2, 3))
     view = ARRAY.view(id(array))
     flags = CONTIGUOUS | ALIGNED | WRITEABLE
     found = view.data, view.rank, view.dtype, view.flags & flags
     if found != (array.ctypes.data, array.ndim, id(array.dtype), flags):
-        raise RuntimeError("the layout of arrays is unknown")
+        raise UnavailableError("the layout of arrays is unknown")
     known = array.dtype
     for dtype in (known, known.newbyteorder("="), known.newbyteorder("S")):
         seen, one = DTYPE.view(id(dtype)), DTYPE.view(id(known))
         if (seen.type, seen.number) != (id(dtype.type), dtype.num) or (
             seen.characters == one.characters
         ) != dtype.isnative:
-            raise RuntimeError("the layout of dtypes is unknown")
+            raise UnavailableError("the layout of dtypes is unknown")
     for address, expected in ((view.shape, array.shape), (view.strides, array.strides)):
         if tuple((ctypes.c_int64 * array.ndim).from_address(address)) != expected:
-            raise RuntimeError("the layout of arrays is unknown")
+            raise UnavailableError("the layout of arrays is unknown")

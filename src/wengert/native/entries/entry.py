@@ -10,9 +10,12 @@ Where this interpreter is not as native code needs it, there are no variants, an
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from wengert.native.availability import UnavailableError
 from wengert.native.entries.kinds import NOTHING
 from wengert.support.function_protocol import LikeFunction
 
@@ -25,7 +28,7 @@ class PythonVariant:
     """Be one way to call a kernel, which cannot be had here.
 
     Raises:
-        RuntimeError: always.
+        UnavailableError: always.
     """
 
     def __init__(
@@ -37,7 +40,7 @@ class PythonVariant:
         beside: Beside = NOTHING,
         more: Sequence[ArrayKind] = (),
     ) -> None:
-        raise RuntimeError("the objects of this interpreter are not known")
+        raise UnavailableError("the objects of this interpreter are not known")
 
 
 class PythonEntry(LikeFunction):
@@ -56,11 +59,13 @@ class PythonEntry(LikeFunction):
 
 def entry_classes() -> tuple[Any, Any]:
     """Return the classes of entries and variants that serve here."""
+    if sys.implementation.name != "cpython" or os.name != "posix":
+        return PythonEntry, PythonVariant
     try:
         from wengert.native.entries.native_entry import NativeEntry, NativeVariant, probe
 
         probe()
-    except (AttributeError, ImportError, OSError, RuntimeError):  # another interpreter, or one without a lock
+    except UnavailableError:  # it has no lock, or objects of other layouts
         return PythonEntry, PythonVariant
     return NativeEntry, NativeVariant
 

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from wengert.native.availability import UnavailableError
 from wengert.native.entries.callee import GENERATION, Callee
 from wengert.native.entries.kinds import (
     NOTHING,
@@ -186,7 +187,7 @@ class NativeEntry(EntryBase, LikeFunction):  # type: ignore[misc]  # its base is
         """Try a variant from now on, before the others; one that was not used for long may be forgotten.
 
         Raises:
-            AttributeError, ImportError, OSError, RuntimeError: native code cannot be had here.
+            UnavailableError: native code cannot be had here.
         """
         code = native_code()
         self.fallback = type(self).__call__
@@ -255,14 +256,14 @@ def numpy_function(name: str) -> int:
 
 
 def probe() -> None:
-    """Raise a RuntimeError unless this interpreter's and NumPy's objects and functions are as native code needs them.
+    """Raise an UnavailableError unless Python's and NumPy's objects and functions are as native code needs them.
 
     What it looks at is all that `calling` and `tables` rely on beside functions that Python exports.
     """
     if sys.implementation.name != "cpython" or object.__basicsize__ != OBJECT.size:
-        raise RuntimeError("this is not CPython with an interpreter lock")
+        raise UnavailableError("this is not CPython with an interpreter lock")
     if os.name != "posix":
-        raise RuntimeError("the C library is none of POSIX")
+        raise UnavailableError("the C library is none of POSIX")
     check_layout()
     check_numbers()
     check_types()
@@ -270,18 +271,18 @@ def probe() -> None:
 
 
 def check_numbers() -> None:
-    """Raise a RuntimeError unless numbers lie where objects have nothing else."""
+    """Raise an UnavailableError unless numbers lie where objects have nothing else."""
     for number in [kind(1) for kind in NUMBERS - {int, bool}]:
         data = np.array(number).tobytes()
         if (
             OBJECT.view(id(number)).type != id(type(number))
             or ctypes.string_at(id(number) + OBJECT.size, len(data)) != data
         ):
-            raise RuntimeError(f"the layout of {type(number).__name__} is unknown")
+            raise UnavailableError(f"the layout of {type(number).__name__} is unknown")
 
 
 def check_types() -> None:
-    """Raise a RuntimeError unless the slots of entries and variants lie where native code looks for them."""
+    """Raise an UnavailableError unless the slots of entries and variants lie where native code looks for them."""
 
     class Probed(NativeEntry):
         __slots__ = ()
@@ -293,19 +294,19 @@ def check_types() -> None:
     entry: Any = Probed()
     variant, value = NativeVariant((), NumberKind(float), Callee(0)), object()
     if (view.basicsize, view.flags & 0xFFFFFFFF) != (Probed.__basicsize__, Probed.__flags__ & 0xFFFFFFFF):
-        raise RuntimeError("the layout of types is unknown")
+        raise UnavailableError("the layout of types is unknown")
     entry.fallback, entry.first, variant.next = value, variant, entry
     seen = ENTRY.view(id(entry))
     if (seen.fallback, seen.first) != (id(value), id(variant)) or entry() != "called":
-        raise RuntimeError("the layout of entries is unknown")
+        raise UnavailableError("the layout of entries is unknown")
     seen = VARIANT.view(id(variant))
     if (seen.next, seen.kept) != (id(entry), id(variant.kept)):
-        raise RuntimeError("the layout of variants is unknown")
+        raise UnavailableError("the layout of variants is unknown")
     del variant.next
 
 
 def check_numpy_functions() -> None:
-    """Raise a RuntimeError unless NumPy's functions make what they should."""
+    """Raise an UnavailableError unless NumPy's functions make what they should."""
     dtype, shape = np.dtype(np.float32), (ctypes.c_int64 * 2)(2, 3)
     thing, address, number = ctypes.py_object, ctypes.c_void_p, ctypes.c_int
     signature = (thing, thing, thing, number, address, address, address, number, address)
@@ -318,6 +319,6 @@ def check_numpy_functions() -> None:
     array[...] = np.arange(6).reshape(2, 3)
     copy = new_copy(array.T, 0)
     if (array.shape, array.dtype, array.flags.owndata, scalar) != ((2, 3), dtype, True, np.float32(2.5)):
-        raise RuntimeError("NumPy's functions are unknown")
+        raise UnavailableError("NumPy's functions are unknown")
     if not copy.flags.c_contiguous or not np.array_equal(copy, [[0, 3], [1, 4], [2, 5]]):
-        raise RuntimeError("NumPy's functions are unknown")
+        raise UnavailableError("NumPy's functions are unknown")

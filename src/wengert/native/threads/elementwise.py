@@ -19,6 +19,7 @@ import numpy as np
 from numpy import ndarray
 
 from wengert.errors import UsageError
+from wengert.native.availability import UnavailableError
 from wengert.support.config import MOST_TOLD, THREADS
 from wengert.support.deferred_warnings import unregister
 from wengert.support.fork_safety import UNSTOPPED
@@ -89,14 +90,14 @@ class LoopSharing:
 
     def start_if_possible(self) -> None:
         """Get a team; NumPy keeps all the work where the system or LLVM has not what it needs."""
-        with contextlib.suppress(AttributeError, ImportError, OSError, RuntimeError):
+        with contextlib.suppress(UnavailableError):
             self.start()
 
     def start(self) -> None:
         """Get a team.
 
         Raises:
-            AttributeError, ImportError, OSError, RuntimeError: there are no POSIX threads, or LLVM cannot serve here.
+            UnavailableError: there are no POSIX threads, or LLVM cannot serve here.
         """
         with UNSTOPPED:
             from wengert.native import objects

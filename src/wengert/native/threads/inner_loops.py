@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.native.availability import UnavailableError
 from wengert.native.loader import kept_code, kept_function
 from wengert.native.objects import HEAD
 from wengert.native.structs import I32, POINTER, Pointer, Struct
@@ -33,7 +34,7 @@ def code() -> int:
     """Return the address of `loop_jobs.apply`.
 
     Raises:
-        AttributeError, ImportError, OSError, RuntimeError: LLVM cannot serve here.
+        UnavailableError: LLVM cannot serve here.
     """
     return kept_code("inner loops as jobs", program_text).addresses["apply"]
 
@@ -65,7 +66,7 @@ def own_loop(name: str, dtype: np.dtype[Any], operands: int, write: Callable[[st
     """Return a LOOP of one of our own functions, with its address; None where it cannot be had."""
     try:
         address = kept_function(f"loop.{name}.{dtype.name}", write)
-    except (AttributeError, ImportError, OSError, RuntimeError):
+    except UnavailableError:
         return None
     loop = LOOP.ctype(address, None, dtype.itemsize, operands)
     return loop, ctypes.addressof(loop)

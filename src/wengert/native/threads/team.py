@@ -11,6 +11,7 @@ import ctypes
 import os
 import time
 
+from wengert.native.availability import UnavailableError
 from wengert.native.loader import kept_code
 from wengert.native.threads.job_tables import PLACE, SHARED
 from wengert.support.fork_safety import UNSTOPPED
@@ -23,7 +24,7 @@ class Team:
     """Be the workers of this process, who share jobs with the thread that dispatches them; the first job makes them.
 
     Raises:
-        AttributeError, ImportError, OSError, RuntimeError: there are no POSIX threads, or LLVM cannot serve here.
+        UnavailableError: there are no POSIX threads, or LLVM cannot serve here.
     """
 
     def __init__(self, threads: int) -> None:
@@ -36,7 +37,7 @@ class Team:
         sizes = ctypes.c_size_t(MACHINE.apart), ctypes.c_size_t(self.size)
         address = libc.aligned_alloc(*sizes)  # never freed: workers use it
         if not address:
-            raise OSError("no memory")
+            raise UnavailableError("no memory")
         self.address: int = address
         self.code, self.threads, self.patience = code, threads, round(PATIENCE / seconds_of_a_look(linger))
         self.dispatch = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 6)(code)
@@ -93,11 +94,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def check_system() -> None:
-    """Raise a RuntimeError unless there are POSIX threads and a known processor."""
+    """Raise an UnavailableError unless there are POSIX threads and a known processor."""
     if os.name != "posix":
-        raise RuntimeError("there are no POSIX threads")
+        raise UnavailableError("there are no POSIX threads")
     if PROCESSOR not in PROCESSORS:
-        raise RuntimeError(f"the bits of floating-point conditions on {PROCESSOR} are unknown")
+        raise UnavailableError(f"the bits of floating-point conditions on {PROCESSOR} are unknown")
 
 
 def place_address(team: int, number: int) -> int:
