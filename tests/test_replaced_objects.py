@@ -211,6 +211,28 @@ def test_what_a_loop_leaves_under_two_names_is_read_and_not_written_to(make: Cal
         wg.jit(write)(p)
 
 
+@pytest.mark.parametrize(
+    "item", [lambda p: [p[0]], lambda p: {0: p[0]}, lambda _: np.zeros(1), lambda _: (np.ones(1),)]
+)
+@pytest.mark.parametrize("chosen", [True, False])
+def test_items_that_a_traced_value_chooses_are_read_and_not_written_to(item: Any, chosen: bool) -> None:
+    def run(p: Any, writes: bool) -> Any:
+        items = [item(p), item(p * 2.0)]
+        found = items[0 if p[0] > 1.0 else 1]
+        if writes:
+            changed = found if chosen else items[0]
+            changed = changed[0] if type(changed) is tuple else changed
+            changed[0] = 5.0  # both show it, in Python
+        return found[0]
+
+    p = np.array([1.1, 0.9])
+    np.testing.assert_array_equal(wg.jit(run, static_argnums=1)(p, False), run(p, False))
+    with pytest.raises(
+        GraphError, match=r"a write to (a (list|dict) that has two names|the ndarray|what is the ndarray)"
+    ):
+        wg.jit(run, static_argnums=1)(p, True)
+
+
 def test_an_iteration_does_not_write_to_what_the_one_before_left_under_two_names() -> None:
     def run(p: Any) -> Any:
         q = b = [p[0], p[1]]

@@ -22,7 +22,7 @@ def rows_and_states(x, zs):
         x = np.tanh(MATRIX @ x + z)
         means.append(x)
         pairs.append((x * z[0], x.sum()))
-    return (np.stack(means) ** 2).sum() + pairs[-1][0][1] * pairs[3][1] + len(means)
+    return (np.stack(means) ** 2).sum() + pairs[-1][0][1] * pairs[3][1] + len(means) + x[0]
 
 
 def numbers_and_rows(x, zs):
@@ -145,6 +145,13 @@ def a_list_has_another_name(x, zs):
     return np.stack(out).sum()
 
 
+def lists_take_turns(x, zs):
+    lists = [], []
+    for i, z in enumerate(zs):
+        lists[i % 2].append(z @ x)
+    return sum(lists[0]) * len(lists[1])
+
+
 def an_appended_array_is_written_to(x, zs):
     x, out = x * 1, []
     for z in zs:
@@ -205,6 +212,7 @@ def shapes_grow(x, zs):
     [
         a_list_is_read,
         a_list_has_another_name,
+        lists_take_turns,
         an_appended_array_is_written_to,
         a_row_is_written_to,
         numbers_grow,

@@ -476,7 +476,7 @@ def plain_trace(found: Sequence[ReachableArray], note: tuple[str, str, Any]) -> 
         needed = "an array that can hold what is traced is needed"
         return describe(note[0], what, needed, "Make it with wengert.numpy, or copy what is written to")
 
-    name = found[0].name
+    name = found[0].name or "that is chosen"
     return Plain(
         text(f"a write to what is the ndarray {name}, or not, as a traced value decides"),
         text(f"a write to the ndarray {name} after a traced value has decided what else it is") + f"\n  {note[2]}",

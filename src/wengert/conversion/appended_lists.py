@@ -30,11 +30,14 @@ class AppendedLists:
 
     Attributes:
         holders: the lists, by identity.
+        columns: what the last iteration that was looked at appends to each, taken apart: variables
+            are put back for that, so that it is done before they get what the loop leaves.
     """
 
     def __init__(self, heap: ReachableState, names: Sequence[str]) -> None:
         self.heap = heap
         self.holders: dict[int, SequenceHolder] = {}
+        self.columns: list[list[tuple[list[Any], Any]]] = []
         for name in names:
             found = heap.entry(name)
             value = None if found is None else found[0].contents().get(found[1])
@@ -49,31 +52,31 @@ class AppendedLists:
 
     def fit(self, region: TracedRegion) -> bool:
         """Tell whether an iteration appends arrays, numbers and constants, and does nothing else to the lists."""
+        self.columns = [[region.taken_apart(item) for item in items] for items in self.items(region)]
         for identity in self.holders:
             before = list(self.heap.kept[identity].values())
             after = list(region.contents.get(identity, self.heap.kept[identity]).values())
             if len(after) < len(before) or any(map(is_other, before, after)):
                 return False
-        leaves = self.all_leaves(region)
-        return len(self.leaves(region)) <= MOST_LEAVES and all(is_left(x, region) for x in leaves)
+        return len(self.leaves()) <= MOST_LEAVES and all(is_left(x, region) for x in self.all_leaves())
 
-    def stand_alone(self, region: TracedRegion, carried: Sequence[CarriedLeaf], written: bool) -> bool:
+    def stand_alone(self, carried: Sequence[CarriedLeaf], written: bool) -> bool:
         """Tell whether nothing in the loop may write to what was appended before.
 
         `written` says whether an iteration writes to what another one left.
         """
-        bases = [base_and_path(x)[0] for x in self.leaves(region) if is_memory(x)]
+        bases = [base_and_path(x)[0] for x in self.leaves() if is_memory(x)]
         if any(may_share(one, other) for one, other in combinations(bases, 2)):
             return False
         return not (written and any(is_memory(x.end) and shares_any(base_and_path(x.end)[0], bases) for x in carried))
 
-    def all_leaves(self, region: TracedRegion) -> list[Any]:
+    def all_leaves(self) -> list[Any]:
         """Return what an iteration appends, taken apart."""
-        return [leaf for items in self.items(region) for item in items for leaf in region.taken_apart(item)[0]]
+        return [leaf for column in self.columns for leaves, _ in column for leaf in leaves]
 
-    def leaves(self, region: TracedRegion) -> list[Any]:
+    def leaves(self) -> list[Any]:
         """Return what is traced of what an iteration appends."""
-        return [x for x in self.all_leaves(region) if is_staged(x)]
+        return list(filter(is_staged, self.all_leaves()))
 
     def share(
         self,
@@ -83,19 +86,19 @@ class AppendedLists:
         results: Sequence[Any],
     ) -> None:
         """Let the last item, and what is carried after the loop, know that they may be one array."""
-        pairs = [(x, y) for x, y in zip(self.leaves(region), rows, strict=True) if isinstance(y, Tensor)]
+        pairs = [(x, y) for x, y in zip(self.leaves(), rows, strict=True) if isinstance(y, Tensor)]
         for leaf, result in zip(carried, results, strict=True):
             for appended, array in pairs if is_memory(leaf.end) and is_memory(result) else ():
                 if is_memory(appended) and may_share(base_and_path(leaf.end)[0], base_and_path(appended)[0]):
                     shared_with(result, array, shared_text(region.note))
 
-    def extend(self, region: TracedRegion, rows: Sequence[Tensor | list[Any]], count: int) -> None:
+    def extend(self, rows: Sequence[Tensor | list[Any]], count: int) -> None:
         """Append what all iterations leave, given as an array, or known numbers, for each leaf that is traced."""
         rest = iter(rows)
-        columns = []
-        for items in self.items(region):
-            apart = [region.taken_apart(item) for item in items]
-            columns.append([([(x, next(rest) if is_staged(x) else None) for x in xs], form) for xs, form in apart])
+        columns = [
+            [([(x, next(rest) if is_staged(x) else None) for x in leaves], form) for leaves, form in column]
+            for column in self.columns
+        ]
         for holder, column in zip(self.holders.values(), columns, strict=True):
             for place in range(count):
                 for leaves, form in column:

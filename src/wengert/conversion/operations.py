@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from wengert.control.reachable_state import ReachableState
 from wengert.control.variable_places import require_defined
 from wengert.conversion import (
     branch_statements,
@@ -19,13 +18,13 @@ from wengert.conversion import (
     user_attributes,
     user_operators,
 )
-from wengert.conversion.branch_statements import and_, decide, or_
+from wengert.conversion.branch_statements import and_, or_
 from wengert.conversion.called_functions import BUILTINS, RUNTIME, callee, convert, make_passing
 from wengert.conversion.loop_statements import decide_items, staged_sum
 from wengert.conversion.repeatable_calls import require_known
 from wengert.conversion.traced_numbers import SIZED, StagedRange, as_integer, raise_here
 from wengert.conversion.traced_regions import as_truth, is_array, one_element
-from wengert.conversion.user_attributes import MOST, change_target, item_of, read_attribute
+from wengert.conversion.user_attributes import MOST, change_target, choose_item, item_of, read_attribute
 from wengert.conversion.user_operators import (
     OPERATORS,
     UNARY,
@@ -118,7 +117,7 @@ def choose_value(test: Any, one: Any, other: Any) -> Any:
     """Return one of two values."""
     if not is_staged(test):
         return one if test else other
-    return decide(test, lambda: one, lambda: other, ReachableState(()))
+    return choose_item(test, one, other)
 
 
 def make_extremum(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:

@@ -161,7 +161,7 @@ class StagedLoop:
         """Tell whether no iteration writes to what another one appended to a list."""
         starts = [x for slot in self.slots.values() for x in slot.inputs if x is not None]
         written = any(x._value is not value for x, value in starts)
-        return self.lists.stand_alone(self.region, self.carried_leaves(), written)
+        return self.lists.stand_alone(self.carried_leaves(), written)
 
     def depends_on_traced(self) -> bool:
         """Tell whether an iteration reads something that is traced besides its number."""
@@ -377,7 +377,7 @@ class StagedLoop:
         init += map(operand_of, written)
         examples += init[self.own :]
         outputs += map(self.region.end_of, written)
-        left = self.lists.leaves(self.region)
+        left = self.lists.leaves()
         avals = [*(a for slot in slots for a in slot.avals), *map(aval_of, written), *map(aval_of, left)]
         step = self.region.function([*outputs, *map(self.region.end_of, left)], avals)
         runs = bool(init or left) or self.region.checks
@@ -401,7 +401,7 @@ class StagedLoop:
         self.aliases.finish(leaves, carried, self.region, self.certain)
         rows = list(rest)
         self.lists.share(self.region, rows, leaves, carried)
-        self.lists.extend(self.region, rows, 0 if self.rounds is None else self.rounds.length)
+        self.lists.extend(rows, 0 if self.rounds is None else self.rounds.length)
 
     def known_numbers(self, init: Sequence[Any], ends: Sequence[Any]) -> dict[int, Any]:
         """Return which results are Python's numbers that nothing traced decides, by their positions."""

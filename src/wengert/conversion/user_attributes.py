@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from wengert.control.reachable_state import ReachableState
+from wengert.control.ambiguous_identity import forbid_changes, holders_in
+from wengert.control.reachable_state import ReachableState, is_numeric_array
 from wengert.conversion.branch_statements import decide
 from wengert.conversion.called_functions import convert_method, user_method
 from wengert.conversion.traced_numbers import has_index, raise_here
 from wengert.conversion.user_operators import AUGMENTED, Left, StandIn, augment, is_plain
+from wengert.core.containers.tree_leaves import flatten
+from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.aval import NUMBERS, is_number, strong
 from wengert.core.values.dispatch import as_index, as_tensor, weaken
@@ -102,8 +105,14 @@ def choose_first(tests: Sequence[Any], items: Sequence[Any]) -> Any:
 
 
 def choose_item(test: Any, item: Any, other: Any) -> Any:
-    """Return one of two items."""
-    return decide(test, lambda: item, lambda: other, ReachableState(()))
+    """Return one of two items; containers and objects are to stay as they are, as a write would not be seen in both."""
+    arrays = [x for x in (*flatten(item)[0], *flatten(other)[0]) if is_numeric_array(x)]
+    found = decide(test, lambda: item, lambda: other, ReachableState((), None, arrays))
+    if found is not item and found is not other:
+        holders = [holder for x in (item, other, found) for holder in holders_in(x)]
+        if holders:
+            forbid_changes(holders, test, ("item", "one of several", position_of(*caller())))
+    return found
 
 
 PLAIN = frozenset((ModuleType, Tensor, np.ndarray))
