@@ -14,7 +14,7 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
-from tests.cases import together
+from tests.cases import some_of, together
 from wengert.conversion import branch_statements, staged_loop, traced_regions
 from wengert.conversion.operations import convert
 from wengert.conversion.syntax_nodes import half_assigned
@@ -758,7 +758,7 @@ def test_traced_control_flow_agrees_with_python(function, args):
     assert_alike(jit(convert(function))(*fresh(args)), function(*fresh(args)))
 
 
-@together("function, args", PROGRAMS)
+@together("function, args", some_of(PROGRAMS, "by itself"))
 def test_jit_converts_by_itself(function, args):
     assert_alike(jit(function)(*fresh(args)), function(*fresh(args)))
 

@@ -120,6 +120,7 @@ def test_each_mode_solves_once_and_agrees_with_the_derivatives_of_all_steps(mode
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.long
 @together("mode", ["grad", "jvp", "hessian", "third", "grad in lanes", "lanes in grad"])
 def test_jitted_functions_call_once_what_cannot_be_traced(mode: str) -> None:
     transform, solves = MODES[mode]

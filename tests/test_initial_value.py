@@ -103,6 +103,7 @@ def logistic_end(rtol):
     return wg.jit(lambda x: solve_ivp(slope, (0.0, 2.0), x[1:], args=(x[0],), **options).y[0, 0])
 
 
+@pytest.mark.long
 def test_derivatives_to_third_order_are_those_of_the_solution():
     x, direction = np.array([0.7, 0.2]), np.array([1.0, -0.3])
     found, want = logistic_end(1e-6), logistic
@@ -126,7 +127,8 @@ def test_lanes_are_calls_of_their_own():
     loss = lambda y0, k: np.sum(end(y0, k) ** 2)
     for function in (end, wg.grad(loss, (0, 1))):
         lanes = wg.jit(wg.vmap(function))(starts, rates)
-        singles = [wg.jit(function)(*x) for x in zip(starts, rates, strict=True)]
+        single_lane = wg.jit(function)
+        singles = [single_lane(*x) for x in zip(starts, rates, strict=True)]
         for i, single in enumerate(singles):
             for one, other in zip(wg.tree.leaves(lanes), wg.tree.leaves(single), strict=True):
                 np.testing.assert_allclose(one[i], other, rtol=1e-12)

@@ -1005,6 +1005,7 @@ def arrow(x: Any) -> Any:
     return x + x**3 + 0.02 * np.concatenate([np.sum(x[1:] ** 2)[None], x[:1] * x[1:]])
 
 
+@pytest.mark.long
 @together("function, largest", [(chain, 1e9), (line, 1e9), (arrow, 1e9), (arrow, 0.0)])
 def test_newtons_method_of_few_elements_is_that_of_all(function: Any, largest: float) -> None:
     a = np.linspace(0.5, 1.5, 40)

@@ -87,6 +87,7 @@ def test_native_programs_are_those_of_python(shape: Any) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.long
 @together("relax", [0.0, 0.1])
 def test_derivatives_of_native_programs_and_in_lanes_are_those_of_python(relax: float) -> None:
     data, along = program(3, 1, 4), program(3, 1, 4)
@@ -333,8 +334,7 @@ def test_the_solution_of_a_scaled_program_is_the_scaled_solution() -> None:
 
     expected, native = both(1.0, 1.0), wg.jit(both, native=True)
     assert np.sum(expected[4:8] > 0.1) == 1
-    cases = (1e-12, 1.0), (1e12, 1.0), (1.0, 1e-12), (1.0, 1e12), (1e-6, 1e-7), (1e12, 1e-12)
-    for scales in (*cases, (1.0, 1.0, 1e-170), (1.0, 1.0, 1e170)):
+    for scales in ((1e-12, 1.0), (1.0, 1e12), (1e12, 1e-12), (1.0, 1.0, 1e-170), (1.0, 1.0, 1e170)):
         for found in (both(*scales), both(*scales, stored=True), native(*scales)):
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 

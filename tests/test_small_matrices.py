@@ -236,7 +236,7 @@ USUAL: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", USUAL)
+@pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.long] * (x in ("eig", "expm"))) for x in USUAL])
 def test_derivatives_are_native_in_usual_cases(name: str) -> None:
     function, turned = USUAL[name], random((5, 5))
     for way in (wg.grad(function), lambda a: wg.jvp(function, (a,), (turned + turned.T,))[1]):
