@@ -12,10 +12,14 @@ from tests.cases import together
 from tests.derivatives import along, derivatives_along
 from tests.equations import logistic, robertson
 from wengert.errors import NumericalError, UsageError
+from wengert.graph import trace
 from wengert.scipy.integrate import _programs, solve_ivp
 from wengert.scipy.integrate._methods import matrix_choice
+from wengert.scipy.integrate._methods.adaptive_steps import Control, Walk
 from wengert.scipy.integrate._methods.element_matrices import BandedMatrices
 from wengert.scipy.integrate._methods.jacobian_matrices import FullMatrices
+from wengert.scipy.integrate._methods.methods_by_name import method_named
+from wengert.scipy.integrate._right_hand_side import RightHandSide
 from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.transforms.function_cache import FunctionCache
 
@@ -246,6 +250,20 @@ def test_complex_states_of_implicit_methods():
 
     want = wg.jit(wg.grad(lambda k: end(k, "RK45")))(1.3)
     np.testing.assert_allclose(wg.jit(wg.grad(lambda k: end(k, "BDF")))(1.3), want, rtol=1e-4)
+
+
+def test_what_radau_knows_of_steps_before_does_not_move():
+    """Where a program goes on from a state, its memory is an input: Newton's method would move with it."""
+    slope = RightHandSide(lambda t, y: -(y**2), (), np.ones(1), False)
+    method, control = method_named("Radau", jacobian=-np.eye(1)), Control(1e-3, 1e-6, np.inf, None, 9)
+    walk = method.start(slope, Walk(0.0, np.ones(1), -np.ones(1), 0.1, False, 0, 0), 1.0, True, False)
+
+    def after(y, stages):
+        state = walk._replace(y=y, memory=walk.memory._replace(stages=stages, length=0.1))
+        return np.sum(wg.fori_loop(0, 3, lambda _, now: method.try_step(slope, now, 1.0, control)[0], state).y)
+
+    graph = trace(wg.grad(after, argnums=(0, 1)))(np.ones(1), np.full((3, 1), 0.1))
+    assert str(graph).count("= while_loop") == 1
 
 
 @pytest.mark.long

@@ -157,7 +157,8 @@ class Radau(ImplicitMethod):
         now, bound, state, f, size = stop_gradient((walk.t, t1, walk.y, walk.f, walk.size))
         direction = np.sign(bound - now)
         least = least_size(now, direction)
-        memory = begin_attempt(walk.memory, walk.rejected, size, least, control)
+        known = stop_gradient(walk.memory)  # which is an input where a program goes on from a state
+        memory = begin_attempt(known, walk.rejected, size, least, control)
         size = np.where(walk.rejected, size, np.maximum(np.minimum(size, control.max_step), least))
         lost = np.logical_not(size >= least)
         end = now + size * direction
@@ -197,7 +198,7 @@ class Radau(ImplicitMethod):
                 slopes=after.counts.slopes + good, jacobians=after.counts.jacobians + (renew & done)
             ),
         )
-        before = walk.memory.counts
+        before = known.counts
         after = after._replace(
             counts=Counts(*(np.where(lost, old, new) for old, new in zip(before, after.counts, strict=True)))
         )
