@@ -11,7 +11,8 @@ from wengert.control.variable_places import StatementSite
 from wengert.conversion.branch_statements import and_, choose, none_set, not_
 from wengert.conversion.called_functions import callee
 from wengert.conversion.known_rounds import KnownRounds, rounds_of
-from wengert.conversion.staged_loop import Counted, roll_loop, staged_loop
+from wengert.conversion.loop_emission import roll_loop, staged_loop
+from wengert.conversion.staged_loop import Counted
 from wengert.conversion.traced_numbers import LoopIterator, StagedRange
 from wengert.conversion.traced_regions import as_truth
 from wengert.conversion.user_operators import ask_truth, sum_items

@@ -1,4 +1,4 @@
-"""Loops that a traced value decides about: trace the body until what it carries is known, then emit one loop."""
+"""Loops that a traced value decides about: trace the body until what it carries is known."""
 
 from __future__ import annotations
 
@@ -9,42 +9,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.control import loop
-from wengert.control.ambiguous_identity import forbid_changes, has_other_name, holders_in, identity_error, keep_apart
+from wengert.control.ambiguous_identity import has_other_name, holders_in, identity_error
 from wengert.control.reachable_state import ReachableState
 from wengert.control.subgraphs import row_variable
-from wengert.control.traced_bodies import with_common_constants
 from wengert.control.variable_places import Holder, StatementSite
 from wengert.conversion.appended_lists import AppendedLists
-from wengert.conversion.branch_statements import and_, choose
 from wengert.conversion.carried_values import Aliases, CarriedLeaf, CarriedPlace
-from wengert.conversion.known_numbers import NumbersInRounds
 from wengert.conversion.known_rounds import KnownRounds, Numbers, Source
 from wengert.conversion.traced_regions import (
     TracedRegion,
-    as_truth,
     is_unchanged,
-    operand_of,
     shared_text,
     trace_region,
 )
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.graph.equation import Variable
-from wengert.core.graph.loop_spec import LoopSpec
 from wengert.core.memory.possible_aliases import may_share
 from wengert.core.memory.views import base_and_path
-from wengert.core.memory.write_watches import lose
-from wengert.core.values.aval import Aval, aval_of, is_number
-from wengert.core.values.dispatch import apply
+from wengert.core.values.aval import Aval, is_number
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError, WengertError
-from wengert.primitives.indexing.parts import rebind
 from wengert.support.caches import Cache
 from wengert.support.function_contents import UNBOUND
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import Staging
 from wengert.traces.whole_number_bounds import set_bounds
-from wengert.traces.written_out import strictly
 
 Thunk = Callable[[], Any]
 EXPECTED: Cache[CodeType, dict[str, list[Aval | None]]] = Cache()
@@ -366,158 +355,6 @@ class StagedLoop:
 
         return trace_region(self.note, self.heap, run, begin)
 
-    def emit(self) -> None:
-        """Append the loop to the graph, and let the places hold what it leaves."""
-        slots = self.slots.values()
-        init = [x for slot in slots for x in slot.initial()]
-        examples: list[Any] = [x for slot in slots for x in slot.examples]
-        self.own = len(init)
-        outputs = [x for slot in slots for x in slot.outputs(self.region)]
-        written = [x for x in self.handles if id(x) in self.written]
-        init += map(operand_of, written)
-        examples += init[self.own :]
-        outputs += map(self.region.end_of, written)
-        left = self.lists.leaves()
-        avals = [*(a for slot in slots for a in slot.avals), *map(aval_of, written), *map(aval_of, left)]
-        step = self.region.function([*outputs, *map(self.region.end_of, left)], avals)
-        runs = bool(init or left) or self.region.checks
-        results = list(self.repeat(step, init, examples) if runs else ())
-        for k, known in self.known_numbers(init, [*outputs, *left]).items():
-            results[k] = known
-        if not runs:
-            self.decision()  # refuses a condition that changes something
-        rest = iter(results)
-        leaves = self.carried_leaves()
-        carried = [x for slot in slots for x in slot.finish([next(rest) for _ in slot.avals])]
-        for slot in self.twice_there():
-            forbid_changes(list(holders_in(slot.place.read())), carried[0], self.note)
-        for slot in slots:
-            if slot.replaces and not self.certain:
-                keep_apart(slot.value, slot.place.read(), self.heap.around, carried[0], self.note)
-        for handle in written:
-            rebind(handle, next(rest))
-        for handle, text in self.heap.lost.values():
-            lose(handle, text)
-        self.aliases.finish(leaves, carried, self.region, self.certain)
-        rows = list(rest)
-        self.lists.share(self.region, rows, leaves, carried)
-        self.lists.extend(rows, 0 if self.rounds is None else self.rounds.length)
-
-    def known_numbers(self, init: Sequence[Any], ends: Sequence[Any]) -> dict[int, Any]:
-        """Return which results are Python's numbers that nothing traced decides, by their positions."""
-        if self.rounds is None:
-            return {}
-        counters = [(x._value, s) for x, s in zip(self.items, self.sources, strict=True) if isinstance(s, Numbers)]
-        inputs = [x for slot in self.slots.values() for x in slot.inputs if x is not None]
-        carried = [(variable, start) for (_, variable), start in zip(inputs, init, strict=False)]
-        numbers = NumbersInRounds(self.region.stage.equations, counters, carried, ends)
-        return numbers.run(self.rounds.length, len(init))
-
-    def arguments(self, carried: Sequence[Any], read: Sequence[Any]) -> list[Any]:
-        """Return the inputs of a traced piece, but for the item, from what is carried and what is only read."""
-        changing, rest = iter(carried[self.own :]), iter(read)
-        return [*carried[: self.own], *(next(changing if id(x) in self.written else rest) for x in self.handles)]
-
-    def read(self) -> list[Any]:
-        """Return what the loop reads and does not change."""
-        return [operand_of(x) for x in self.handles if id(x) not in self.written]
-
-    def repeat(self, step: Callable[..., Any], init: list[Any], examples: list[Any]) -> Sequence[Any]:
-        """Append the loop to the graph, and return what it carries at its end, and then the rows that it leaves behind.
-
-        `examples` are of what it carries in any iteration.
-        """
-        if self.rounds is not None:
-            return self.repeat_rounds(step, init, examples)
-        count = len(self.read())
-        decide = self.decision()
-        if self.counted is None:
-            pieces = [lambda *xs, f=f: f(*self.arguments(xs[count:], xs[:count])) for f in (step, decide)]
-            return self.apply(loop.while_loop, pieces, init, examples)
-        most = self.counted.count
-
-        def advance(*xs: Any) -> list[Any]:
-            return [xs[count] + 1, *step(xs[count], *self.arguments(xs[count + 1 :], xs[:count]))]
-
-        def go_on(*xs: Any) -> list[Any]:
-            more = xs[count] < most
-            if self.test is None:
-                return [more]
-            return [np.logical_and(more, decide(*self.arguments(xs[count + 1 :], xs[:count]))[0])]
-
-        return self.apply(loop.while_loop, [advance, go_on], [0, *init], [0, *examples])[1:]
-
-    def repeat_rounds(self, step: Callable[..., Any], init: list[Any], examples: list[Any]) -> Sequence[Any]:
-        """Do that for a loop whose rounds are known: it carries numbers, and reads rows."""
-        numbers = [x for x in self.sources if isinstance(x, Numbers)]
-        starts = [x.start for x in numbers]
-        first = len(self.read())
-        second = first + len(init)
-        third = second + len(numbers)
-
-        def advance(*xs: Any) -> list[Any]:
-            own, rows = iter(xs[second:third]), iter(xs[third:])
-            parts = [next(own) if isinstance(x, Numbers) else next(rows) for x in self.sources]
-            found = step(*parts, *self.arguments(xs[first:second], xs[:first]))
-            following = [x + number.step for x, number in zip(xs[second:third], numbers, strict=True)]
-            return [*found[: len(init)], *following, *found[len(init) :]]
-
-        found = self.apply(loop.scan_loop, [advance], [*init, *starts], [*examples, *starts])
-        return [*found[: len(init)], *found[len(init) + len(numbers) :]]
-
-    def apply(
-        self,
-        primitive: Any,
-        functions: Sequence[Callable[..., Sequence[Any]]],
-        init: Sequence[Any],
-        examples: Sequence[Any],
-    ) -> Sequence[Any]:
-        """Append a loop with a body and a condition of (what is read, what is carried, rows)."""
-        read = self.read()
-        given = [*read, *examples]
-        rows = list(map(row_variable, self.sequences))
-        graphs, captured = with_common_constants(functions, [[*given, *rows], given][: len(functions)], self.kind)
-        results: Sequence[Any] = apply(
-            primitive,
-            *captured,
-            *read,
-            *init,
-            *self.sequences,
-            body=graphs[0],
-            cond=graphs[1] if len(graphs) > 1 else None,
-            spec=LoopSpec(len(captured) + len(read), len(init), None if self.rounds is None else self.rounds.length),
-        )
-        return results
-
-    def changes(self, asked: TracedRegion) -> bool:
-        """Tell whether the condition changes variables or containers."""
-        return bool(asked.arrays) or any(
-            value is not asked.starts.get(identity, {}).get(key, UNBOUND)
-            for identity, contents in asked.contents.items()
-            for key, value in contents.items()
-        )
-
-    def decision(self) -> Callable[..., Sequence[Any]]:
-        """Return whether to go on as a function of what is carried and read."""
-        test = self.test
-        if test is None:
-            return lambda *_: [np.True_]
-        asked = trace_region(self.note, self.heap, test, self.start)
-        if asked.written or self.changes(asked):
-            raise GraphError(
-                self.kind,
-                "a condition that changes what there was before it",
-                "a condition that only reads is needed",
-                "Make the changes in the body",
-                place=self.note[2],
-            )
-        truth = asked.result
-        if not is_staged(truth):
-            constant = np.bool_(bool(truth))
-            return lambda *_: [constant]
-        decide = asked.function([asked.end_of(truth)], [aval_of(truth)])
-        return lambda *xs: [as_truth(decide(*xs)[0])]
-
 
 def item_input(stage: Staging, source: Source, count: Any) -> Tensor:
     """Return what stands for an element or a row of something in any of its rounds."""
@@ -528,68 +365,3 @@ def item_input(stage: Staging, source: Source, count: Any) -> Tensor:
     if is_number(count):
         set_bounds(item._value, *sorted((source.at(0), source.at(count - 1))))
     return item
-
-
-def settled_or_refused(found: StagedLoop) -> bool:
-    """Trace the body of a loop that may be written out; return False if it must be."""
-    before = refusal_count()
-    try:
-        with strictly(True):
-            return found.settle(True)
-    except WengertError:  # of what the loop might raise as well if it is written out
-        forgive(before)
-        return False
-
-
-def staged_loop(
-    kind: str,
-    site: StatementSite,
-    body: Callable[..., Any],
-    test: Thunk | None,
-    functions: Sequence[FunctionType],
-    counted: Counted | None = None,
-    peeled: bool = False,
-) -> None:
-    """Carry out a loop that a traced value decides about.
-
-    `test` is whether to go on, beside the count, and `peeled` whether the first iteration has been carried out apart.
-    """
-    found = StagedLoop(kind, site, body, test, functions, counted, peeled)
-    found.settle(False)
-    if peeled or not found.first_differs():
-        found.emit()
-        return
-    more: Any = True if counted is None else counted.count > 0
-    if test is not None:
-        more = and_(more, test)
-
-    def first_and_rest() -> None:
-        rest = counted
-        if counted is None:
-            body()
-        else:
-            body(counted.item(0))
-            rest = Counted(counted.count - 1, lambda k: counted.item(k + 1))
-        staged_loop(kind, site, body, test, functions, rest, peeled=True)
-
-    if is_staged(more):
-        choose(as_truth(more), ReachableState(functions, site), first_and_rest, lambda: None, found.note)
-    elif more:
-        first_and_rest()
-
-
-def roll_loop(
-    site: StatementSite, body: FunctionType, test: Thunk | None, counted: Counted, peeled: bool
-) -> tuple[bool, bool]:
-    """Carry out a loop that could be written out as one equation, or do nothing.
-
-    Returns:
-        Whether it was carried out, and, if not, whether it may be once its first iteration has been.
-    """
-    found = StagedLoop("for", site, body, test, [body], counted, peeled)
-    if not settled_or_refused(found):
-        return False, found.changes_kind
-    if not peeled and found.first_differs():
-        return False, True
-    found.emit()
-    return True, False
