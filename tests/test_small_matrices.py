@@ -241,7 +241,9 @@ def test_derivatives_are_native_in_usual_cases(name: str) -> None:
     function, turned = USUAL[name], random((5, 5))
     for way in (wg.grad(function), lambda a: wg.jvp(function, (a,), (turned + turned.T,))[1]):
         graph = flatten_calls(trace(way)(turned))
-        assert partition_graph(graph).whole is not None
+        program = partition_graph(graph).whole
+        assert program is not None
+        assert name not in ("eigvalsh", "svdvals") or str(program).count("'lapack.") == 1
         run = wg.jit(way)
         for a in (turned + turned.T, np.diag([3.0, 3.0, 1.0, 2.0, 2.0]), 40 * turned):
             for _ in range(2):

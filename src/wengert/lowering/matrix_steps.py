@@ -1,9 +1,4 @@
-"""Routines of matrices as steps of programs: kernels of our own for small ones, and calls of LAPACK for others.
-
-Some are graphs of other operations in the case that is usual: eigenvalues apart, matrices of full rank. What a routine
-does where eigenvalues are one, or rank is missing, is NumPy's: the program fails there, as it does where a matrix is
-singular, and the routine is evaluated.
-"""
+"""Routines of matrices as steps of programs: kernels of our own for small ones, and calls of LAPACK for others."""
 
 from __future__ import annotations
 
@@ -11,14 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from wengert.core.forms.form import form_of
 from wengert.core.forms.routine import Routine, cores
 from wengert.core.graph.equation import Equation, Variable
-from wengert.core.graph.graph import Graph
 from wengert.core.values.aval import UNKNOWN, aval_of
-from wengert.core.values.dispatch import apply
 from wengert.emission.products.tiled_functions import SCALARS
 from wengert.emission.routines.band_routines import BANDED, is_banded, room_of_bands
 from wengert.emission.routines.band_routines import is_available as has_bands
@@ -29,9 +20,7 @@ from wengert.emission.routines.matrix_lanes import LANES, lanes_of
 from wengert.emission.routines.matrix_routines import CONDITIONED, SMALL, TRIANGULAR, dtypes_of
 from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels
-from wengert.primitives.selection import required
 from wengert.support.machine import MACHINE
-from wengert.traces.staging import stage_function
 
 LARGEST = 512
 """Rows of real matrices up to which a call of LAPACK takes longer: systems of 30, 100, 200, 400 and 600 rows take 2.1,
@@ -249,28 +238,3 @@ def is_dense(x: Variable, rank: int, lies: tuple[int, int, int]) -> bool:
 def as_variable(x: Any) -> Variable:
     """Return what is as a literal is; a variable as it is."""
     return x if type(x) is Variable else Variable.of(aval_of(x), "")
-
-
-def usual_graph(equation: Equation) -> Graph | None:
-    """Return what an equation computes in the usual case, as a graph; None if its primitive does not say that of it.
-
-    An output behind its results, if there is one, is a truth that has to hold.
-    """
-    usual, results = equation.primitive.usual_case, equation.outputs
-    if usual is None or any(UNKNOWN in aval_of(x).shape for x in (*equation.inputs, *results)):
-        return None
-
-    def write(operands: Sequence[Any]) -> list[Any]:
-        answer = usual(*operands, **equation.params)
-        if answer is None:
-            return []
-        found, holds = answer
-        values = found if isinstance(found, tuple) else (found,)
-        like = zip(values, results, strict=True)
-        own = [np.broadcast_to(x, v.shape).astype(v.dtype) for x, v in like]
-        return own if holds is None else [*own, apply(required, holds)]
-
-    orders = [x.strides if type(x) is Variable else None for x in equation.inputs]
-    name = equation.primitive.name
-    graph, captured = stage_function(write, list(map(aval_of, equation.inputs)), name, orders=orders)
-    return graph if graph.outputs and not captured else None

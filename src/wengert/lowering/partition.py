@@ -20,7 +20,7 @@ from wengert.kernel.kernel import Program
 from wengert.lowering.correlation_steps import correlation_step
 from wengert.lowering.iterations import iteration_of
 from wengert.lowering.kernel_stages import program_of
-from wengert.lowering.matrix_steps import matrix_routine, usual_graph
+from wengert.lowering.matrix_steps import matrix_routine
 from wengert.lowering.product_bodies import originals, with_product_steps
 from wengert.lowering.products import ProductStep, product_step
 from wengert.lowering.program_steps import (
@@ -41,6 +41,7 @@ from wengert.lowering.rules.lower import lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
 from wengert.lowering.shared_factors import with_factors_before_loops, with_shared_factors
 from wengert.lowering.sparse_steps import sparse_step
+from wengert.lowering.usual_cases import usual_graph, with_shared_decompositions
 from wengert.lowering.writes import Change, WriteStep, last_readers, write_step
 from wengert.passes.dead_code import must_run, narrow_graph, needed_inputs
 from wengert.passes.equations import distinct_variables, may_be_step, variables
@@ -147,6 +148,7 @@ class Partition:
     Args:
         graph: without calls.
         lent: see `partition_graph`.
+        required: how many of the last outputs are truths that have to hold, and no results.
 
     Attributes:
         given: the graph as it is given; `graph` has products as they are steps.
@@ -157,8 +159,8 @@ class Partition:
         changes: what these change in place, and what it is then.
     """
 
-    def __init__(self, graph: Graph, lent: Lent | None) -> None:
-        self.given, self.lent = graph, lent
+    def __init__(self, graph: Graph, lent: Lent | None, required: int = 0) -> None:
+        self.given, self.lent, self.required = graph, lent, required
         graph, self.origins = with_product_steps(graph)
         self.graph = graph
         self.whole = Graph(graph.inputs, graph.equations, without_numbers(graph.outputs))
@@ -182,7 +184,7 @@ class Partition:
         if least is not None and all(e.primitive.view and len(e.inputs) == 1 for e in graph.equations):
             refused |= dict.fromkeys(range(len(graph.equations)), "a view, and nothing else to compute")
         if not refused and are_apart(outputs) and self.is_whole(is_apart):
-            program = self.program(self.whole) if self.steps else program_of(self.lowered)
+            program = self.whole_program() if self.steps else program_of(self.lowered)
             whole = Graph(graph.inputs, self.given.equations, self.whole.outputs)
             return Segments(self.given, (Segment(whole, program, (), (), is_whole=True),))
         bound = {v for equation in graph.equations for v in equation.outputs}
@@ -224,6 +226,18 @@ class Partition:
         steps = {**{e: self.steps[e] for e in part.equations if e in self.steps}, **known, **shared}
         return part, steps, {e: self.changes.get(loops.get(e, e), ()) for e in part.equations}
 
+    def whole_program(self) -> Program:
+        """Return the graph as a program that decomposes no matrix twice."""
+        steps = [(e, x) for e, x in self.steps.items() if isinstance(x, Once) and e.primitive.usual_case is not None]
+        usual = {self.origins.get(equation, (equation,))[0]: step.graph for equation, step in steps}
+        shared = with_shared_decompositions(self.given, usual)
+        if shared is not None:
+            graph, required = shared
+            other = Partition(graph, self.lent, required)
+            if all(other.graph.equations[i] in other.steps for i in other.reasons) and not sharing_views(other.graph):
+                return other.program(other.whole)
+        return self.program(self.whole)
+
     def program(self, part: Graph) -> Program:
         """Return a part of the graph as a program; raise UnfitError if its steps do not fit together."""
         part, steps, changes = self.with_factors(part)
@@ -231,7 +245,8 @@ class Partition:
             return program_of(lower(part))
         if self.lent is None and any(x.shape.count(UNKNOWN) > 1 for x in (*part.inputs, *part.outputs)):
             raise UnfitError
-        writer = StepsWriter(part, [pair for pairs in changes.values() for pair in pairs], self.lent or EMPTY)
+        results = Graph(part.inputs, part.equations, part.outputs[: len(part.outputs) - self.required])
+        writer = StepsWriter(results, [pair for pairs in changes.values() for pair in pairs], self.lent or EMPTY)
         for _, own, _ in parts_of(part, (), distinct_variables(part.outputs), steps, changes):
             step = steps.get(own.equations[0])
             if step is None:
