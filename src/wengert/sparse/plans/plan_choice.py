@@ -31,7 +31,15 @@ from wengert.sparse.plans.element_plan import ElementPlan, plan_by_elements
 from wengert.sparse.plans.lane_plan import LanePlan
 from wengert.sparse.plans.map_plan import MapPlan, plan_by_maps
 from wengert.sparse.plans.plan import VERSION, Identity, Plan
-from wengert.sparse.plans.plan_times import FEW_POINTS, NEAR, fewest_colors, most_points, time_by_colors, work_of
+from wengert.sparse.plans.plan_times import (
+    FEW_POINTS,
+    NEAR,
+    fewest_colors,
+    least_time_by_maps,
+    most_points,
+    time_by_colors,
+    work_of,
+)
 from wengert.sparse.plans.value_walk import TooManyPoints
 from wengert.transforms.transformed_function import DerivativeOptions
 
@@ -191,6 +199,12 @@ class LinePlans:
         assert self.by_colors.coloring is not None
         return means.time <= NEAR * time_by_colors(self.work, self.by_colors.coloring.count, pattern.count)
 
+    @property
+    def longest(self) -> float:
+        """About how many microseconds all rows or columns take, whatever the pattern."""
+        rows, columns = self.wanted.shape
+        return time_by_colors(self.work, min(rows, columns), rows * columns)
+
     def limits(self) -> Iterator[float]:
         """Yield up to how many points of a value maps may be the plan that takes least: each limit takes more to know.
 
@@ -205,7 +219,12 @@ class LinePlans:
 
 
 def plan_by_few_points(program: TangentProgram, args: Sequence[Any], lines: LinePlans) -> MapPlan | None:
-    """Return the plan by maps; None where there is none, or where its tables take longer than colours do."""
+    """Return the plan by maps; None where there is none, or where its equations or tables take longer than colours do.
+
+    Programs written number by number, of 10^4 equations for three unknowns, took longer to follow than all else.
+    """
+    if least_time_by_maps(program.graph, program.tangents) > NEAR * lines.longest:
+        return None
     for most in lines.limits():
         try:
             return plan_by_maps(program, args, most)

@@ -88,6 +88,22 @@ def time_by_maps(graph: Graph, places: int) -> float:
     return EQUATION * len(graph.equations) + ELEMENT * work_of(graph, ()).still + PLACE * places
 
 
+def least_time_by_maps(graph: Graph, moving: Collection[Any]) -> float:
+    """Return about how many microseconds a plan by maps takes at least: it computes all that does not move.
+
+    Args:
+        graph: from arguments and tangents to the tangents of results.
+        moving: the tangents.
+    """
+    known, still = set(moving), 0
+    for equation in graph.equations:
+        if any(type(x) is Variable and x in known for x in equation.inputs):
+            known.update(equation.outputs)
+        else:
+            still += 1
+    return EQUATION * still
+
+
 def time_by_colors(work: Work, count: int, elements: int) -> float:
     """Return about how many microseconds a plan by some number of colours takes for some number of elements."""
     return RECOVERY + COLOURED * (work.still + count * work.moving) + PLACE * elements
