@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 
 from wengert.errors import UsageError
+from wengert.scipy.integrate._methods.adaptive_steps import TOO_MANY, TOO_SMALL
 from wengert.scipy.integrate._methods.element_matrices import ElementMatrices, bandwidth
 from wengert.scipy.integrate._methods.matrix_choice import NARROW
 from wengert.scipy.integrate._programs import IntegrationProgram
+from wengert.scipy.integrate._results import MESSAGES
 from wengert.scipy.integrate._right_hand_side import NAME
+
+MOST_STILL = 8
+"""How many steps after each other may end where they begin."""
 
 
 def integrator_class(
@@ -60,3 +65,21 @@ def jacobian_in_bands(program: IntegrationProgram, leaves: Any) -> dict[str, Any
         return found
 
     return {"jac": jacobian, **({"lband": below, "uband": above} if is_banded else {})}
+
+
+def limited_class(solver: Any, most: int) -> Any:
+    """Return a class of integrators that gives up after so many steps, or where times stay the same.
+
+    SciPy's LSODA takes such steps for ever.
+    """
+
+    def take_step(self: Any) -> tuple[bool, str | None]:
+        """Take a step, unless there were as many as there may be."""
+        if self.taken == most:
+            return False, MESSAGES[TOO_MANY]
+        before = self.t
+        found: tuple[bool, str | None] = solver._step_impl(self)
+        self.taken, self.still = self.taken + 1, self.still + 1 if self.t == before else 0
+        return (False, MESSAGES[TOO_SMALL]) if self.still > MOST_STILL else found
+
+    return type(solver.__name__, (solver,), {"_step_impl": take_step, "taken": 0, "still": 0})

@@ -14,17 +14,17 @@ import numpy as np
 from wengert.control.side_effects import Reach
 from wengert.core.containers.tree_leaves import flatten, map_leaves
 from wengert.core.diagnostics.source_positions import caller, position_of
-from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
+from wengert.core.values.tensor import Tensor, is_concrete, is_staged
 from wengert.errors import NumericalError, UsageError
 from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives, warn_of_calls
 from wengert.scipy.integrate._algebraic import require_consistent
 from wengert.scipy.integrate._events import Watched, require_crossing
-from wengert.scipy.integrate._integrators import integrator_class
-from wengert.scipy.integrate._methods.adaptive_steps import TOO_MANY, TOO_SMALL, Control, Counts
+from wengert.scipy.integrate._integrators import integrator_class, limited_class
+from wengert.scipy.integrate._methods.adaptive_steps import TOO_SMALL, Control, Counts
 from wengert.scipy.integrate._methods.matrix_choice import require_elements
 from wengert.scipy.integrate._methods.recorded_steps import ORDER, UNLIMITED, StepRecord, record_of
 from wengert.scipy.integrate._programs import IntegrationProgram, Options, collect_steps, run_program, walk_of
-from wengert.scipy.integrate._results import MESSAGES, events_of, result_at_times, result_of_steps
+from wengert.scipy.integrate._results import MESSAGES, RecordedSolution, events_of, result_at_times, result_of_steps
 from wengert.scipy.integrate._right_hand_side import NAME
 from wengert.scipy.integrate._sensitivities import at_times_by_sensitivities
 from wengert.traces.calls import readable
@@ -35,8 +35,6 @@ MOST_TRACED = 1024
 
 SCIPYS = MESSAGES[TOO_SMALL], "Unexpected istate in LSODA."
 """What SciPy says of integrations that end early."""
-MOST_STILL = 8
-"""How many steps after each other may end where they begin."""
 
 
 class Took(NamedTuple):
@@ -220,18 +218,16 @@ class OutsideIntegration(NamedTuple):
             last, rows = self.at_times(program, given, times, control)
             walk = walk_of(last)._replace(memory=Took(counts))
             self.look_at(walk)
-            made = result_at_times(
-                last._replace(walk=walk) if isinstance(last, Watched) else walk, rows, times, self.options
-            )
+            end = last._replace(walk=walk) if isinstance(last, Watched) else walk
+            made = result_at_times(end, rows, times, self.options)
         if happened is not None:
             made.t_events, made.y_events = happened
         if found is not None:
             self.compare(made, found)
             made.message = found.message
         if dense_output:
-            made.sol = RecordedSolution(
-                found.sol, lambda times: self.at_times(program, given, times, control)[1][0][:-1]
-            )
+            get = self.at_times
+            made.sol = RecordedSolution(found.sol, lambda t: get(program, given, t, control)[1][0][:-1])
         return made
 
     def at_times(self, program: IntegrationProgram, given: Any, times: Any, control: Control) -> Any:
@@ -257,35 +253,6 @@ class OutsideIntegration(NamedTuple):
                 raise NumericalError(NAME, given, "one zero in a step is needed", "Pass max_step")
 
 
-class RecordedSolution:
-    """Be the solution of another library's integration as a function of time, with derivatives.
-
-    Attributes:
-        known: SciPy's function, without.
-        states: gives the states at times in order, which lie in the interval, of shape (m, all).
-        size: how many of all there are.
-        ts, t_min, t_max: as in SciPy.
-    """
-
-    def __init__(self, known: Any, states: Callable[[Any], Any], size: int | None = None) -> None:
-        self.known, self.states, self.size = known, states, size
-        self.ts, self.t_min, self.t_max = known.ts, known.t_min, known.t_max
-
-    def __call__(self, t: Any) -> Any:
-        """Return the state at a time, of shape (n,), or at times of shape (m,), of shape (n, m)."""
-        times = np.reshape(t, (-1,))
-        if not is_concrete(times):
-            given = "times that are being traced, or differ from lane to lane"
-            raise UsageError("OdeSolution", given, "numbers are needed to find the pieces", "Pass t_eval to solve_ivp")
-        numbers = np.asarray(raw(times))
-        if np.any((numbers < self.t_min) | (numbers > self.t_max)):
-            given = f"times outside of the interval from {self.t_min:.6g} to {self.t_max:.6g}"
-            raise UsageError("OdeSolution", given, "times within it are needed", "Integrate further")
-        order = np.argsort(numbers if self.ts[-1] >= self.ts[0] else -numbers, kind="stable")
-        found = self.states(times[order])[np.argsort(order)].T[: self.size]
-        return found if np.ndim(t) else found[:, 0]
-
-
 def bound_errors(control: Control) -> Control:
     """Return tolerances by which errors of cotangents and tangents of all states are bounded: the least ones there."""
     if np.ndim(control.atol) == 0 or not is_concrete(control.atol):
@@ -299,21 +266,3 @@ def as_known(value: Any) -> Any:
     """Return the elements of a Tensor that is not traced; anything else as it is, but a number for an array of none."""
     known = np.asarray(readable(value).numpy()) if type(value) is Tensor else value
     return known[()] if isinstance(known, np.ndarray) else known  # compiled functions take numbers in less time
-
-
-def limited_class(solver: Any, most: int) -> Any:
-    """Return a class of integrators that gives up after so many steps, or where times stay the same.
-
-    SciPy's LSODA takes such steps for ever.
-    """
-
-    def take_step(self: Any) -> tuple[bool, str | None]:
-        """Take a step, unless there were as many as there may be."""
-        if self.taken == most:
-            return False, MESSAGES[TOO_MANY]
-        before = self.t
-        found: tuple[bool, str | None] = solver._step_impl(self)
-        self.taken, self.still = self.taken + 1, self.still + 1 if self.t == before else 0
-        return (False, MESSAGES[TOO_SMALL]) if self.still > MOST_STILL else found
-
-    return type(solver.__name__, (solver,), {"_step_impl": take_step, "taken": 0, "still": 0})

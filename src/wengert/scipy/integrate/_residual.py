@@ -23,8 +23,7 @@ from wengert.scipy.integrate._arguments import arguments, as_state, tolerances
 from wengert.scipy.integrate._initial_value import solve_ivp
 from wengert.scipy.integrate._methods.methods_by_name import OUTSIDE, WITH_MASS
 from wengert.scipy.integrate._methods.recorded_steps import UNLIMITED
-from wengert.scipy.integrate._outside import RecordedSolution
-from wengert.scipy.integrate._results import OdeSolution
+from wengert.scipy.integrate._results import OdeSolution, RecordedSolution
 from wengert.sparse.patterns.find_pattern import find_pattern
 from wengert.transforms.function_cache import FunctionCache
 from wengert.transforms.outer_values import OuterValues

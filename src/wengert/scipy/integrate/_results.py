@@ -68,14 +68,7 @@ class OdeSolution:
 
     def __call__(self, t: Any) -> Any:
         """Return the state at a time, of shape (n,), or at times of shape (m,), of shape (n, m)."""
-        require_number("OdeSolution", "t", t)
-        known = elements(t)
-        if known is None:
-            given = "times that are being traced, or differ from lane to lane"
-            raise UsageError("OdeSolution", given, "numbers are needed to find the pieces", "Pass t_eval to solve_ivp")
-        if np.ndim(known) > 1:
-            given = f"times of shape {np.shape(known)}"
-            raise ShapeError("OdeSolution", given, "a number or one axis is needed", "Reshape them")
+        known = times_asked_for(t)
         count = len(self.order) - 1
         place = np.searchsorted(self.order, known, side="left" if self.ascending else "right") - 1
         place = np.clip(place, 0, count - 1)
@@ -112,6 +105,49 @@ MESSAGES = {
 
 SCIPYS = 0, EVENT, TOO_SMALL
 """What SciPy has its own words for."""
+
+
+class RecordedSolution:
+    """Be the solution of another library's integration as a function of time, with derivatives.
+
+    Attributes:
+        known: SciPy's function, without.
+        states: gives the states at times in order, which lie in the interval, of shape (m, all).
+        size: how many of all there are.
+        ts, t_min, t_max: as in SciPy.
+    """
+
+    def __init__(self, known: Any, states: Callable[[Any], Any], size: int | None = None) -> None:
+        self.known, self.states, self.size = known, states, size
+        self.ts, self.t_min, self.t_max = known.ts, known.t_min, known.t_max
+
+    def __call__(self, t: Any) -> Any:
+        """Return the state at a time, of shape (n,), or at times of shape (m,), of shape (n, m)."""
+        times, numbers = np.reshape(t, (-1,)), np.ravel(times_asked_for(t))
+        if np.any((numbers < self.t_min) | (numbers > self.t_max)):
+            given = f"times outside of the interval from {self.t_min:.6g} to {self.t_max:.6g}"
+            raise UsageError("OdeSolution", given, "times within it are needed", "Integrate further")
+        order = np.argsort(numbers if self.ts[-1] >= self.ts[0] else -numbers, kind="stable")
+        found = self.states(times[order])[np.argsort(order)].T[: self.size]
+        return found if np.ndim(t) else found[:, 0]
+
+
+def times_asked_for(t: Any) -> Any:
+    """Return the elements of a time or times at which a solution is asked for.
+
+    Raises:
+        UsageError: they are being traced, or differ from lane to lane.
+        ShapeError: they have several axes.
+    """
+    require_number("OdeSolution", "t", t)
+    known = elements(t)
+    if known is None:
+        given = "times that are being traced, or differ from lane to lane"
+        raise UsageError("OdeSolution", given, "numbers are needed to find the pieces", "Pass t_eval to solve_ivp")
+    if np.ndim(known) > 1:
+        given = f"times of shape {np.shape(known)}"
+        raise ShapeError("OdeSolution", given, "a number or one axis is needed", "Reshape them")
+    return known
 
 
 def result_of_steps(
