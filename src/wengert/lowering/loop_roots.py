@@ -269,13 +269,13 @@ def is_worth_memory(node: PointNode, seen: Reads) -> bool:
 
 def below(node: PointNode, roots: Container[PointNode]) -> set[PointNode]:
     """Return a node and all that is computed for it, which other roots are not."""
-    found = {node}
-    todo = [a.node for a in node.args]
+    found, todo = {node}, [node]
     while todo:
-        node = todo.pop()
-        if node not in found and node not in roots:
-            found.add(node)
-            todo += [a.node for a in node.args]
+        for access in todo.pop().args:
+            other = access.node
+            if other not in found and other not in roots:
+                found.add(other)
+                todo.append(other)
     return found
 
 

@@ -286,8 +286,9 @@ class Jitted(Entry, Generic[P, R]):
         >>> squares.compile(SimpleNamespace(shape=(1000,), dtype=float)), squares.trace_count
         (False, 1)
         """
-        native = self.form_for(*self.examples_for(args, kwargs))[0].native
-        return native is not None and native.compile()
+        with CollectorPause():
+            native = self.form_for(*self.examples_for(args, kwargs))[0].native
+            return native is not None and native.compile()
 
     def examples_for(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return arguments with an array wherever something has a shape and a dtype."""
