@@ -119,9 +119,7 @@ def jitted_graph(graph: Graph, name: str) -> Callable[..., Any]:
     form = FORMS.find((graph, name), lambda: TracedForm(name, graph, None, (), (), EAGER))
 
     def function(*values: Any) -> Any:
-        if any(
-            holds_trace(x, Jet) for x in values
-        ):  # of which coefficients are not all there yet, as programs would need them
+        if any(holds_trace(x, Jet) for x in values):  # whose coefficients are not all there yet, as programs need them
             return evaluate(graph, values)[0]
         return call_form(form, list(map(fitting, graph.inputs, values)))[0]
 

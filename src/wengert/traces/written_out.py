@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from wengert.core.diagnostics.source_positions import is_own
@@ -57,7 +57,7 @@ ROLLING = Rolling()
 def rolling(*, watched: bool = False, allowed: bool = False, least: int = 2) -> Iterator[Rolling]:
     """Let a function be traced with what `Rolling` says; what it said before holds again afterwards."""
     before = vars(ROLLING).copy()
-    ROLLING.__init__()  # type: ignore[misc]  # as new
+    vars(ROLLING).update(vars(Rolling()))
     ROLLING.watched, ROLLING.allowed, ROLLING.least = watched, allowed, least
     try:
         yield ROLLING
@@ -98,12 +98,12 @@ SEEN = frozenset(("input", "next", "open", "print"))
 
 def is_in_loop() -> bool:
     """Tell whether a `for` statement of the user's is running that may become one equation."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if not is_own(code.co_filename) and any(start < frame.f_lasti < end for start, end in loops_of(code)):
             return SEEN.isdisjoint(code.co_names)
-        frame = frame.f_back  # type: ignore[assignment]  # the outermost has none
+        frame = frame.f_back
     return False
 
 
