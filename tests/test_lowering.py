@@ -136,7 +136,7 @@ ROUTINES = {
     *("partition", "argpartition", "lexsort"),
     "unwrap",
     *("relative_eigh", "relative_eigvalsh", "by_relative_eigenvalues"),
-    *("dependent_columns", "in_support"),
+    "in_support",
     *("lu", "scipy_eigh"),
     *("scipy_norm", "logm", "sqrtm", "fractional_matrix_power"),
     *("solve_sylvester", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_banded", "solve_toeplitz"),

@@ -228,6 +228,7 @@ USUAL: dict[str, Callable[[Any], Any]] = {
     "eigvalsh": lambda a: np.sum(np.linalg.eigvalsh(a) ** 3),
     "svdvals": lambda a: np.sum(linalg.svdvals(a) ** 3),
     "det": lambda a: sum(np.sum(wg.grad(np.linalg.det)(a[:n, :n] + np.eye(n)) ** 2) for n in (1, 2, 3, 5)),
+    "qr": lambda a: np.sum(np.linalg.qr(a[:, :4])[1] ** 3),
     "eigvals": lambda a: np.sum(np.linalg.eigvals(a + 0j) ** 3).real,
     "eig": lambda a: np.sum(np.abs((lambda w, v: np.exp(w) * v)(*np.linalg.eig(a + 0j))) ** 3),
     "expm": lambda a: np.sum(linalg.expm(a / 2) ** 2),

@@ -15,6 +15,7 @@ from wengert.core.primitives.primitive import RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import visible_array
 from wengert.primitives.contractions import conj
+from wengert.primitives.linear_algebra.clusters import none_holds
 from wengert.primitives.linear_algebra.matrices import (
     OF_ELIMINATION,
     adjoint,
@@ -53,13 +54,18 @@ CLOSE = 64
 """Up to how many roundings of a column what it has beside those before it counts as nothing."""
 
 
+def nothing_new(r: Any) -> Any:
+    """Return which columns have nothing beside those before them, by the triangle R."""
+    size = np.sqrt(np.sum(np.abs(upper_triangle(r)) ** 2, axis=-2))
+    return np.abs(diagonal_of(r)) <= CLOSE * np.finfo(r.dtype).eps * size
+
+
 def evaluate_dependent(r: Any, *given: Any) -> Any:
     """Evaluate `dependent`: which columns depend on those before them, of a matrix of whose R these are the first.
 
     It is an error if something is given for these: for columns of Q from there on, or rows of R, as columns.
     """
-    size = np.sqrt(np.sum(np.abs(upper_triangle(r)) ** 2, axis=-2))
-    found = np.abs(diagonal_of(r)) <= CLOSE * np.finfo(r.dtype).eps * size
+    found = nothing_new(r)
     if not found.any():
         stack = np.broadcast_shapes(found.shape[:-1], *[x.shape[:-2] for x in given])
         return np.broadcast_to(found, (*stack, found.shape[-1]))
@@ -76,7 +82,12 @@ def evaluate_dependent(r: Any, *given: Any) -> Any:
 
 INDEPENDENT = 1e-6
 """The part of the square of its size above which that of no element of a diagonal is rounding."""
-dependent = constant("dependent_columns", evaluate_dependent, form=Routine("(k,k),(p,l)->(k)"))
+dependent = constant(
+    "dependent_columns",
+    evaluate_dependent,
+    form=Routine("(k,k),(p,l)->(k)"),
+    usual_case=lambda r, *_given: (np.zeros((), bool), none_holds(nothing_new(r))),
+)
 
 
 def are_independent(r: Any) -> bool:
