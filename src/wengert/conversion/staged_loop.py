@@ -235,7 +235,7 @@ class StagedLoop:
                 self.kind,
                 f"an iteration changes the length or the keys of the {type(holder.target).__name__} {holder.name}",
                 "a loop that a traced value decides about must keep containers",
-                "Use an array that is long enough, or wengert.scan",
+                "Use an array that is long enough, or wengert.scan, or pass in static_argnums how often it runs",
                 place=self.note[2],
             )
         before = len(self.slots)

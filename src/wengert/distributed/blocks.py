@@ -281,7 +281,8 @@ def traced_error(name: str, what: str) -> GraphError:
     """Return the error about values of which other transformations want derivatives, or graphs."""
     given = f"{what} that is being differentiated, batched or traced"
     needed = "plain arrays are needed, since partitions are read elsewhere"
-    action = "Pass it as an argument to wengert.distributed.value_and_grad, or hvp, outside of other transformations"
+    action = "Pass it as an argument to wengert.distributed.value_and_grad, or hvp, outside of other transformations, "
+    action += "as scipy.optimize.minimize(fun, x0, jac=True) does"
     return GraphError(name, given, needed, action)
 
 
