@@ -1376,7 +1376,8 @@ def a_condition_counts(x):
 
 @refused(
     "for: an iteration changes the length or the keys of the list items; a loop that a traced value decides about "
-    "must keep containers. Use an array that is long enough, or wengert.scan, or pass in static_argnums how often it runs.",
+    "must keep containers. Use an array that is long enough, or wengert.scan, or pass in static_argnums "
+    "how often it runs.",
     "for i in range(int(x[0])):",
 )
 def a_list_grows_in_a_loop(x):
