@@ -22,7 +22,8 @@ from wengert.support.caches import WeakIdentityMap
 LEAST_ROUNDS = 32
 """Rounds from which on a loop that no traced value decides about becomes one equation: 16 take as long either way."""
 
-Places = dict[tuple[CodeType, int], int]
+Places = dict[tuple[int, int], int]
+"""How many equations places have written, by the identity of their code, whose hash goes over all of its constants."""
 
 
 class LongLoop(TracedTruthError):
@@ -87,7 +88,8 @@ def count_place(places: Places, place: tuple[CodeType, int]) -> None:
     Raises:
         LongLoop: a `for` statement around it has had many rounds.
     """
-    count = places[place] = places.get(place, 0) + 1
+    key = id(place[0]), place[1]
+    count = places[key] = places.get(key, 0) + 1
     if not count % LEAST_ROUNDS and is_in_loop():
         raise LongLoop("for", "a loop of many rounds", "one equation", "Trace it again")
 
