@@ -9,6 +9,7 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
+from wengert.errors import GraphError
 
 ROUNDS = 32
 MATRIX = np.array([[0.4, -0.3], [0.2, 0.5]])
@@ -268,6 +269,19 @@ def test_what_is_drawn_is_drawn_once(name, begins):
         return function(np.ones(ROUNDS + 8))
 
     assert afresh(wg.jit(drawing)) == pytest.approx(afresh(drawing), rel=1e-13)
+
+
+@pytest.mark.parametrize("name", ["random", "gauss", "numpy"])
+def test_how_many_numbers_are_drawn_is_not_up_to_traced_values(name):
+    draw = DRAWS[name]
+
+    def choosing(x):
+        if x[0] > 0:
+            x = x + draw()
+        return x
+
+    with pytest.raises(GraphError, match="random numbers drawn where a traced value decides"):
+        wg.jit(choosing)(np.ones(2))
 
 
 def test_what_is_printed_is_printed_in_each_round(capsys):

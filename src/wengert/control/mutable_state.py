@@ -219,13 +219,7 @@ class RandomHolder(Holder):
     def restore(self, contents: Contents) -> None:
         """Go back to a state."""
         if type(contents.get("")) is not bytes:
-            raise GraphError(
-                self.name or type(self.target).__name__,
-                "random numbers drawn where a traced value decides",
-                "how many are drawn must not depend on traced values",
-                "Draw them before, and choose among them",
-                place=position_of(*caller()),
-            )
+            self.refuse(position_of(*caller()))
         target, state = self.target, pickle.loads(contents[""])
         if isinstance(target, np.random.Generator):
             target.bit_generator.state = state
@@ -233,6 +227,16 @@ class RandomHolder(Holder):
             target.setstate(state)
         else:
             target.set_state(state)
+
+    def refuse(self, place: Any) -> NoReturn:
+        """Raise because a traced value decides how many numbers are drawn."""
+        raise GraphError(
+            self.name or type(self.target).__name__,
+            "random numbers drawn where a traced value decides",
+            "how many are drawn must not depend on traced values",
+            "Draw them before, and choose among them",
+            place=place,
+        )
 
     def entry_name(self, key: Any) -> str:
         """Return the name."""

@@ -258,7 +258,7 @@ class ReachableState:
             if issubclass(type(value), ModuleType):
                 if is_users_module(value):
                     self.look_into_module(own_attributes(value), names)
-                self.queue += [(x, f"{name}.seed", None) for x in random_generators_of(value, names)]
+                self.queue += [(x, "random", None) for x in random_generators_of(value, names)]
             elif type(value) not in ATOMS:
                 self.queue.append((value, name, (holder, name)))
 

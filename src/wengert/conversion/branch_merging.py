@@ -13,7 +13,7 @@ import numpy as np
 
 from wengert.control.ambiguous_identity import is_unchangeable, keep_apart
 from wengert.control.cond import cond
-from wengert.control.mutable_state import AttributesHolder, BytesHolder, holder_of
+from wengert.control.mutable_state import AttributesHolder, BytesHolder, RandomHolder, holder_of
 from wengert.control.reachable_state import ReachableState, is_numeric_array
 from wengert.control.variable_places import (
     RETURNED,
@@ -129,6 +129,8 @@ class Merge:
         identity = id(holder.target)
         kept = self.heap.kept[identity]
         one, other = (region.contents.get(identity, kept) for region in self.regions)
+        if isinstance(holder, RandomHolder) and holder.differs(one, other):
+            holder.refuse(self.note[2])
         if not holder.variable and holder.differs(dict.fromkeys(one), dict.fromkeys(other)):
             self.refuse(holder, one, other)
         takes: dict[Any, Take] = {}
