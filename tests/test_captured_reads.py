@@ -217,7 +217,8 @@ def made_anew(**changes: Any) -> tuple[Any, ...]:
     def event(x: Any) -> Any:
         return x - rate
 
-    event.terminal = held.get("terminal", True)  # type: ignore[attr-defined]
+    own: Any = event
+    own.terminal = held.get("terminal", True)
     bound = functools.partial(held.get("method", Fields(4.0).value), array)
     return slope, (array, rate), event, bound
 

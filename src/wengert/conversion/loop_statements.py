@@ -86,7 +86,7 @@ def decide_items(function: Any, items: Any, each: Callable[[Any], Any]) -> Any:
         truth = as_truth(value) if is_staged(value) else bool(value)
         decided = truth if function is any else not_(truth)
 
-    for_stmt(items, body, ["decided"], (0, (("decided", (), ()),)))  # type: ignore[arg-type]  # it is a FunctionType
+    go_through(items, body, "decided", ends=True)
     found = decided if function is any else not_(decided)
     return weaken(found)
 
@@ -102,8 +102,13 @@ def staged_sum(*args: Any, **kwargs: Any) -> Any:
         nonlocal total
         total = total + item
 
-    for_stmt(args[0], body, [], (0, (("total", (), ()),)))  # type: ignore[arg-type]  # it is a FunctionType
+    go_through(args[0], body, "total")
     return total
+
+
+def go_through(items: Any, body: Any, name: str, ends: bool = False) -> None:
+    """Carry out a loop of the library's own, whose body sets one variable; it may be what ends the loop."""
+    for_stmt(items, body, [name] if ends else [], (0, ((name, (), ()),)))
 
 
 class ExitFlags:

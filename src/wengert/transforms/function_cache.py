@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Hashable, Sequence
-from types import CodeType
 from typing import Any, Generic, TypeVar
 
+from wengert.core.graph.identity import Object
 from wengert.errors import WengertError
 from wengert.support.caches import Recent
 from wengert.traces.written_out import LongLoop
@@ -33,7 +33,7 @@ class FunctionCache(Generic[V]):
     def __init__(self, most: int) -> None:
         self.known: Recent[Hashable, Kept[V]] = Recent(most)
         self.fixed: Recent[Hashable, bool] = Recent(most)  # keys of functions that look at the floats they hold
-        self.walks: Recent[tuple[CodeType | None, Hashable], tuple[tuple[RepeatedWalk, weakref.ref[Kept[V]]], ...]]
+        self.walks: Recent[tuple[Object | None, Hashable], tuple[tuple[RepeatedWalk, weakref.ref[Kept[V]]], ...]]
         self.walks = Recent(most)
 
     def run(

@@ -11,12 +11,12 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from types import CodeType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 from wengert.core.containers.container_classes import is_dataclass
 from wengert.core.containers.tree_leaves import BARE, children_of, flatten
-from wengert.core.graph.identity import elements_for_key
+from wengert.core.graph.identity import Object, elements_for_key
 from wengert.support.attributes import own_attributes
 from wengert.support.function_contents import UNBOUND
 from wengert.transforms.captured_reads import CapturedReads
@@ -159,13 +159,13 @@ def places_from(first: int, count: int) -> Sequence[int]:
     return [UNTRACKED] * count if first == UNTRACKED else range(first, first + count)
 
 
-def code_of(value: Any) -> CodeType | None:
-    """Return the code of a function, a method or a partial of one."""
+def code_of(value: Any) -> Object | None:
+    """Return what stands for the code of a function, a method or a partial: hashes of code go over all of it."""
     while type(value) is functools.partial:
         value = value.func
     if type(value) is MethodType:
         value = value.__func__
-    return value.__code__ if type(value) is FunctionType else None
+    return Object(value.__code__) if type(value) is FunctionType else None
 
 
 def is_equal(value: Any, known: Any, _found: list[Any], _leaves: list[Any]) -> bool:

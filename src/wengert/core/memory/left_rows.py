@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from wengert.core.values.tensor import Tensor
+from wengert.support.caches import WeakIdentityMap
 
 
 class LeftRow(NamedTuple):
@@ -17,22 +17,19 @@ class LeftRow(NamedTuple):
     place: int
 
 
-_KNOWN: dict[int, tuple[weakref.ref[Tensor], LeftRow]] = {}
+KNOWN: WeakIdentityMap[Tensor, LeftRow] = WeakIdentityMap()
 
 
 def enter_row(item: Tensor, rows: Tensor, place: int) -> Tensor:
-    """Enter that a value is a row of an array, as long as it lives, and return it."""
-    identity = id(item)
-    _KNOWN[identity] = weakref.ref(item, lambda _: _KNOWN.pop(identity, None)), LeftRow(rows, rows._value, place)
+    """Enter that a value is a row of an array, and return it."""
+    KNOWN[item] = LeftRow(rows, rows._value, place)
     return item
 
 
 def left_row(item: Any) -> LeftRow | None:
     """Return which row a value is; None if that is not known, or the array has been written to since."""
-    found = _KNOWN.get(id(item)) if _KNOWN and type(item) is Tensor else None
-    if found is None or found[0]() is not item or found[1].rows._value is not found[1].value:
-        return None
-    return found[1]
+    found = KNOWN.get(item) if type(item) is Tensor else None
+    return found if found is not None and found.rows._value is found.value else None
 
 
 def runs_of(items: Sequence[Any]) -> list[Any] | None:
@@ -40,7 +37,7 @@ def runs_of(items: Sequence[Any]) -> list[Any] | None:
 
     None if there are no two such rows.
     """
-    if not _KNOWN:
+    if not len(KNOWN):
         return None
     found: list[Any] = []
     for item in items:

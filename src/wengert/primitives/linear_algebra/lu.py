@@ -284,12 +284,12 @@ def jvp_lu_solve(
     change = None
     if moved is not None:
         parts = *unpack_factors(packed), lower_triangle(moved, -1), upper_triangle(moved)
-        l, u, dl, du = (transposed_operator(x, trans) for x in parts)  # noqa: E741 - as above
+        low, up, d_low, d_up = (transposed_operator(x, trans) for x in parts)
         if trans == 0:
-            change = apply(exchanged_rows, -(dl @ (u @ out) + l @ (du @ out)), pivots, backward=True)
+            change = apply(exchanged_rows, -(d_low @ (up @ out) + low @ (d_up @ out)), pivots, backward=True)
         else:
             rows = apply(exchanged_rows, out, pivots, backward=False)
-            change = -(u @ (dl @ rows) + du @ (l @ rows))
+            change = -(up @ (d_low @ rows) + d_up @ (low @ rows))
     return lu_solution(packed, total(db, change), pivots, trans)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from typing import Any
 
@@ -67,19 +68,23 @@ def jacobian_in_bands(program: IntegrationProgram, leaves: Any) -> dict[str, Any
     return {"jac": jacobian, **({"lband": below, "uband": above} if is_banded else {})}
 
 
-def limited_class(solver: Any, most: int) -> Any:
-    """Return a class of integrators that gives up after so many steps, or where times stay the same.
+@functools.cache
+def limited_class(solver: Any) -> Any:
+    """Return a class of integrators that gives up after `most` steps, or where times stay the same.
 
     SciPy's LSODA takes such steps for ever.
     """
 
+    def begin(self: Any, *given: Any, most: int, **options: Any) -> None:
+        self.most, self.taken, self.still = most, 0, 0
+        solver.__init__(self, *given, **options)
+
     def take_step(self: Any) -> tuple[bool, str | None]:
-        """Take a step, unless there were as many as there may be."""
-        if self.taken == most:
+        if self.taken == self.most:
             return False, MESSAGES[TOO_MANY]
         before = self.t
         found: tuple[bool, str | None] = solver._step_impl(self)
         self.taken, self.still = self.taken + 1, self.still + 1 if self.t == before else 0
         return (False, MESSAGES[TOO_SMALL]) if self.still > MOST_STILL else found
 
-    return type(solver.__name__, (solver,), {"_step_impl": take_step, "taken": 0, "still": 0})
+    return type(solver.__name__, (solver,), {"__init__": begin, "_step_impl": take_step})

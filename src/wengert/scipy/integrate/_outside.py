@@ -131,10 +131,11 @@ class OutsideIntegration(NamedTuple):
             lambda t, y: program.slope_at(leaves, t, y),
             (float(t0), float(t1)),
             y0,
-            limited_class(solver, self.control.most),
+            limited_class(solver),
             times,
             dense_output,
             events or None,
+            most=self.control.most,
             **options,
         )
         if found.status < 0 and found.message not in SCIPYS:
