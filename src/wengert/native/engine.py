@@ -76,7 +76,7 @@ def machine(target: Target, is_quick: bool = False) -> Any:
     except RuntimeError as error:
         raise UnavailableError(str(error)) from error
     return made.create_target_machine(
-        cpu=target.processor, features=target.features, opt=0 if is_quick else 1, reloc="pic", codemodel="small"
+        cpu=target.processor, features=target.features, opt=0 if is_quick else 2, reloc="pic", codemodel="small"
     )
 
 
