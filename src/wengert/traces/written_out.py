@@ -44,9 +44,12 @@ class Rolling(threading.local):
     """
 
     def __init__(self) -> None:
-        self.watched = self.allowed = self.strict = False
-        self.rolled = 0
-        self.least = 2
+        self.begin()
+
+    def begin(self, watched: bool = False, allowed: bool = False, least: int = 2) -> None:
+        """Say something, of a function that has not been traced yet."""
+        self.watched, self.allowed, self.least = watched, allowed, least
+        self.strict, self.rolled = False, 0
         self.refused: set[CodeType] = set()
         self.bounds: dict[Any, tuple[int, int]] = {}
 
@@ -54,16 +57,21 @@ class Rolling(threading.local):
 ROLLING = Rolling()
 
 
-@contextmanager
-def rolling(*, watched: bool = False, allowed: bool = False, least: int = 2) -> Iterator[Rolling]:
+class RollingScope:
     """Let a function be traced with what `Rolling` says; what it said before holds again afterwards."""
-    before = vars(ROLLING).copy()
-    vars(ROLLING).update(vars(Rolling()))
-    ROLLING.watched, ROLLING.allowed, ROLLING.least = watched, allowed, least
-    try:
-        yield ROLLING
-    finally:
-        vars(ROLLING).update(before)
+
+    __slots__ = ("before", "said")
+
+    def __init__(self, *, watched: bool = False, allowed: bool = False, least: int = 2) -> None:
+        self.said = watched, allowed, least
+
+    def __enter__(self) -> Rolling:
+        self.before = vars(ROLLING).copy()
+        ROLLING.begin(*self.said)
+        return ROLLING
+
+    def __exit__(self, *_: object) -> None:
+        vars(ROLLING).update(self.before)
 
 
 @contextmanager

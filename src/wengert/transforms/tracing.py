@@ -25,7 +25,7 @@ from wengert.passes.pipeline import simplify_graph
 from wengert.support.attributes import attribute, signature
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import stage_function
-from wengert.traces.written_out import LEAST_ROUNDS, LongLoop, rolling
+from wengert.traces.written_out import LEAST_ROUNDS, LongLoop, RollingScope
 from wengert.transforms.boundary import Narrowed, name_of
 from wengert.transforms.recorded_call import Recording, ones_for
 from wengert.transforms.result_checks import require_arrays
@@ -96,7 +96,7 @@ class Attempts(Generic[T]):
         if reach.heap.iterators:
             return None
         try:
-            with rolling(watched=watched):
+            with RollingScope(watched=watched):
                 return (self.run(function, reach),)
         except TracedTruthError as error:
             self.undo(reach)
@@ -105,7 +105,7 @@ class Attempts(Generic[T]):
     def trace_rolled(self, form: Callable[..., Any], least: int) -> tuple[T] | None:
         """Trace a converted form with long loops as equations; return None if it may be traced without them."""
         reach = Reach(self.name, form, self.more)
-        with rolling(allowed=not reach.heap.iterators, least=least) as loops:
+        with RollingScope(allowed=not reach.heap.iterators, least=least) as loops:
             try:
                 return (self.run(form, reach),)
             except UNLIKE:
@@ -164,7 +164,7 @@ def trace_converting(
     rolled = None if by_elements else attempts.trace_rolled(rewritten, 2)
     if rolled is not None:
         return rolled[0], rewritten
-    with rolling():
+    with RollingScope():
         return run(rewritten, Reach(name, rewritten, more)), rewritten
 
 
