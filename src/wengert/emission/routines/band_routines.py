@@ -11,11 +11,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from wengert.emission.routines.lapack_routines import LETTERS, LapackProblem, fill, on_one_thread, pivots_of
-from wengert.emission.routines.matrix_routines import Matrix, Problems, element_product, kernel_of
-from wengert.native.builder import Builder
+from wengert.emission.routines.lapack_routines import LETTERS, LapackProblem, fill, kernel_on_one_thread, pivots_of
+from wengert.emission.routines.matrix_routines import Matrix, Problems, element_product
 from wengert.native.engine import Target
-from wengert.native.entries.tables import KERNEL
 from wengert.native.functions import NativeFunction
 from wengert.native.lapack import are_offered
 from wengert.native.structs import I32, I64
@@ -230,15 +228,4 @@ def band_kernel(name: str, _target: Target) -> NativeFunction:
     """Return the kernel of a name: "banded.", the routine, "." and the dtype."""
     _, own, dtype = name.split(".")
     solver, kinds, places = SOLVERS[own]
-
-    def solve_each(problems: Problems) -> None:
-        with problems.b.loop(problems.last, problems.first) as each:
-            solver(BandProblem(problems, dtype, kinds, each.index, places))
-
-    inner = kernel_of(f"{name}.all", len(kinds), solve_each)
-
-    def body(b: Builder, addresses: Value, arena: Value, team: Value) -> None:
-        with on_one_thread(b):
-            b.do(inner, addresses, arena, team)
-
-    return NativeFunction(name, KERNEL, body)
+    return kernel_on_one_thread(name, len(kinds), lambda ps, i: solver(BandProblem(ps, dtype, kinds, i, places)))

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from wengert.emission.routines.eliminations import Eliminations
-from wengert.emission.routines.matrix_routines import Matrix, Problem, Problems, kernel_of
+from wengert.emission.routines.matrix_routines import Matrix, Problem, Problems, kernel_of_each
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.structs import F64, I8, I32, I64
@@ -322,9 +322,5 @@ def front_kernel(name: str, target: Target) -> NativeFunction:
     """Return the kernel of a name: "fronts.", the routine, "." and the dtype."""
     _, own, dtype = name.split(".")
     (solver, places), functions = SOLVERS[own], Eliminations(dtype, target)
-
-    def solve_each(problems: Problems) -> None:
-        with problems.b.loop(problems.last, problems.first) as each:
-            solver(FrontProblem(problems, functions, places, each.index))
-
-    return kernel_of(name, 3 if own == "front_factors" else 4, solve_each)
+    count = 3 if own == "front_factors" else 4
+    return kernel_of_each(name, count, lambda ps, i: solver(FrontProblem(ps, functions, places, i)))

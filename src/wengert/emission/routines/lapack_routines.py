@@ -20,7 +20,7 @@ from wengert.emission.routines.matrix_routines import (
     Problem,
     Problems,
     element_product,
-    kernel_of,
+    kernel_of_each,
     require_finite,
 )
 from wengert.native.builder import Builder
@@ -656,12 +656,12 @@ def lapack_kernel(name: str, _target: Target) -> NativeFunction:
     """Return the kernel of a name: "lapack.", the routine, "." and the dtype."""
     _, own, dtype = name.split(".")
     solver, kinds = SOLVERS[own]
+    return kernel_on_one_thread(name, len(kinds), lambda ps, i: solver(LapackProblem(ps, dtype, kinds, i)))
 
-    def solve_each(problems: Problems) -> None:
-        with problems.b.loop(problems.last, problems.first) as each:
-            solver(LapackProblem(problems, dtype, kinds, each.index))
 
-    inner = kernel_of(f"{name}.all", len(kinds), solve_each)
+def kernel_on_one_thread(name: str, count: int, solve: Callable[[Problems, Value], None]) -> NativeFunction:
+    """Return the kernel that solves problems one by one, while LAPACK has one thread; see `kernel_of_each`."""
+    inner = kernel_of_each(f"{name}.all", count, solve)
 
     def body(b: Builder, addresses: Value, arena: Value, team: Value) -> None:
         with on_one_thread(b):

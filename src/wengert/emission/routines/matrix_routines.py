@@ -597,12 +597,17 @@ def small(name: str, target: Target) -> NativeFunction:
     """Return the kernel of a name: "small.", the routine, "." and the dtype."""
     _, own, dtype = name.split(".")
     (solver, kinds), functions = SOLVERS[own], Eliminations(dtype, target)
+    return kernel_of_each(name, len(kinds), lambda ps, i: solver(RowProblem(ps, functions, kinds, i)))
 
-    def solve_each(problems: Problems) -> None:
+
+def kernel_of_each(name: str, count: int, solve: Callable[[Problems, Value], None]) -> NativeFunction:
+    """Return the kernel that solves problems one by one; `solve` is given them, and the number of one."""
+
+    def solve_share(problems: Problems) -> None:
         with problems.b.loop(problems.last, problems.first) as each:
-            solver(RowProblem(problems, functions, kinds, each.index))
+            solve(problems, each.index)
 
-    return kernel_of(name, len(kinds), solve_each)
+    return kernel_of(name, count, solve_share)
 
 
 def kernel_of(name: str, count: int, write: Callable[[Problems], None], together: int = 1) -> NativeFunction:
