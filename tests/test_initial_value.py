@@ -2,11 +2,13 @@
 
 import contextlib
 import functools
+import pickle
 import re
 
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.optimize
 import scipy.sparse
 
 import wengert as wg
@@ -16,6 +18,7 @@ from tests.equations import RATES, START, logistic, lotka, oscillator
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.scipy.integrate import _programs, odeint, solve_ivp
 from wengert.scipy.integrate._jumps import jump_in
+from wengert.scipy.integrate._methods.tableaux import tableau
 from wengert.testing import check_grads
 
 
@@ -51,6 +54,31 @@ def test_sizes_of_steps_and_other_forms_of_functions_are_those_of_scipy():
     found = solve_ivp(lambda t, y: -y, (1.0, 1.0), [3.0])
     assert found.t.tolist() == want.t.tolist()
     assert found.y.tolist() == want.y.tolist()
+
+
+def test_coefficients_and_results_are_those_of_scipy():
+    for method in ("RK23", "RK45", "DOP853"):
+        known, own = getattr(scipy.integrate, method), tableau(method)
+        extension, error = (known.D, (known.E3, known.E5)) if own.more else (known.P, known.E)
+        assert ([*own.c], [*own.b]) == (known.C.tolist(), known.B.tolist())
+        assert own.order == known.error_estimator_order
+        assert np.array_equal(own.extension, extension)
+        assert np.array_equal(own.error, error)
+        rows = [(own.a, known.A)] + (
+            [(own.more[0], known.A_EXTRA), ([own.more[1]], [known.C_EXTRA])] if own.more else []
+        )
+        for one, other in rows:
+            assert [[*x, *np.zeros(len(y) - len(x))] for x, y in zip(one, other, strict=True)] == np.asarray(
+                other
+            ).tolist()
+    found = solve_ivp(lambda t, y: -y, (0.0, 1.0), [1.0], t_eval=[1.0])
+    assert repr(found) == repr(scipy.optimize.OptimizeResult(found))
+    copied = pickle.loads(pickle.dumps(found))
+    copied.t = 3.0
+    assert (copied["t"], copied.status, dir(copied), hasattr(copied, "x")) == (3.0, 0, sorted(found), False)
+    ahead = solve_ivp(lambda t, y: -y, (0.0, 1.0), [1.0], t_eval=[0.5, 1.0])
+    before_the_end = wg.jit(lambda t1: solve_ivp(lambda t, y: -y, (0.0, t1), [1.0], t_eval=[0.5, 1.0]).y)(1.0)
+    assert np.array_equal(ahead.y, before_the_end)
 
 
 def test_more_steps_than_a_call_takes():

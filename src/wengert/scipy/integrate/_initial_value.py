@@ -26,6 +26,7 @@ from wengert.scipy.integrate._arguments import (
     output_times,
     pattern_of,
     step_sizes,
+    stops_of,
     tolerances,
 )
 from wengert.scipy.integrate._events import require_crossing, settings_of
@@ -37,7 +38,7 @@ from wengert.scipy.integrate._outside import OutsideIntegration
 from wengert.scipy.integrate._programs import IntegrationProgram, Options, collect_steps, run_program, walk_of
 from wengert.scipy.integrate._results import reason_of, result_at_times, result_of_steps
 from wengert.scipy.integrate._right_hand_side import NAME
-from wengert.scipy.integrate._sensitivities import at_times_by_sensitivities
+from wengert.scipy.integrate._sensitivities import at_stops_by_sensitivities
 from wengert.scipy.integrate._unseen_derivatives import MORE, beside, warn_if_unseen
 from wengert.scipy.integrate._unstable_derivatives import BESIDE, warn_if_unstable
 from wengert.transforms.forward import jvp
@@ -291,7 +292,7 @@ class Integration(NamedTuple):
     is_judged: bool
 
     def result(self, times: Any, dense_output: bool, by_sensitivities: bool) -> Any:
-        """Return SciPy's object: of output times, and of all steps where these or the solution is asked for."""
+        """Return the object of results: of output times, and of all steps where these or the solution is asked for."""
         has_all_steps = times is None or dense_output
         if has_all_steps or self.options.dense:
             found = self.all_steps(has_all_steps)
@@ -335,10 +336,10 @@ class Integration(NamedTuple):
         """Return where it ends, and the states at output times."""
 
         def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
-            inputs = (tuple(leaves), *self.ends, times, self.state)
+            inputs = (tuple(leaves), *self.ends, stops_of(times, self.ends[1]), self.state)
             if by_sensitivities:
-                return leaves, at_times_by_sensitivities(program, inputs, self.control)
-            return leaves, program.at_times(*inputs, self.control)
+                return leaves, at_stops_by_sensitivities(program, inputs, self.control)
+            return leaves, program.at_stops(*inputs, self.control)
 
         leaves, (last, rows) = run_program(self.values, self.options._replace(dense=False), run)
         self.look_at(walk_of(last), leaves)
@@ -398,7 +399,7 @@ class Integration(NamedTuple):
             directions = [BESIDE * x if is_moving else 0.0 * x for x, is_moving in zip(known, moves, strict=True)]
 
             def last(state: Any, *leaves: Any) -> Any:
-                return walk_of(program.at_times(leaves, t0, t1, np.zeros(0), state, control)[0]).y
+                return walk_of(program.at_stops(leaves, t0, t1, stops_of(np.zeros(0), t1), state, control)[0]).y
 
             value, said = jvp(last, known, directions)
             others = [last(*(x + sign * y for x, y in zip(known, directions, strict=True))) for sign in (-1.0, 1.0)]
@@ -412,8 +413,8 @@ class Integration(NamedTuple):
         t0, t1 = map(stop_gradient, self.ends)
 
         def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
-            inputs = tuple(map(beside, leaves)), t0, t1, np.zeros(0), beside(self.state)
-            return program.at_times(*inputs, stop_gradient(self.control))
+            inputs = tuple(map(beside, leaves)), t0, t1, stops_of(np.zeros(0), t1), beside(self.state)
+            return program.at_stops(*inputs, stop_gradient(self.control))
 
         walk = walk_of(run_program(self.values, self.options._replace(dense=False), run)[0])
         return None if raw(walk.failure) else int(raw(walk.attempts))

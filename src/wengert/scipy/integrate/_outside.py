@@ -18,6 +18,7 @@ from wengert.core.values.tensor import Tensor, is_concrete, is_staged
 from wengert.errors import NumericalError, UsageError
 from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives, warn_of_calls
 from wengert.scipy.integrate._algebraic import require_consistent
+from wengert.scipy.integrate._arguments import stops_of
 from wengert.scipy.integrate._events import Watched, require_crossing
 from wengert.scipy.integrate._integrators import integrator_class, limited_class
 from wengert.scipy.integrate._methods.adaptive_steps import TOO_SMALL, Control, Counts
@@ -26,7 +27,7 @@ from wengert.scipy.integrate._methods.recorded_steps import ORDER, UNLIMITED, St
 from wengert.scipy.integrate._programs import IntegrationProgram, Options, collect_steps, run_program, walk_of
 from wengert.scipy.integrate._results import MESSAGES, RecordedSolution, events_of, result_at_times, result_of_steps
 from wengert.scipy.integrate._right_hand_side import NAME
-from wengert.scipy.integrate._sensitivities import at_times_by_sensitivities
+from wengert.scipy.integrate._sensitivities import at_stops_by_sensitivities
 from wengert.traces.calls import readable
 from wengert.transforms.reverse import stop_gradient
 
@@ -228,15 +229,16 @@ class OutsideIntegration(NamedTuple):
             made.message = found.message
         if dense_output:
             get = self.at_times
-            made.sol = RecordedSolution(found.sol, lambda t: get(program, given, t, control)[1][0][:-1])
+            made.sol = RecordedSolution(found.sol, lambda t: get(program, given, t, control)[1][0][: len(t)])
         return made
 
     def at_times(self, program: IntegrationProgram, given: Any, times: Any, control: Control) -> Any:
         """Return where it ends, and the states at output times."""
         leaves, t0, t1, y0 = given[:4]
+        stops = stops_of(times, t1)
         if self.by_sensitivities:
-            return at_times_by_sensitivities(program, (leaves, t0, t1, times, y0), control)
-        return program.at_times(leaves, t0, t1, times, y0, control)
+            return at_stops_by_sensitivities(program, (leaves, t0, t1, stops, y0), control)
+        return program.at_stops(leaves, t0, t1, stops, y0, control)
 
     def look_at(self, walk: Any) -> None:
         """Raise for what is known to have gone wrong."""

@@ -297,9 +297,9 @@ class IntegrationProgram:
         def from_before(leaves: Any, state: State, t1: Any, control: Control) -> Any:
             return equation(leaves, walk_of(state).y, lambda own: rows_of_steps(own, state, t1, control))
 
-        def at_times(leaves: Any, t0: Any, t1: Any, times: Any, y0: Any, control: Control) -> Any:
+        def at_stops(leaves: Any, t0: Any, t1: Any, stops: Any, y0: Any, control: Control) -> Any:
             def run(own: Integrator) -> Any:
-                return states_at(own, own.begin(t0, t1, y0, control), t1, times, control)
+                return states_at(own, own.begin(t0, t1, y0, control), t1, stops, control)
 
             return equation(leaves, y0, run)
 
@@ -327,8 +327,8 @@ class IntegrationProgram:
 
             return equation(leaves, states[0], run)
 
-        self.from_start, self.from_before, self.at_times, self.moving_at = (
-            jit(run, memory_budget=options.budget) for run in (from_start, from_before, at_times, moving_at)
+        self.from_start, self.from_before, self.at_stops, self.moving_at = (
+            jit(run, memory_budget=options.budget) for run in (from_start, from_before, at_stops, moving_at)
         )
         self.slope_at, self.jacobian_at, self.rate_at = map(jit, (slope_at, jacobian_at, rate_at))
         self.event_values, self.start_at = jit(event_values), jit(start_at)
@@ -406,8 +406,8 @@ def rows_of_steps(equation: Integrator, state: State, t1: Any, control: Control)
     return equation.end(state), rows, count
 
 
-def states_at(equation: Integrator, state: State, t1: Any, times: Any, control: Control) -> Any:
-    """Return where the integration is at t1, and of each time, t1 the last: state, whether it was reached, attempts."""
+def states_at(equation: Integrator, state: State, t1: Any, stops: Any, control: Control) -> Any:
+    """Return where the integration is at t1, and of each stop, t1 the last: state, whether it was reached, attempts."""
     walk, method = walk_of(state), equation.method
     direction = np.sign(t1 - walk.t)
     size = np.where(walk.size * direction == 0, 1.0, walk.size * direction)
@@ -434,7 +434,7 @@ def states_at(equation: Integrator, state: State, t1: Any, times: Any, control: 
         found = equation.state_in(step, time, found, control)
         return (state, step), (np.where(reached, found, np.nan), reached, walk.attempts)
 
-    (state, _), rows = scan(output, as_arrays((state, still)), np.concatenate([times, np.reshape(t1, (1,))]))
+    (state, _), rows = scan(output, as_arrays((state, still)), stops)
     return equation.end(state), rows
 
 

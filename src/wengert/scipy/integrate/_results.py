@@ -1,4 +1,4 @@
-"""What `solve_ivp` returns: SciPy's object, and solutions between steps, which are functions of time."""
+"""What `solve_ivp` returns: an object as SciPy's, and solutions between steps, which are functions of time."""
 
 from __future__ import annotations
 
@@ -199,11 +199,11 @@ def events_of(happened: Sequence[Any]) -> Any:
 def result_at_times(last: Any, rows: Any, times: Any, options: Options) -> Any:
     """Return the result of an integration with output times; known ones that were not reached are left out."""
     states, reached, attempts = rows
-    states = states[:-1]
+    states = states[: len(times)]
     walk = walk_of(last)
     outputs = 0
     if is_concrete(reached):
-        count = int(np.sum(raw(reached)[:-1]))
+        count = int(np.sum(raw(reached)[: len(times)]))
         if count < len(times):
             states, times = (states if count else stop_gradient(states))[:count], times[:count]
         outputs = len({*raw(attempts)[:count].tolist()})
@@ -245,10 +245,35 @@ def reason_of(walk: Walk) -> str:
     return f"{text} The last good step ended at t = {raw(walk.t):.6g}, the next one was to take {raw(walk.size):.2g}."
 
 
-def as_result(ts: Any, ys: Any, sol: Any, walk: Walk, counts: Counts, events: Any) -> Any:
-    """Return SciPy's object of results."""
-    from scipy.optimize import OptimizeResult
+class OdeResult(dict[str, Any]):
+    """Be SciPy's object of results: a dictionary whose items are attributes, too.
 
+    Importing SciPy's own brings its optimisers, for a quarter of a second: half of a first call.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an item."""
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    __setattr__ = dict.__setitem__
+    __delattr__ = dict.__delitem__
+
+    def __repr__(self) -> str:
+        """Return what SciPy's prints."""
+        from scipy.optimize import OptimizeResult
+
+        return repr(OptimizeResult(self))
+
+    def __dir__(self) -> list[str]:
+        """Return the names of items."""
+        return list(self)
+
+
+def as_result(ts: Any, ys: Any, sol: Any, walk: Walk, counts: Counts, events: Any) -> OdeResult:
+    """Return the object of results."""
     known = is_concrete(walk.failure)
     failure = int(raw(walk.failure)) if known else walk.failure
     status: Any
@@ -256,7 +281,7 @@ def as_result(ts: Any, ys: Any, sol: Any, walk: Walk, counts: Counts, events: An
         status = 1 if failure == EVENT else -1 if failure else 0
     else:
         status = np.where(failure == EVENT, 1, np.where(failure != 0, -1, 0))
-    return OptimizeResult(
+    return OdeResult(
         t=ts,
         y=ys,
         sol=sol,

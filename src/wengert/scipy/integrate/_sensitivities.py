@@ -22,7 +22,7 @@ from wengert.transforms.jacobian import jacfwd
 from wengert.transforms.jit import jit
 
 
-def at_times_by_sensitivities(program: IntegrationProgram, inputs: tuple[Any, ...], control: Any) -> Any:
+def at_stops_by_sensitivities(program: IntegrationProgram, inputs: tuple[Any, ...], control: Any) -> Any:
     """Return what a program gives at output times, with derivatives of the states there by sensitivities.
 
     Args:
@@ -33,12 +33,12 @@ def at_times_by_sensitivities(program: IntegrationProgram, inputs: tuple[Any, ..
     leaves, structure = flatten(inputs)
     moving = tuple([type(x) is Tensor and x.dtype.kind == "f" for x in leaves])
     if not any(moving):
-        return program.at_times(*inputs, control)
+        return program.at_stops(*inputs, control)
     chosen, fixed = ([x for x, moves in zip(leaves, moving, strict=True) if moves is own] for own in (True, False))
 
     def run(chosen: Sequence[Any], fixed: Sequence[Any], control: Any) -> Any:
         parts = {True: iter(chosen), False: iter(fixed)}
-        return program.at_times(*unflatten(structure, [next(parts[moves]) for moves in moving]), control)
+        return program.at_stops(*unflatten(structure, [next(parts[moves]) for moves in moving]), control)
 
     key = (structure, moving)
     if key not in program.sensitivities:

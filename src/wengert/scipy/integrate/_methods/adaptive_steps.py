@@ -160,7 +160,7 @@ def begin(slope: Slope, rate: Slope, method: Method, t0: Any, t1: Any, y0: Any, 
     if chosen:
         return walk
     held = stop_gradient(walk if rate is slope else walk._replace(f=rate(t0, y0)))
-    return walk._replace(size=first_size(rate, held, stop_gradient(t1), method.order, control))
+    return walk._replace(size=stop_gradient(first_size(rate, held, stop_gradient(t1), method.order, control)))
 
 
 def as_arrays(carried: Any) -> Any:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.scipy.integrate._methods.coefficients import COEFFICIENTS
 from wengert.scipy.integrate._methods.visits import Slope, Stages, Start, Visits
 from wengert.transforms.jacobian import jacfwd
 
@@ -81,7 +82,7 @@ class Tableau(NamedTuple):
         """Return the norm of the error estimate; below 1 the step is good."""
         if not self.is_adaptive:
             return 0.0
-        if not isinstance(self.error, tuple):
+        if not isinstance(self.error[0], Sequence):
             return root_mean_square(h * combination(self.error, found.slopes) / scale)
         third, fifth = (sum_of_squares(combination(weights, found.slopes) / scale) for weights in self.error)
         below = fifth + 0.01 * third
@@ -134,25 +135,10 @@ def root_mean_square(x: Any) -> Any:
     return np.sqrt(sum_of_squares(x) / max(x.shape[0], 1))
 
 
-def rows_of(matrix: Any) -> Rows:
-    """Return a matrix as lists of numbers."""
-    found: Rows = np.asarray(matrix).tolist()
-    return found
-
-
 @functools.cache
 def tableau(method: str) -> Tableau:
     """Return the coefficients of a method by its name."""
-    from scipy import integrate
-
-    if method == "Tsit5":
-        return tsitouras()
-    kind = getattr(integrate, method)
-    main = (kind.C.tolist(), rows_of(kind.A), kind.B.tolist())
-    if method == "DOP853":
-        error = kind.E3.tolist(), kind.E5.tolist()
-        return Tableau(*main, error, 7, rows_of(kind.D), (rows_of(kind.A_EXTRA), kind.C_EXTRA.tolist()))
-    return Tableau(*main, kind.E.tolist(), kind.error_estimator_order, rows_of(kind.P))
+    return tsitouras() if method == "Tsit5" else Tableau(**COEFFICIENTS[method])
 
 
 def tsitouras() -> Tableau:
