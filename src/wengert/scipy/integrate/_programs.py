@@ -10,6 +10,7 @@ import numpy as np
 
 from wengert.control.scan import scan
 from wengert.control.while_loop import while_loop
+from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.scipy.integrate._algebraic import (
     Algebraic,
@@ -408,6 +409,8 @@ def rows_of_steps(equation: Integrator, state: State, t1: Any, control: Control)
 
 def states_at(equation: Integrator, state: State, t1: Any, stops: Any, control: Control) -> Any:
     """Return where the integration is at t1, and of each stop, t1 the last: state, whether it was reached, attempts."""
+    if stops.shape[0] == 1 and not len(equation.events):
+        return state_at_end(equation, state, t1, control)
     walk, method = walk_of(state), equation.method
     direction = np.sign(t1 - walk.t)
     size = np.where(walk.size * direction == 0, 1.0, walk.size * direction)
@@ -425,8 +428,7 @@ def states_at(equation: Integrator, state: State, t1: Any, stops: Any, control: 
     def output(carried: tuple[State, Step], time: Any) -> Any:
         state, step = while_loop(lambda carried: has_to_go_on(walk_of(carried[0]), time), attempt, carried)
         walk = walk_of(state)
-        is_valid = (walk.failure == 0) | (walk.failure == EVENT) | (walk.failure == NOT_FINITE)
-        reached = is_valid & (direction * (time - walk.t) <= 0)
+        reached = is_reached(walk, time, direction)
         part = (time - step.t) / step.h
         if equation.holds_times:
             part, time = np.where(reached, stop_gradient(part), 0.0), np.where(reached, time, step.t)
@@ -436,6 +438,29 @@ def states_at(equation: Integrator, state: State, t1: Any, stops: Any, control: 
 
     (state, _), rows = scan(output, as_arrays((state, still)), stops)
     return equation.end(state), rows
+
+
+def is_reached(walk: Walk, time: Any, direction: Any) -> Any:
+    """Tell whether an integration has got to a time, before what ended it."""
+    is_valid = (walk.failure == 0) | (walk.failure == EVENT) | (walk.failure == NOT_FINITE)
+    return is_valid & (direction * (time - walk.t) <= 0)
+
+
+def state_at_end(equation: Integrator, state: State, t1: Any, control: Control) -> Any:
+    """Return the same where t1 is the only stop: the last step ends there, so that no loop carries what lies between.
+
+    Nor is its continuous extension computed, in which states at t1 are the same but for rounding.
+    """
+    direction = np.sign(t1 - walk_of(state).t)
+    last = while_loop(
+        lambda state: goes_on(walk_of(state), t1, direction),
+        lambda state: equation.advance(state, t1, control).state,
+        as_arrays(state),
+    )
+    walk = walk_of(last)
+    reached = is_reached(walk, t1, direction)
+    found = np.where(reached, walk.y, np.nan), reached, walk.attempts
+    return equation.end(last), map_leaves(lambda x: x[None], found)
 
 
 def collect_steps(program: IntegrationProgram, leaves: Any, t0: Any, t1: Any, state: Any, control: Control) -> Any:
