@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import ctypes
 import dataclasses
+import gc
 import itertools
 import math
 import re
@@ -20,7 +21,7 @@ from tests.cases import some_of, together
 from tests.kernels import as_if, inputs_for, random_program
 from wengert import emission, kernel
 from wengert.compile.programs import Processor
-from wengert.emission import parallel_split, plans, prefetch, programs
+from wengert.emission import parallel_split, plans, prefetch, programs, stages
 from wengert.emission.external_functions import function_named
 from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import evaluate
@@ -71,6 +72,19 @@ def require_equal(made: Program, inputs: Sequence[Any], target: Target = HOST, t
         assert got.dtype == expected.dtype
         rounding = ROUNDING.get(got.dtype, 0)
         np.testing.assert_allclose(got, expected, rtol=rounding, atol=rounding)
+
+
+def test_what_writes_a_program_ends_without_the_collector_of_garbage() -> None:
+    """It holds all that it wrote, of which the collector would go through a hundred thousand objects."""
+    twice = Stage((1, 1001), (load("x", 0, 1), real("multiply", 0, 0)), (Store("y", Affine(0, (0, 1)), 1),))
+    made = program([Kernel(1, (twice,))], x=("input", (1001,)), y=("output", (1001,)))
+    gc.disable()
+    try:
+        programs.Emission(made, HOST).emit()
+        left = [x for x in gc.get_objects() if isinstance(x, programs.Emission | stages.StageEmitter)]
+    finally:
+        gc.enable()
+    assert not left
 
 
 # -------------------------------------------------------------------------------------------------- by hand

@@ -100,14 +100,18 @@ class Emission:
 
     def emit(self) -> Emitted:
         """Return the text, and the memory that it needs."""
-        text = written(self.function)
+        text = written(self.entry())
         places = find_overwritten(self.program, [step.kernel for step in self.steps])
         outside = sorted(self.module.outside)
         return Emitted(text, without_code(self.program, self.arena.size, self.constants, self.taken, outside, places))
 
     @cached
     def function(self) -> NativeFunction:
-        """The function that runs it."""
+        """The function that runs it, which others call."""
+        return self.entry()
+
+    def entry(self) -> NativeFunction:
+        """Return a function that runs it; nothing holds it here, so that both end without the collector of garbage."""
         own = sum(taken for taken, function in zip(self.cycles, self.calls, strict=True) if function is None)
         parameters = "addresses", "memory", "team"
         return NativeFunction(f"{self.prefix}run", RUN, self.run, parameters, brief=self.is_little(own))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -192,15 +193,16 @@ class StageEmitter(Values):
                 self.body(depth, MaskedLanes(j, plan.width, units, extent))
                 return [*self.carried_values(), b.constant(I64, units * plan.width)]
 
-            def first_that_fits(n: int) -> list[Value]:
-                if n == len(parts):
-                    return masked_step()
+            def if_it_fits(n: int, otherwise: Callable[[], list[Value]]) -> list[Value]:
                 (part, inside), (low, _) = parts[n], ranges[n]
                 fits = all_of(all_of(j <= limits[n], j >= low if low > 0 else True), inside)
                 assert isinstance(fits, Value)
-                return b.either(fits, lambda: clean(part), lambda: first_that_fits(n + 1))
+                return b.either(fits, partial(clean, part), otherwise)
 
-            *sums, loop.step = clean(plan) if all_clean else first_that_fits(0)
+            step_of_lanes: Callable[[], list[Value]] = partial(clean, plan) if all_clean else masked_step
+            for n in reversed(range(len(parts))):
+                step_of_lanes = partial(if_it_fits, n, step_of_lanes)
+            *sums, loop.step = step_of_lanes()
             loop.next(*sums)
         self.carry_on(loop.results)
 

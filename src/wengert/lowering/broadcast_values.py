@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from wengert.core.maps.index_maps import IndexMap, identity_map
 from wengert.kernel.durations import LANES
 from wengert.lowering.fuse import Group
 from wengert.lowering.loop_order import cycles_of_shared, full_vectors, lane_of, own_cost
-from wengert.lowering.loop_roots import Computed, Reads, Root, below, follow, kind_of
+from wengert.lowering.loop_roots import Computed, Reads, Root, each_below, follow, kind_of
 from wengert.lowering.nodes import PointNode
 from wengert.support.machine import MACHINE
 
@@ -87,17 +88,25 @@ class RepeatedValues:
         }
         if all(count <= own for count, _ in counts.values()):
             return False
-        within = below(node, self.roots)
-        costs = list(map(own_cost, within))
-        cost, is_function = sum(costs), max(costs) >= MACHINE.function
-        saved = (
-            sum([max(count - own, 0) for count, is_hidden in counts.values() if is_function or not is_hidden]) * cost
-        )
-        gain = saved - own - (sum([count for count, _ in counts.values()]) if root is None else 0.0)
+        spent = own + (sum([count for count, _ in counts.values()]) if root is None else 0.0)
+        saved, if_function = [
+            sum([max(count - own, 0) for count, is_hidden in counts.values() if of_all or not is_hidden])
+            for of_all in (False, True)
+        ]
+        parted = {r for read, readers in seen.items() for r in readers if not keeps_rows(r, read)}
+        readers = [r for r in (parted if root is None else self.readers.get(root, ())) if r in self.homes]
+        most, within, cost = sum(map(self.parting, readers)), set[PointNode](), 0.0
+        for part in each_below(node, self.roots):
+            within.add(part)
+            own_part = own_cost(part)
+            cost += own_part
+            if own_part >= MACHINE.function:
+                saved = if_function
+            if cost >= MACHINE.costly and saved * cost - spent - most >= MACHINE.kept:
+                return True  # more work, and fewer readers that are parted, make it worth more
+        gain = saved * cost - spent
         if cost < MACHINE.costly or gain < MACHINE.kept:
             return False
-        parted = {r for read, readers in seen.items() for r in readers if not keeps_rows(r, read)}
-        readers = parted if root is None else self.readers.get(root, set())
         return gain - self.cost_of_parting(within, readers) >= MACHINE.kept
 
     def lane(self, root: Root) -> int | None:
@@ -108,15 +117,14 @@ class RepeatedValues:
 
     def is_costly(self, node: PointNode) -> bool:
         """Tell whether a node that is kept costs enough where others are, too."""
-        others = self.kept.union(self.roots)
-        others.discard(node)
-        return sum(map(own_cost, below(node, others))) >= MACHINE.costly
+        costs = accumulate(map(own_cost, each_below(node, self.roots, self.kept)))
+        return any(cost >= MACHINE.costly for cost in costs)
 
     def cost_of_parting(self, within: Collection[PointNode], readers: Iterable[Root]) -> float:
         """Return how many cycles it takes that readers cannot share rows with what a value depends on."""
         needs = {a.node for node in within for a in node.args}.difference(within)
         own = {self.homes[self.roots[node]] for node in needs if self.roots.get(node) in self.homes}  # joins have none
-        return sum([self.parting(reader) for reader in readers if self.homes.get(reader) in own])
+        return sum([self.parting(reader) for reader in readers if self.homes[reader] in own])
 
     def parting(self, reader: Root) -> float:
         """Return how many cycles it takes that a root cannot share rows with others of its kernel."""

@@ -269,14 +269,20 @@ def is_worth_memory(node: PointNode, seen: Reads) -> bool:
 
 def below(node: PointNode, roots: Container[PointNode]) -> set[PointNode]:
     """Return a node and all that is computed for it, which other roots are not."""
+    return {*each_below(node, roots)}
+
+
+def each_below(node: PointNode, roots: Container[PointNode], more: Container[PointNode] = ()) -> Iterator[PointNode]:
+    """Yield a node and all that is computed for it, which other roots, and some more nodes, are not."""
     found, todo = {node}, [node]
     while todo:
-        for access in todo.pop().args:
+        part = todo.pop()
+        yield part
+        for access in part.args:
             other = access.node
-            if other not in found and other not in roots:
+            if other not in found and other not in roots and other not in more:
                 found.add(other)
                 todo.append(other)
-    return found
 
 
 class Computed(dict[PointNode, set[PointNode]]):

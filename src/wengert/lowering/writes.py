@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.memory.memory_layout import lie_alike
+from wengert.core.values.aval import aval_of
 from wengert.kernel.kernel import Program
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.nodes import Nodes
@@ -47,7 +48,8 @@ def write_step(equation: Equation, *, is_small: bool = False) -> WriteStep | Non
         equation: any.
         is_small: whether it must write so little of an array that to copy the array would take longer than a step.
     """
-    if equation.primitive is not assign or reason_refused(equation) is not None:
+    avals = list(map(aval_of, equation.inputs))
+    if equation.primitive is not assign or reason_refused(equation, avals) is not None:
         return None
     inputs = tuple(distinct_variables(equation.inputs))
     base: Any = equation.inputs[0]
@@ -55,7 +57,8 @@ def write_step(equation: Equation, *, is_small: bool = False) -> WriteStep | Non
         return None
     lowering = Lowering(Graph(inputs, (), ()), Nodes())
     lowering.give_inputs()
-    found = write_in_place(lowering.call(equation, list(map(lowering.value, equation.inputs))), axes_in_kernels(base))
+    values = list(map(lowering.value, equation.inputs))
+    found = write_in_place(lowering.call(equation, values, avals), axes_in_kernels(base))
     if isinstance(found, Refused):
         return None
     access, extents, window = found

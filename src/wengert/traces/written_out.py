@@ -117,6 +117,7 @@ def is_in_loop() -> bool:
     return False
 
 
+FOR_ITER = dis.opmap["FOR_ITER"]
 LOOPS: WeakIdentityMap[CodeType, list[tuple[int, int]]] = WeakIdentityMap()
 
 
@@ -125,6 +126,7 @@ def loops_of(code: CodeType) -> list[tuple[int, int]]:
     found = LOOPS.get(code)
     if found is None:
         is_statement = not code.co_name.startswith("<") or code.co_name == "<module>"
-        steps = dis.get_instructions(code) if is_statement else ()
+        may_have = is_statement and FOR_ITER in code.co_code[::2]  # long functions, as programs write them, have none
+        steps = dis.get_instructions(code) if may_have else ()
         found = LOOPS[code] = [(x.offset, x.argval) for x in steps if x.opname == "FOR_ITER"]
     return found

@@ -82,6 +82,7 @@ class Lowering:
         self.nodes = nodes
         self.known: dict[Variable, Value] = {}
         self.uses = uses_of(graph)
+        self.rules: dict[Primitive, tuple[Container[str] | None, Rule]] = {}
         self.refused: dict[int, Refused] = {}
 
     def lower_graph(self) -> Lowered:
@@ -142,21 +143,22 @@ class Lowering:
 
     def equation(self, equation: Equation) -> Sequence[Value] | Refused:
         """Return what stands for the results of an equation, or why there is nothing."""
-        refused = reason_refused(equation)
+        avals = list(map(aval_of, equation.inputs))
+        refused = reason_refused(equation, avals)
         if refused is None and equation.primitive.must_run and self.uses.keys().isdisjoint(equation.outputs):
             refused = Refused("a check, whose result nobody uses")
         if refused is not None:
             return refused
-        known = known_parameters(equation.primitive)
+        known, rule = self.rule(equation.primitive)
         if known is not None and (ignored := unknown_parameters(equation.params, known)):
             return Refused(f"the parameters {', '.join(ignored)}")
         if isinstance(equation.primitive, Structured):
             branches = branches_of(equation)
             return Refused("control flow") if branches is None else self.lower_choice(equation, branches)
         values = list(map(self.value, equation.inputs))
-        rule, results = rule_of(equation.primitive), list[Value]()
+        results: list[Value] = []
         for k, out in enumerate(equation.outputs):
-            call = self.call(equation, values, k)
+            call = self.call(equation, values, avals, k)
             with_pairs = is_complex(out.aval) or len(call.args) < len(values)
             found = complex_call(call, values, rule) if with_pairs else rule(call)
             if isinstance(found, Refused):
@@ -164,15 +166,23 @@ class Lowering:
             results.append(found)
             if is_whole_number(equation.outputs[k]):
                 self.nodes.outside += too_large(self.nodes, equation, call.args)
-        self.nodes.outside += divides_by_zero(self.nodes, equation, [x for x in values if isinstance(x, Access)])
-        self.nodes.outside += too_long_to_compare(self.nodes, equation, [x for x in values if isinstance(x, Access)])
+        args = [x for x in values if isinstance(x, Access)]
+        self.nodes.outside += divides_by_zero(self.nodes, equation, args)
+        self.nodes.outside += too_long_to_compare(self.nodes, equation, args)
         return results
 
-    def call(self, equation: Equation, values: Sequence[Value], k: int = 0) -> Call:
+    def rule(self, primitive: Primitive) -> tuple[Container[str] | None, Rule]:
+        """Return the parameters that the rule of a primitive knows, and the rule: many equations have the same one."""
+        found = self.rules.get(primitive)
+        if found is None:
+            found = self.rules[primitive] = known_parameters(primitive), rule_of(primitive)
+        return found
+
+    def call(self, equation: Equation, values: Sequence[Value], avals: Sequence[Aval], k: int = 0) -> Call:
         """Return what a rule is given for one of the results of an equation, whose operands stand for some values."""
         args = [value for value in values if isinstance(value, Access)]
         alone = [self.uses.get(x, 0) == 1 if type(x) is Variable else False for x in equation.inputs]
-        avals, out = list(map(aval_of, equation.inputs)), equation.outputs[k].aval
+        out = equation.outputs[k].aval
         return Call(self.nodes, equation.primitive, equation.params, equation.inputs, args, avals, out, alone, k)
 
     def lower_choice(self, equation: Equation, graphs: Sequence[Graph]) -> Sequence[Value] | Refused:
@@ -255,11 +265,11 @@ def is_native(aval: Aval) -> bool:
     return (aval.dtype in DTYPES or is_complex(aval)) and min(aval.shape, default=1) > 0
 
 
-def reason_refused(equation: Equation) -> Refused | None:
-    """Return why an equation is refused whatever its rule says; None if it is not."""
+def reason_refused(equation: Equation, given: Sequence[Aval]) -> Refused | None:
+    """Return why an equation is refused whatever its rule says, for operands of these types; None if it is not."""
     if not equation.outputs and not equation.primitive.structured:
         return Refused("what only checks numbers")
-    avals = [aval_of(x) for x in (*equation.inputs, *equation.outputs)]
+    avals = [*given, *[x.aval for x in equation.outputs]]
     for aval in avals:
         if aval.dtype in DTYPES and not aval.shape:  # most, which need no further look
             continue
@@ -270,7 +280,7 @@ def reason_refused(equation: Equation) -> Refused | None:
     integers = {aval.dtype for aval in avals if aval.dtype.kind in "iu"}
     if not integers:
         return None
-    counted = any(aval.weak and aval.dtype.kind in "iu" for aval in avals[len(equation.inputs) :])
+    counted = any(aval.weak and aval.dtype.kind in "iu" for aval in avals[len(given) :])
     if counted and not whole_ranges(equation):
         return Refused("whole numbers of Python's, which have no size")
     if any(type(x) is int and not -(1 << 63) <= x < 1 << 63 for x in equation.inputs):

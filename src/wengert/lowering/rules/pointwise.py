@@ -154,9 +154,10 @@ def divides_by_zero(nodes: Nodes, equation: Equation, args: Sequence[Access]) ->
 
 def too_long_to_compare(nodes: Nodes, equation: Equation, args: Sequence[Access]) -> list[Access]:
     """Return whether a whole number is too long for a float, if it is compared with one of Python's, which is exact."""
+    if equation.primitive.operator is None or equation.outputs[0].dtype.kind != "b":
+        return []
     avals = list(map(aval_of, equation.inputs))
-    compares = equation.primitive.operator is not None and equation.outputs[0].dtype.kind == "b"
-    if not compares or {aval.dtype.kind for aval in avals if aval.weak} != {"i", "f"}:
+    if {aval.dtype.kind for aval in avals if aval.weak} != {"i", "f"}:
         return []
     if any(x.node.kind == "constant" and abs(x.node.value) < LONGEST_EXACT for x in args):
         return []  # what the longer ones are rounded to is on the same side
