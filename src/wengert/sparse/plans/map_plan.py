@@ -138,6 +138,11 @@ class Placement:
             elements, sources = elements[by_element], sources[by_element]
         starts = np.cumsum(counts, dtype=np.int32)
         starts -= counts
+        if height > len(part):  # few elements of many contributions each
+            for column, element in enumerate(part):
+                start, count = starts[element], counts[element]
+                found[:count, column] = sources[start : start + count]
+            return found
         for first in range(0, len(part), BLOCK):
             own = part[first : first + BLOCK]
             for k in range(height):
