@@ -138,6 +138,17 @@ def until(x: Any, limit: Any) -> Any:
     return wg.fori_loop(0, 4, lambda i, y: wg.cond(y < limit / 2, rise, lambda y: y * 0.25 + x, y), x)
 
 
+def nested_linear(x: Any) -> Any:
+    """Be a branch with loops inside of each other; what their gradient computes again does not depend on the input."""
+
+    def middle(j: Any, y: Any) -> Any:
+        return wg.fori_loop(j, 2, lambda k, y: np.cumsum(y) * 0.5 + k, y)
+
+    return wg.cond(
+        x[0] < 9.0, lambda y: wg.fori_loop(0, 2, lambda i, y: wg.fori_loop(0, i + 1, middle, y), y * y), np.sin, x
+    )
+
+
 def written(x: Any, i: Any) -> Any:
     y = x * 1
     y[i] = y[i - 1] + i
@@ -1076,3 +1087,8 @@ def test_rows_of_inner_loops_use_the_memory_of_those_before() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     f(x, 600, 100)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000, "kB; 480 MB if all are kept"
+
+
+def test_second_gradients_of_linear_loops_in_branches() -> None:
+    slope = lambda f: wg.grad(lambda x: np.sum(wg.grad(lambda x: np.sum(f(x)))(x) * ROWS[0]))(X)
+    np.testing.assert_allclose(slope(wg.jit(nested_linear)), slope(nested_linear), rtol=1e-12)

@@ -18,9 +18,9 @@ from wengert.core.graph.equation import Equation, EquationList, Variable, lists_
 from wengert.core.graph.graph_executor import GraphSteps, last_uses
 from wengert.core.graph.identity import Composite, digest, identity, identity_of_params, registered_name
 from wengert.core.memory.buffers import as_fixed
-from wengert.core.values.aval import aval_of, aval_text, unite_scalars
+from wengert.core.values.aval import UNKNOWN, aval_of, aval_text, unite_scalars
 from wengert.core.values.dispatch import apply, conform
-from wengert.core.values.tensor import Tensor
+from wengert.core.values.tensor import Tensor, staging_of
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.support.collector_pause import CollectorPause
 from wengert.support.hints import hint_attributes
@@ -238,7 +238,11 @@ def evaluate_traced(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
         last = graph._last_uses = last_uses(graph.equations, graph.outputs)
     for i, equation in enumerate(graph.equations):
         operands = [values[x] if type(x) is Variable else x for x in equation.inputs]
-        out = apply(equation.primitive, *operands, **equation.params)
+        staging = staging_of_rows(equation, operands, inputs)
+        if staging is None:
+            out = apply(equation.primitive, *operands, **equation.params)
+        else:
+            out = staging.process(equation.primitive, operands, equation.params)
         if len(equation.outputs) == 1 and not isinstance(out, tuple):
             values[equation.outputs[0]] = in_dtype(equation.outputs[0], out)
         else:
@@ -246,6 +250,18 @@ def evaluate_traced(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
         for variable in last.get(i, ()):
             del values[variable]
     return tuple(values[x] if type(x) is Variable else x for x in graph.outputs)
+
+
+def staging_of_rows(equation: Equation, operands: Sequence[Any], inputs: Sequence[Any]) -> Any:
+    """Return the trace that is to write down an equation of literals alone which gives rows of unknown number, if any.
+
+    Computed at once they would be no array, which is all that a graph can hold.
+    """
+    if not equation.primitive.structured or not any(UNKNOWN in x.shape for x in equation.outputs):
+        return None
+    if any(type(x) is Tensor for x in operands):
+        return None
+    return next(filter(None, map(staging_of, inputs)), None)
 
 
 def in_dtype(variable: Variable, value: Any) -> Any:

@@ -666,14 +666,17 @@ def is_concrete(value: Any) -> bool:
 
 def is_staged(value: Any) -> bool:
     """Tell whether a value has no elements yet, because it stands for a variable of a graph."""
+    return staging_of(value) is not None
+
+
+def staging_of(value: Any) -> Any:
+    """Return the trace that writes down the graph of whose variables a value stands for one; None for other values."""
     while type(value) is Tensor:
         trace = value._trace
-        if trace is None:
-            return False
-        if trace.staged:
-            return True
+        if trace is None or trace.staged:
+            return trace
         value = trace.below(value)
-    return False
+    return None
 
 
 def visible_array(value: Any) -> Any:
