@@ -87,7 +87,8 @@ class Visits:
         if self.good is None:
             return t, y
         held = [np.where(self.good, *stop_gradient(pair)) for pair in zip((t, y), self.start, strict=True)]
-        return moving_with(held[0], t), moving_with(held[1], y)
+        found: tuple[Any, Any] = moving_with(tuple(held), (t, y))  # one call, as each is traced
+        return found
 
     def visit(self, t: Any, y: Any) -> Any:
         """Return the slope at a place."""
