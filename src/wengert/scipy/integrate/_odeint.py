@@ -134,7 +134,8 @@ def with_state_first(func: Callable[..., Any], t: Any, y: Any, *more: Any) -> An
 
 def ordered_times(t: Any) -> Any:
     """Return times, which follow each other if they are known; each has derivatives of its own where they repeat."""
-    times: Any = asarray(t)
+    is_usual = type(t) is np.ndarray and t.dtype == float
+    times: Any = t if is_usual else asarray(t)
     if times.shape == (0,):
         raise ShapeError(NAME, "t without a time", "one time at least is needed", "Pass that of y0 first")
     if times.ndim != 1:
@@ -145,7 +146,7 @@ def ordered_times(t: Any) -> Any:
         if np.any(steps > 0) and np.any(steps < 0):
             given = "times in t that do not follow each other"
             raise UsageError(NAME, given, "times in one order are needed", "Sort them")
-    return times if any(type(x) is Tensor for x in flatten(t)[0]) else times.numpy()
+    return times if is_usual or any(type(x) is Tensor for x in flatten(t)[0]) else times.numpy()
 
 
 def with_critical_times(times: Any, tcrit: Any) -> tuple[Any, Any, Any]:
