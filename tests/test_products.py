@@ -178,6 +178,15 @@ def packing(seed: int, **fields: Any) -> Machine:
     return MACHINE.replace(**small, **{"block": (256, 16, 20), "dots": (0, 0, 9 * (seed % 4)), **fields})
 
 
+def test_threads_can_share_all_products_that_take_long() -> None:
+    for rows, columns, terms in ((128, 128, 1600), (200, 500, 300), (257, 256, 784), (288, 96, 900)):
+        for left in ((terms, 0, 1), (1, 0, rows)):
+            maps = Affine(0, left), Affine(0, (0, 1, columns)), Affine(0, (columns, 1, 0))
+            step = Product("z", maps[2], "x", maps[0], "y", maps[1], (rows, columns, terms))
+            plan = product_plans.ProductPlan(step, 8, HOST)
+            assert plan.fields["blocks"] >= MACHINE.fewest_parts, (rows, columns, terms, left)
+
+
 def test_threads_that_share_a_product_give_its_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     team = ctypes.c_void_p(team_of(2).address)
     for seed in some_of(range(120), "threads"):
@@ -535,10 +544,13 @@ def test_no_part_of_an_argument_is_copied(small_steps: None) -> None:
     def rounds(w: Any, x: Any) -> Any:
         return wg.scan(lambda h, row: (np.tanh(h @ w[1] + row @ w[2, ::-1].T), None), x, np.ones((4, 5, 8)))[0]
 
-    for function, copies in ((once, 0), (rounds, 1)):
+    def permuted(w: Any, x: Any) -> Any:
+        return np.swapaxes(np.einsum("ab,dbc->dac", x, w), 1, 2) + np.einsum("dab,cb->dac", w, x)
+
+    for function, copies in ((once, 0), (rounds, 1), (permuted, 0)):
         (part,) = partition_graph(flatten_calls(wg.graph.trace(function)(weights, x))).parts
         assert part.program is not None
-        step = part.program if function is once else part.program.programs[-1]
+        step = part.program.programs[-1] if function is rounds else part.program
         assert len(list(products_of(step))) == 2
         assert len([own for own in step.steps if not isinstance(own, Product)]) == copies, text(step)
         np.testing.assert_allclose(wg.jit(function)(weights, x), function(weights, x), rtol=1e-12)

@@ -16,6 +16,7 @@ from wengert.passes.inlining import inline_calls
 from wengert.passes.lanes_last import put_lanes_last
 from wengert.passes.products_after_loops import multiply_after_loops, multiply_in_pairs
 from wengert.passes.simplify import simplify
+from wengert.passes.transposed_products import permute_labels
 from wengert.support import config
 
 PIPELINE: tuple[Pass, ...] = (eliminate_dead, simplify, hoist_invariants, merge_common, eliminate_dead)
@@ -28,6 +29,7 @@ BEFORE_LOWERING: tuple[Pass, ...] = (
     *PIPELINE,
     share_constants,
     multiply_after_loops,
+    permute_labels,
     put_lanes_last,
 )
 """What a graph goes through before it becomes code, which has no calls, and products of two factors at most."""

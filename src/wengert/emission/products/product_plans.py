@@ -288,8 +288,8 @@ class ProductPlan:
             least = MACHINE.packed_once[1] if self.packs_right else 1
             rows = max(-(-self.m // parts), min(least, self.m))
             self.block_rows = min(self.block_rows, multiple(even(self.m, rows), self.height))
-        else:
-            self.block_columns = min(self.panel_columns, multiple(-(-self.n // parts), wide))
+            parts = -(-MACHINE.fewest_parts // -(-self.m // self.block_rows))
+        self.block_columns = min(self.panel_columns, multiple(-(-self.n // parts), wide))
         self.panel = self.own_room()
         return 1
 
