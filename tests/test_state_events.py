@@ -67,6 +67,18 @@ def test_times_of_events_have_derivatives():
         np.testing.assert_allclose(one, other, rtol=1e-11)
 
 
+def test_second_derivatives_of_times_within_steps_of_order_one():
+    """BDF's first steps are of order 1, whose extension has none; at a state of one number its slope is exact."""
+
+    def time(level):
+        event = lambda t, y: y[0] - level
+        event.terminal = True
+        return solve_ivp(lambda t, y: -y, (0.0, 1.0), [1.0], method="BDF", events=event, t_eval=[1.0]).t_events[0][0]
+
+    derivative = lambda level: wg.jvp(time, (level,), (1.0,))[1]
+    np.testing.assert_allclose(wg.jvp(derivative, (0.999,), (1.0,))[1], 0.999**-2.0, rtol=1e-9)
+
+
 def bounced(x):
     """Return the bounces of a ball that keeps a part of its speed at each, and where it is after four seconds."""
     event = lambda t, y, g: y[0]

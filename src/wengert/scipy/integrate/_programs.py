@@ -37,6 +37,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     interpolate_state,
     try_step,
 )
+from wengert.scipy.integrate._methods.bdf import BackwardDifferences
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, at_other_time
 from wengert.scipy.integrate._methods.jacobian_matrices import FULL, GivenPattern, Matrices
 from wengert.scipy.integrate._methods.matrix_choice import FEWEST, banded_matrices, checked_elements, matrices_for
@@ -206,6 +207,8 @@ class Integrator(NamedTuple):
         """Return the solution near a part of a step, if that is known, with its derivatives; it is a number."""
         if self.flow is not None:
             return self.flow.near(self.piece(step, control), extension, np.where(is_known, part, 0.0))
+        if isinstance(self.method, BackwardDifferences):
+            return self.method.near(self.rate, step, extension, part, is_known)
         return lambda part: (step.t + part * step.h, interpolate_state(self.method, step.y, extension, part))
 
     def end(self, state: State) -> State:

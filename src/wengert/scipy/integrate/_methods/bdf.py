@@ -10,7 +10,7 @@ orders is that of SciPy's class.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,12 +27,14 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     Step,
     Walk,
     as_arrays,
+    interpolate_state,
     least_size,
 )
 from wengert.scipy.integrate._methods.held_factors import moving_root
 from wengert.scipy.integrate._methods.implicit_method import (
     ImplicitMethod,
     at_held_time,
+    at_other_time,
     newton_progress,
     newton_tolerance,
 )
@@ -247,6 +249,27 @@ class BackwardDifferences(ImplicitMethod):
         for _ in range(1, HIGHEST):
             found.append(found[-1] * x)
         return found
+
+    def near(
+        self, rate: Slope, step: Step, extension: Sequence[Any], place: Any, is_known: Any
+    ) -> Callable[[Any], tuple[Any, Any]]:
+        """Return time and state as functions of the part of a step, near a place whose derivatives are wanted.
+
+        The extension of order 1 has no second derivative, that of order 2 no third one: there states move with time by
+        the equation, if it is known that anything is to be there. Of higher orders it would amplify errors of states
+        in stiff directions (Hessians of times of Robertson's equations at 1e-7 were 11 % off).
+        """
+        state = interpolate_state(self, step.y, extension, place)
+        by_equation = is_known & np.all(stop_gradient(step.slopes[2]) == 0)
+
+        def move(t: Any, y: Any, _: Any) -> Any:
+            return at_other_time(rate, stop_gradient(t), t, y)
+
+        def path(part: Any) -> tuple[Any, Any]:
+            time, by_extension = step.t + part * step.h, interpolate_state(self, step.y, extension, part)
+            return time, cond(by_equation, move, lambda _t, _y, other: other, time, state, by_extension)
+
+        return path
 
     def at_rest(self, f: Any, h: Any) -> list[Any]:
         """Return the differences of a step along a slope."""

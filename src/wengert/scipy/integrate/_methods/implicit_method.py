@@ -133,11 +133,11 @@ def at_held_time(slope: Slope, t: Any, y: Any) -> Any:
 def at_other_time(slope: Slope, t: Any, other: Any, y: Any) -> Any:
     """Return a state as that of another time which is the same number, to the third order.
 
-    A step of Runge's and Kutta's from the time to itself has the derivatives that the solution has.
+    A step of Heun's method of order 3 from the time to itself has the derivatives that the solution has. Those of the
+    innermost slope are of higher order.
     """
     way = other - t
     first = slope(t, y)
-    second = slope(t + way / 2, y + way / 2 * first)
-    third = slope(t + way / 2, y + way / 2 * second)
-    last = slope(other, y + way * third)
-    return moving_with(y, y + way / 6 * (first + 2 * second + 2 * third + last))
+    second = slope(t + way / 3, y + way / 3 * stop_gradient(first))
+    third = slope(t + way * (2 / 3), y + way * (2 / 3) * second)
+    return moving_with(y, y + way / 4 * (first + 3 * third))
