@@ -9,6 +9,8 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
+from wengert.conversion import known_numbers
+from wengert.core.graph.graph import evaluate
 from wengert.errors import GraphError
 
 ROUNDS = 32
@@ -90,18 +92,20 @@ class Counter:
 
 def numbers_are_looked_at_afterwards(x, zs):
     global ROUNDS_RUN
-    steps, share, flag, total, places = 0, 0.5, False, 0.0, []
+    steps, share, flag, total, places, last, previous = 0, 0.5, False, 0.0, [], 0, 0
     counter, ROUNDS_RUN = Counter(), 0
     for i, z in enumerate(zs):
         steps, share, flag = steps + 2, share * 0.75, not flag
         ROUNDS_RUN += 1
         counter.rounds += i
+        previous, last = last, i
         half, rest = divmod(i, 2)
         places.append(half)
         total = total * 0.9 + z @ x
     known = {"66": 2.0, 528: 3.0, True: 5.0, 16: 7.0}
     kinds = [type(v) for v in (steps, share, flag, rest, ROUNDS_RUN, places[-1])]
     assert kinds == [int, float, bool, int, int, int], kinds
+    assert (previous, last) == (i - 1, i)
     return total * known.get(f"{steps}", 1.0) * known.get(counter.rounds, 1.0) * known[flag] * known[places[-1]] * share
 
 
@@ -129,6 +133,20 @@ def test_many_rounds_are_one_equation(program, loops):
     np.testing.assert_allclose(found[0], value, rtol=1e-12)
     for one, other in zip(found[1], slopes, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+def counter_alone(x):
+    i = 5
+    for i in range(1000):
+        x = x * 0.5 + i
+    return x * i
+
+
+def test_numbers_that_nobody_carries_are_those_of_the_last_round(monkeypatch):
+    rounds = []
+    monkeypatch.setattr(known_numbers, "evaluate", lambda *given: rounds.append(1) or evaluate(*given))
+    assert wg.graph.trace(counter_alone)(1.0)(1.0)[0] == counter_alone(1.0)
+    assert len(rounds) == 1
 
 
 def a_list_is_read(x, zs):

@@ -6,6 +6,7 @@ After the loop the program may do with them what a graph cannot, such as to prin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from wengert.core.graph.equation import Equation, Variable
@@ -44,12 +45,21 @@ class NumbersInRounds:
             if len(rest) == len(begins):
                 break
             begins = rest
-        self.begins = begins
         self.places = [k for k, x in enumerate(self.ends) if type(x) is Variable and self.is_known(x, known)]
-        inputs = [*(v for v, _ in counters), *begins]
-        following = [self.ends[k] for k, _ in begins.values()]
-        left = [self.ends[k] for k in self.places]
-        self.graph = eliminate_dead(Graph(inputs, own, [*following, *left]))
+        self.begins: dict[Variable, tuple[int, Any]] = {}
+        while True:
+            self.graph = self.graph_of(own)
+            used = variables([*self.graph.outputs, *chain.from_iterable(x.inputs for x in self.graph.equations)])
+            read = {v: x for v, x in begins.items() if v in used}
+            if len(read) == len(self.begins):
+                break
+            self.begins = read
+
+    def graph_of(self, own: Sequence[Equation]) -> Graph:
+        """Return what gives of the numbers of a round those that following rounds read, and then those left."""
+        inputs = [*(v for v, _ in self.counters), *self.begins]
+        following = [self.ends[k] for k, _ in self.begins.values()]
+        return eliminate_dead(Graph(inputs, own, [*following, *(self.ends[k] for k in self.places)]))
 
     @staticmethod
     def is_known(end: Any, known: set[Variable]) -> bool:
@@ -57,12 +67,16 @@ class NumbersInRounds:
         return (end in known and end.weak) if type(end) is Variable else type(end) in NUMBERS
 
     def run(self, rounds: int, rows: int) -> dict[int, Any]:
-        """Return what is known of what some rounds leave, by its position: a number, or one a round from `rows` on."""
+        """Return what is known of what some rounds leave, by its position: a number, or one a round from `rows` on.
+
+        The last round alone is carried out if nothing else is asked for, as 10^6 rounds would take seconds.
+        """
         if not self.places:
             return {}
         state = [start for _, start in self.begins.values()]
         left: list[tuple[Any, ...]] = []
-        for k in range(rounds):
+        is_last = not self.begins and self.places[-1] < rows
+        for k in range(max(rounds - 1, 0) if is_last else 0, rounds):
             numbers = [source.at(k) for _, source in self.counters]
             found = evaluate(self.graph, [*numbers, *state])
             state = [as_python(x, v) for x, v in zip(found, self.begins, strict=False)]
