@@ -87,14 +87,6 @@ def evaluate_where(condition: Any, x: Any, stand_in: float, formula: Formula, ot
     return either(condition, formula(either(condition, x, stand_in)), otherwise)
 
 
-def vanish_at_infinity(x: Any, logarithm: Formula) -> Any:
-    """Return the logarithm of a density that falls as a power of x: at infinity minus infinity, without a slope."""
-    if is_concrete(x) and not np.isinf(raw(x)).any():
-        return logarithm(x)
-    far = np.isinf(x)
-    return np.where(far, -np.inf, logarithm(np.where(far, 1.0, x)))
-
-
 def flat_where(gone: Any, x: Any) -> Any:
     """Return x, without a slope where a condition holds."""
     return x if known_truth(gone) is False else np.where(gone, stop_gradient(x), x)

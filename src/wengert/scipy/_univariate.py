@@ -6,6 +6,7 @@ Formulas are SciPy's, where these are good to some roundings.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,14 @@ from wengert.scipy._distributions import (
     evaluate_where,
     from_logarithm,
     known_truth,
-    vanish_at_infinity,
 )
 
 STEEP = 700.0
 """From there on exp(-exp(x)) is 0, and so is each of its derivatives."""
 LEAST_PLACE = 1e-100
 """Nearer to 0 distributions of 1/x are flat, whose slopes 1/x^2 would be infinite."""
+FAR = 1e10
+"""From there on 1 + x^2 is x^2, to all digits and orders."""
 LOG_TWO_PI = math.log(2 * math.pi)
 LOG_TWO = math.log(2.0)
 EULER = float(np.euler_gamma)
@@ -221,6 +223,15 @@ def skewnorm_mean(a: Value) -> Value:
     return math.sqrt(2 / math.pi) * a / np.sqrt(1 + a**2)
 
 
+def log_growth(x: Value, scale: Value, near: Callable[[Value], Value], factor: Value = 1.0) -> Value:
+    """Return log(1 + x^2 / scale) times a factor by a formula, far out by log|x|, as squares or slopes overflow."""
+    far = np.abs(x) > FAR * np.sqrt(scale)
+    if known_truth(far) is False:
+        return near(x)
+    tail = 2 * np.log(np.abs(either(far, x, 1.0))) - np.log(scale)
+    return either(far, factor * tail, near(either(far, 1.0, x)))
+
+
 def t_logpdf(x: Value, df: Value) -> Value:
     """Return the logarithm of the density: of many degrees of freedom the normal one's and what little is missing."""
     normal = np.isinf(df)
@@ -228,10 +239,10 @@ def t_logpdf(x: Value, df: Value) -> Value:
     half = df / 2
     if known_truth(df < MANY):
         most = np.log(sp.poch(half, 0.5)) - 0.5 * (np.log(df) + math.log(math.pi))
-        found = vanish_at_infinity(x, lambda x: most - (half + 0.5) * np.log1p(x * x / df))
+        found = most - (half + 0.5) * log_growth(x, df, lambda x: np.log1p(x * x / df))
     else:
         most = (deviance(0.5, half) - 0.5) + (stirling_error(half + 0.5) - stirling_error(half)) - LOG_TWO_PI / 2
-        found = vanish_at_infinity(x, lambda x: most - deviance(x * x / 2, half) * (1 + 0.5 / half))
+        found = most - log_growth(x, df, lambda x: deviance(x * x / 2, half), half) * (1 + 0.5 / half)
     return either(normal, norm_logpdf(x), found)
 
 
@@ -326,7 +337,7 @@ CONTINUOUS = {
         Continuous(
             "cauchy",
             symmetric=True,
-            logpdf=lambda x: vanish_at_infinity(x, lambda x: -math.log(math.pi) - np.log1p(x * x)),
+            logpdf=lambda x: -math.log(math.pi) - log_growth(x, 1.0, lambda x: np.log1p(x * x)),
             cdf=lambda x: np.arctan2(1.0, -x) / np.pi,
             ppf=lambda q: either(q < 0.25, -1 / np.tan(np.pi * q), np.tan(np.pi * (q - 0.5))),
             entropy=lambda: math.log(4 * math.pi),
@@ -445,7 +456,7 @@ CONTINUOUS = {
         Continuous(
             "halfcauchy",
             lower=0.0,
-            logpdf=lambda x: vanish_at_infinity(x, lambda x: math.log(2.0 / math.pi) - np.log1p(x * x)),
+            logpdf=lambda x: math.log(2.0 / math.pi) - log_growth(x, 1.0, lambda x: np.log1p(x * x)),
             cdf=lambda x: 2.0 / math.pi * np.arctan(x),
             sf=lambda x: 2.0 / math.pi * np.arctan2(1.0, x),
             ppf=lambda q: np.tan(math.pi / 2 * q),
