@@ -12,8 +12,9 @@ import wengert as wg
 from wengert import optim
 from wengert.errors import GraphError, UsageError
 from wengert.scipy.optimize import _ipopt_packages
-from wengert.scipy.optimize._interior_point import LagrangianDerivatives
+from wengert.scipy.optimize._interior_point import LagrangianDerivatives, limited_function
 from wengert.scipy.optimize._ipopt_packages import PACKAGES
+from wengert.scipy.optimize._vector_problem import VectorProblem
 
 INSTALLED = [package for package in PACKAGES if importlib.util.find_spec(package) is not None]
 needs_ipopt = pytest.mark.skipif(not INSTALLED, reason="neither ipyopt nor cyipopt is installed")
@@ -93,6 +94,49 @@ def test_what_it_finds_is_differentiated():
     wanted = np.sqrt(2.0) * (np.eye(2) / 5.0 - np.outer(p, p) / 125.0)
     np.testing.assert_allclose(wg.jacobian(nearest)(p), wanted, atol=1e-6)
     np.testing.assert_allclose(wg.jacobian(nearest)(p / 10.0), np.eye(2), atol=1e-6)
+
+
+def test_what_is_planned_serves_other_arguments_of_floats():
+    def cost(x, p):
+        return np.sum((x - p) ** 4)
+
+    def pairs(x, least):
+        return x[1:] * x[:-1] - least
+
+    def places(x, chosen, scale):
+        return scale * x[chosen]
+
+    def made(number, chosen):
+        given = {"type": "ineq", "fun": places, "args": (chosen, np.full(2, number))}
+        problem = VectorProblem("optim.minimize", cost, np.arange(1.0, 5.0), np.full(4, number), True)
+        many = [optim.constraint(pairs, 0.0, np.inf, args=number), given]
+        found = LagrangianDerivatives(problem, [limited_function(problem, c) for c in many], True)
+        rows, columns = found.jacobianstructure()
+        full = np.zeros((5, 4))
+        full[rows, columns] = found.jacobian(found.start)
+        assert len(rows) == 8  # integers choose elements, and so the pattern
+        np.testing.assert_array_equal(full[3:], number * np.eye(4)[chosen])
+        rows, columns = found.hessianstructure()
+        second = found.hessian(found.start, np.zeros(5), 1.0)[rows == columns]
+        np.testing.assert_allclose(second, 12.0 * (found.start - number) ** 2)
+        np.testing.assert_array_equal(found.constraints(found.start)[:3], np.array([2.0, 6.0, 12.0]) - number)
+        return found
+
+    chosen = np.array([3, 0])
+    first, second, other = made(2.0, chosen), made(3.0, chosen), made(2.0, np.array([1, 2]))
+    assert first.value is second.value
+    assert first.value is not other.value
+
+
+@pytest.mark.parametrize("form", ["dictionary", "constraint"])
+def test_arguments_of_constraints_are_differentiated(form):
+    def nearest(limit):
+        below = {"type": "ineq", "fun": lambda x, p: p - x, "args": (limit,)}
+        if form == "constraint":
+            below = optim.constraint(lambda x, p: p - x, 0.0, np.inf, args=(limit,))
+        return np.sum(optim.minimize(lambda x: np.sum((x - 2.0) ** 2), np.ones(3), method="SLSQP", constraints=below).x)
+
+    np.testing.assert_allclose([nearest(1.5), wg.grad(nearest)(1.5)], [4.5, 3.0], rtol=1e-6)
 
 
 @needs_ipopt

@@ -48,7 +48,8 @@ def minimize(
     Args:
         fun: the function: of a container like `x0`, and of `args`; returns a number.
         x0: where to start: an array, a number, or containers of floats. Lists of numbers are arrays, as in SciPy.
-        args: further arguments, of any kind.
+        args: further arguments, of any kind. What was planned and compiled for arrays and floats serves others of the
+            same shapes, here and as `args` of constraints; captured ones are part of it.
         method: SciPy's name of a method; or "ipopt" (`pip install 'wengert[ipopt]'`).
         bounds: a pair of lowest and highest values, each a number or a container like `x0`; or as in SciPy if `x0` is
             an array. (Of two numbers, two lists are SciPy's pairs, and two arrays are refused.)
@@ -85,7 +86,8 @@ def minimize(
     settings = {"method": method, "bounds": limits, "tol": tol, "options": options}
     settings["callback"] = reporter(problem, callback, progress)
     settings["constraints"] = many
-    if problem.is_asked(functions=[c.get("fun") if isinstance(c, dict) else getattr(c, "fun", None) for c in many]):
+    functions = [field(c, "function") or field(c, "fun") for c in many]
+    if problem.is_asked([field(c, "args") for c in many], functions):
         settings["constraints"] = [problem.flat_constraint(c) for c in many]
         return problem.result(differentiable.minimize(problem.scalar, problem.vector, problem.args, **settings))
     if name == IPOPT:
@@ -97,6 +99,11 @@ def minimize(
         take_sparse(problem, settings, derivatives)
     value = problem.value if name in WITHOUT_GRADIENT else problem.value_and_gradient
     return problem.result(optimize.minimize(value, problem.start, **settings, **derivatives))
+
+
+def field(constraint: Any, name: str) -> Any:
+    """Return an entry of a constraint, a dictionary or one of SciPy's classes; None where it has none."""
+    return constraint.get(name) if isinstance(constraint, dict) else getattr(constraint, name, None)
 
 
 def take_sparse(problem: VectorProblem, settings: dict[str, Any], derivatives: dict[str, Any]) -> None:

@@ -21,10 +21,11 @@ class ConstraintEvaluation:
     get.
     """
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
+    def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.args = args
         self.plain = jit(fun)
         self.both = value_and_jacobian(fun, format="flat")
-        self.second = hessian(lambda x, multipliers: np.sum(multipliers * fun(x)))
+        self.second = hessian(lambda x, multipliers, *args: np.sum(multipliers * fun(x, *args)))
         self.point: Array | None = None
         self.known: tuple[Any, Any] = (None, None)
 
@@ -32,21 +33,21 @@ class ConstraintEvaluation:
         """Return the value at a point."""
         if self.point is not None and np.array_equal(x, self.point):
             return self.known[0]
-        return self.plain(x)
+        return self.plain(x, *self.args)
 
     def jacobian(self, x: Array) -> Any:
         """Return the Jacobian at a point, a sparse array."""
         if self.point is None or not np.array_equal(x, self.point):
-            self.known = self.both(x)
+            self.known = self.both(x, *self.args)
             self.point = np.array(x)
         return self.known[1]
 
     def hessian(self, x: Array, multipliers: Array) -> Any:
         """Return the Hessian of the sum of the values with multipliers, a sparse array."""
-        return self.second(x, multipliers)
+        return self.second(x, multipliers, *self.args)
 
 
-def constraint(fun: Callable[..., Any], lower: Any, upper: Any, *, keep_feasible: bool = False) -> Any:
+def constraint(fun: Callable[..., Any], lower: Any, upper: Any, *, args: Any = (), keep_feasible: bool = False) -> Any:
     """Return a constraint with its sparse Jacobian and the sparse Hessian of its sum with multipliers.
 
     Args:
@@ -54,6 +55,8 @@ def constraint(fun: Callable[..., Any], lower: Any, upper: Any, *, keep_feasible
             is passed to `wengert.optim.minimize`. It is traced.
         lower: the lowest values, a number or an array of shape (m,); those of equations are the highest ones, too.
         upper: the highest values, likewise.
+        args: further arguments. What `wengert.optim.minimize` planned for arrays and floats serves others of the same
+            shapes, while what `fun` captures is part of the plan.
         keep_feasible: as in SciPy.
 
     Returns:
@@ -75,9 +78,10 @@ def constraint(fun: Callable[..., Any], lower: Any, upper: Any, *, keep_feasible
     from scipy.optimize import NonlinearConstraint
 
     require_callable("optim.constraint", fun)
-    own = ConstraintEvaluation(fun)
+    further = args if isinstance(args, tuple) else (args,)
+    own = ConstraintEvaluation(fun, further)
     found = NonlinearConstraint(
         own.value, lower, upper, jac=own.jacobian, hess=own.hessian, keep_feasible=keep_feasible
     )
-    found.function = fun  # for drivers, whose x may be containers
+    found.function, found.args = fun, further  # for drivers, whose x may be containers
     return found

@@ -82,7 +82,7 @@ class Constraint(NamedTuple):
             return {**given, "args": args["args"]}
         if isinstance(given, LinearConstraint):
             return LinearConstraint(args["A"], args["lb"], args["ub"], given.keep_feasible)
-        return NonlinearConstraint(
+        found = NonlinearConstraint(
             given.fun,
             args["lb"],
             args["ub"],
@@ -92,6 +92,9 @@ class Constraint(NamedTuple):
             given.finite_diff_rel_step,
             given.finite_diff_jac_sparsity,
         )
+        if hasattr(given, "function"):
+            found.function, found.args = given.function, args["args"]
+        return found
 
 
 def taken_apart(name: str, constraints: Any, x0: Any) -> list[Constraint]:
@@ -120,13 +123,15 @@ def constraint_of(name: str, given: Any, x0: Any) -> Constraint:
         limits = {"A": matrix, "lb": given.lb, "ub": given.ub}
         return Constraint(given, of_matrix, limits, has_equal_limits(given), matrix.shape[0])
     if hasattr(given, "fun"):
-        function = given.fun
+        own = getattr(given, "function", None)  # of `optim.constraint`, which has further arguments
+        function, further = (given.fun, ()) if own is None else (own, given.args)
 
-        def of_function(x: Any, _args: dict[str, Any]) -> Any:
-            return function(x)
+        def of_function(x: Any, args: dict[str, Any]) -> Any:
+            return function(x, *args["args"])
 
-        limits = {"lb": given.lb, "ub": given.ub}
-        return Constraint(given, of_function, limits, has_equal_limits(given), size_at(of_function, x0, ()))
+        limits = {"lb": given.lb, "ub": given.ub, "args": further}
+        size = size_at(of_function, x0, further)
+        return Constraint(given, of_function, limits, has_equal_limits(given), size)
     needed = "a dictionary, a LinearConstraint or a NonlinearConstraint of scipy.optimize is needed"
     raise UsageError(name, f"{shown(given)} for a constraint", needed, "Pass one, or several in a list")
 

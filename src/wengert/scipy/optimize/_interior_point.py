@@ -6,23 +6,27 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import accumulate, compress, pairwise
 from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor, raw
 from wengert.errors import GraphError, UsageError
 from wengert.scipy.optimize._constraints import sides_of, spread
 from wengert.scipy.optimize._ipopt_packages import MESSAGES, installed_solver
-from wengert.scipy.optimize._vector_problem import VectorProblem, as_float, as_residuals
+from wengert.scipy.optimize._solving import as_tuple
+from wengert.scipy.optimize._vector_problem import VectorProblem, as_float, as_residuals, fix_arguments, is_traced
 from wengert.sparse.sparse_functions import hessian as sparse_hessian
 from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
 from wengert.support.attributes import signature
 from wengert.transforms.boundary import note_refusals
 from wengert.transforms.jacobian import hessian, jacobian
 from wengert.transforms.reverse import grad
+from wengert.tree import leaves
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
@@ -35,43 +39,59 @@ class Limited(NamedTuple):
     """Be functions of a vector between limits: a constraint.
 
     Attributes:
-        function: of a vector, giving a vector.
+        function: of a vector and `args`, giving a vector.
         lower: the lowest values, for all or each.
         upper: the highest ones.
-        source: the user's function and its further arguments, or matrix, which tell what was traced before.
+        source: the user's function, or matrix, which tells what was traced before.
+        args: further arguments that are traced: what is planned serves others of them.
     """
 
     function: Function
     lower: Any
     upper: Any
-    source: tuple[Any, ...]
+    source: Any
+    args: tuple[Any, ...] = ()
 
 
 def limited_function(problem: VectorProblem, given: Any) -> Limited:
     """Return one of SciPy's constraints, or of `optim.constraint`, whose functions are of the user's containers."""
-    name, back = problem.name, problem.back
+    name = problem.name
     own = getattr(given, "function", None)  # of `optim.constraint`, whose derivatives are made anew
     slope = given.get("jac") if isinstance(given, dict) else getattr(given, "jac", None)
     if own is None and callable(slope):
         action = "Leave jac out, for derivatives are filled in"
         raise UsageError(name, "a constraint with its own jac", "one without is needed for IPOPT", action)
     if isinstance(given, dict) and given.get("type") in ("eq", "ineq") and callable(given.get("fun")):
-        args = given.get("args", ())
-        inner = as_residuals(name, given["fun"], back)
-        more = args if isinstance(args, tuple) else (args,)
-        return Limited(lambda x: inner(x, *more), 0.0, 0.0 if given["type"] == "eq" else np.inf, (given["fun"], more))
+        return limited_with_args(
+            problem, given["fun"], given.get("args", ()), 0.0, 0.0 if given["type"] == "eq" else np.inf
+        )
     if any(isinstance(side, Tensor) and side._trace is not None for side in sides_given(given)):
         action = "Call .detach() first: what IPOPT finds has no derivatives by limits"
         given_text = "limits of a constraint that are differentiated, batched or traced"
         raise GraphError(name, given_text, "numbers are needed for IPOPT", action)
     if hasattr(given, "A"):
         matrix = given.A if hasattr(given.A, "toarray") else np.atleast_2d(given.A)
-        return Limited(lambda x: matrix @ x, given.lb, given.ub, (matrix,))
+        return Limited(lambda x: matrix @ x, given.lb, given.ub, matrix)
+    if own is not None:
+        return limited_with_args(problem, own, given.args, given.lb, given.ub)
     if hasattr(given, "fun"):
-        function = given.fun if own is None else own
-        return Limited(as_residuals(name, function, back), given.lb, given.ub, (function,))
+        return limited_with_args(problem, given.fun, (), given.lb, given.ub)
     needed = "a dictionary with type and fun, optim.constraint(...) or one of SciPy's is needed"
     raise UsageError(name, f"{shown(given)} for a constraint", needed, "Pass one, or several in a list")
+
+
+def limited_with_args(problem: VectorProblem, function: Function, args: Any, lower: Any, upper: Any) -> Limited:
+    """Return a constraint of the user's containers, whose further arguments of floats are arguments of what is planned.
+
+    Integers and truths may choose elements, and with them the pattern, so they are part of the function.
+    """
+    args = as_tuple(args)
+    is_given = [is_traced(x) and all(aval_of(leaf).dtype.kind in "fc" for leaf in leaves(x)) for x in args]
+    if not all(is_given):
+        known = tuple(None if given else (x,) for given, x in zip(is_given, args, strict=True))
+        function = fix_arguments(function, known)
+    residuals = as_residuals(problem.name, function, problem.back)
+    return Limited(residuals, lower, upper, function, tuple(compress(args, is_given)))
 
 
 def sides_given(given: Any) -> list[Any]:
@@ -130,6 +150,7 @@ class LagrangianDerivatives:
 
     Attributes:
         start: where to start.
+        args: further arguments of the objective and of all constraints, one after the other.
         sizes: of how many values each constraint is.
         count: of values of all constraints.
         counts: how often values, gradients and Hessians were asked for, and of iterations.
@@ -142,26 +163,31 @@ class LagrangianDerivatives:
         self.iterate: Callable[[], Array] = lambda: problem.start
         self.counts = {"nit": 0, "nfev": 0, "njev": 0, "nhev": 0}
         scalar, functions = problem.scalar, tuple(c.function for c in many)
+        ends = tuple(accumulate((len(c.args) for c in many), initial=len(problem.args)))
+        self.args = *problem.args, *(x for c in many for x in c.args)
 
-        def values(x: Any, *_args: Any) -> Any:
-            return np.concatenate([function(x) for function in functions])
+        def objective(x: Any, *args: Any) -> Any:
+            return scalar(x, *args[: ends[0]])
+
+        def values(x: Any, *args: Any) -> Any:
+            own = [args[slice(*ends)] for ends in pairwise(ends)]
+            return np.concatenate([function(x, *given) for function, given in zip(functions, own, strict=True)])
 
         def lagrangian(x: Any, multipliers: Any, weight: Any, *args: Any) -> Any:
-            total = weight * scalar(x, *args)
-            return total + np.sum(multipliers * values(x)) if functions else total
+            total = weight * objective(x, *args)
+            return total + np.sum(multipliers * values(x, *args)) if functions else total
 
-        sources = problem.function, tuple(c.source for c in many)
+        sources = problem.function, tuple(c.source for c in many), ends
 
         def pieces(*_args: Any) -> Any:  # tells by what it captures whether the same was traced before
             return sources
 
-        joint = VectorProblem(problem.name, pieces, problem.example, problem.args, problem.compiled)
-        self.args = problem.args
-        self.value = joint.run("value", lambda: scalar)
-        self.slope = joint.run("gradient", lambda: grad(scalar))
+        joint = VectorProblem(problem.name, pieces, problem.example, self.args, problem.compiled)
+        self.value = joint.run("value", lambda: objective)
+        self.slope = joint.run("gradient", lambda: grad(objective))
         self.rest = joint.run("constraints", lambda: values)
         self.intermediate: Any = None
-        self.sizes = [np.size(function(self.start)) for function in functions]
+        self.sizes = [np.size(c.function(self.start, *c.args)) for c in many]
         self.count = sum(self.sizes)
         none: Any = (np.zeros(0, int), np.zeros(0, int))
         self.first, self.places, self.second, self.second_places = values, none, lagrangian, none
@@ -298,7 +324,7 @@ def solve_by_ipopt(
         raise derivatives.failure.error
     message = MESSAGES.get(found.status, f"IPOPT ended with status {found.status}.")
     fields = {"status": found.status, "success": found.status in SOLVED, "message": message}
-    slope = np.asarray(derivatives.slope(found.x, *problem.args), dtype=float)
+    slope = np.asarray(derivatives.slope(found.x, *derivatives.args), dtype=float)
     return OptimizeResult(
         x=found.x, fun=found.value, jac=slope, multipliers=-found.multipliers, **fields, **derivatives.counts
     )

@@ -155,7 +155,9 @@ def with_numbers(constraint: Any) -> Any:
         return {**constraint, "fun": as_ndarrays(constraint["fun"])}
     if hasattr(constraint, "fun"):
         constraint = copy.copy(constraint)
-        constraint.fun = as_ndarrays(constraint.fun)
+        function = getattr(constraint, "function", constraint.fun)
+        args = getattr(constraint, "args", ())
+        constraint.fun = as_ndarrays(lambda x: function(x, *args))
     return constraint
 
 

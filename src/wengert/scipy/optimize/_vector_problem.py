@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -54,7 +55,7 @@ class FlatProblem:
         example: where to start, in the user's containers.
         vector: the same as one vector.
         back: from such vectors to the containers.
-        held: what the function and the other arguments hold.
+        held: what the function holds, the other arguments with it.
         made: what was made of the function before, unless it is not to be kept, or holds large arrays.
     """
 
@@ -73,9 +74,8 @@ class FlatProblem:
         self.name = name
         args = args if isinstance(args, tuple) else (args,)
         self.args = tuple(filter(is_traced, args))
-        fixed = tuple(None if is_traced(x) else (x,) for x in args)
         if len(self.args) < len(args):
-            function = fix_arguments(function, args)
+            function = fix_arguments(function, tuple(None if is_traced(x) else (x,) for x in args))
         self.compiled = compiled
         self.function = function
         self.example = as_example(start)
@@ -86,7 +86,7 @@ class FlatProblem:
         found, structure = flatten(self.example)
         places = tuple((type(leaf), np.shape(leaf), aval_of(leaf).dtype) for leaf in found)
         kind = name, compiled, structure, places, options
-        self.held = OuterValues((function, *fixed), lifted=False, by_identity=True)
+        self.held = OuterValues((function,), lifted=False, by_identity=True)
         self.made = KEPT.find(self.held, kind, dict) if keep and self.holds_small_arrays else {}
         self.residuals = as_residuals(name, function, self.back)
 
@@ -271,7 +271,10 @@ class VectorProblem(FlatProblem):
             return {**given, "fun": as_residuals(self.name, given["fun"], self.back)}
         if isinstance(given, NonlinearConstraint):
             function = as_residuals(self.name, getattr(given, "function", given.fun), self.back)
-            return NonlinearConstraint(function, given.lb, given.ub, keep_feasible=given.keep_feasible)
+            found = NonlinearConstraint(function, given.lb, given.ub, keep_feasible=given.keep_feasible)
+            if hasattr(given, "function"):
+                found.function, found.args = function, given.args
+            return found
         return given
 
     def constraint(self, given: Any, *, curved: bool) -> Any:
@@ -283,6 +286,7 @@ class VectorProblem(FlatProblem):
 
         slope = given.get("jac") if isinstance(given, dict) else getattr(given, "jac", None)
         own = getattr(given, "function", None)  # of `optim.constraint`, whose derivatives are made anew
+        args = () if own is None else given.args
         if own is not None:
             given = NonlinearConstraint(own, given.lb, given.ub, keep_feasible=given.keep_feasible)
             slope = None
@@ -297,41 +301,33 @@ class VectorProblem(FlatProblem):
             value, slope = inner.residuals_and_jacobian()
             return {**given, "fun": value, "jac": slope, "args": ()}
         if isinstance(given, NonlinearConstraint):
-            inner = VectorProblem(self.name, given.fun, self.example, (), self.compiled)
+            inner = VectorProblem(self.name, given.fun, self.example, args, self.compiled)
             value, slope = inner.residuals_and_jacobian()
-            residuals = inner.residuals
             sparse = inner.sparse_jacobian() if curved else None
             if sparse is not None:
                 return inner.sparse_constraint(given, value, sparse)
-            weighted = inner.run("weighted", lambda: hessian(lambda x, weights: np.sum(residuals(x) * weights)))
-            return NonlinearConstraint(
-                value,
-                given.lb,
-                given.ub,
-                jac=slope,
-                hess=(lambda x, v: np.asarray(weighted(x, v))) if curved else given.hess,
-                keep_feasible=given.keep_feasible,
-            )
+            weighted = inner.run("weighted", lambda: hessian(inner.weighted_sum))
+            given = copy.copy(given)
+            given.fun, given.jac = value, slope
+            if curved:
+                given.hess = lambda x, v: np.asarray(weighted(x, v, *inner.args))
         return given
+
+    @cached
+    def weighted_sum(self) -> Callable[..., Any]:
+        """The sum of the residuals with weights, a function of a vector, these and further arguments."""
+        residuals = self.residuals
+        return lambda x, weights, *args: np.sum(residuals(x, *args) * weights)
 
     def sparse_constraint(self, given: Any, value: Callable[..., Any], slope: Callable[..., Any]) -> Any:
         """Return a constraint with sparse derivatives."""
-        from scipy.optimize import NonlinearConstraint
-
         if "curvature" not in self.made:
-            residuals = self.residuals
-            self.made["curvature"] = sparse_hessian(lambda x, weights: np.sum(residuals(x) * weights))
+            self.made["curvature"] = sparse_hessian(self.weighted_sum)
             self.made["curvature"].is_fixed = True
         weighted = self.made["curvature"]
-        found = NonlinearConstraint(
-            value,
-            given.lb,
-            given.ub,
-            jac=slope,
-            hess=lambda x, weights: weighted(as_floats(x), np.asarray(weights, dtype=float)),
-            keep_feasible=given.keep_feasible,
-        )
-        found.is_sparse = True
+        found = copy.copy(given)
+        found.fun, found.jac, found.is_sparse = value, slope, True
+        found.hess = lambda x, v: weighted(as_floats(x), np.asarray(v, dtype=float), *self.args)
         return found
 
 
@@ -370,12 +366,12 @@ class EagerAtFirst:
 # The user's functions are cells of closures, where `jit` finds them to convert their control flow.
 
 
-def fix_arguments(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[..., Any]:
-    """Return a function that takes those of some further arguments that are traced; the others stay as they are."""
+def fix_arguments(function: Callable[..., Any], fixed: tuple[tuple[Any] | None, ...]) -> Callable[..., Any]:
+    """Return a function of the further arguments that are traced, in place of None; the others stay as they are."""
 
     def call(first: Any, *traced: Any) -> Any:
         rest = iter(traced)
-        return function(first, *(next(rest) if is_traced(x) else x for x in args))
+        return function(first, *(next(rest) if x is None else x[0] for x in fixed))
 
     return resemble(call, function, updated=False)
 
