@@ -139,6 +139,8 @@ EXACT = {
     "sparse matrix": lambda x: BANDED @ np.sin(x) + x @ BANDED + (BANDED @ x.reshape(6, 1))[:, 0],
     "gradient of while in a scan": wg.grad(lambda x: np.sum(wg.scan(grown, x, None, length=3)[0])),
     "cross products": lambda x: np.cross(x.reshape(2, 3), x[:3] * x[3:]),
+    "quantiles of rows": lambda x: np.quantile(x.reshape(3, 2), np.array([0.3, 0.9]), axis=1),
+    "gradient of quantiles": wg.grad(lambda x: np.sum(np.quantile(x.reshape(3, 2), 0.3, axis=1, keepdims=True) ** 2)),
     "products so far": lambda x: np.cumprod(x.reshape(3, 2), axis=0),
     "windows of images": lambda x: (
         conv1d(x.reshape(1, 2, 3), KERNELS, stride=2, padding=2, dilation=2).reshape(-1) * x[:1]
@@ -192,7 +194,13 @@ BY_PATTERN_ALONE = {
     "gradient of while",
     "solved",
 }
-BY_PATTERN_ALONE |= {"gradient of while in a scan", "cross products", "products so far"}
+BY_PATTERN_ALONE |= {
+    "gradient of while in a scan",
+    "quantiles of rows",
+    "gradient of quantiles",
+    "cross products",
+    "products so far",
+}
 BY_PATTERN_ALONE |= {"filtered", "coefficients", "softmax"}
 """Where coefficients are not carried: long loops, branches that are not known, and routines."""
 

@@ -14,10 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.forms.batching import lead, shift
-from wengert.core.forms.form import Reduction
+from wengert.core.forms.element_maps import along
+from wengert.core.forms.form import Form, Params, Reduction
+from wengert.core.maps.box_maps import BoxMap
+from wengert.core.maps.coordinates import Coordinate
 from wengert.core.primitives.cotangent import match_dtype, unbroadcast
 from wengert.core.primitives.declare import elementwise, opaque
 from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import Aval, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import visible_array
 from wengert.primitives.floating_point import is_nan
@@ -554,14 +558,42 @@ def distribute_at(
     return np.sum(low + high, axis=front, keepdims=True) if q.shape else low + high
 
 
+class OfLanes(Form):
+    """Quantiles depend on the elements of their own lanes alone; the axes of q stand in front of those of lanes."""
+
+    def maps(
+        self, primitive: Primitive, position: int, operands: Sequence[Any], out: Aval, params: Params, which: int = 0
+    ) -> Sequence[BoxMap] | None:
+        """Connect each quantile with all elements of its lane, whichever of the two is given."""
+        place = 0 if primitive is quantile else 1
+        is_back = primitive is quantile_distribute
+        if position > place or (is_back and position):
+            return None
+        shape, of_q = shape_of(operands[place]), shape_of(operands[place + 1])
+        front, axis = len(of_q), params["axis"]
+        elements = along(range(front, front + len(shape)))
+        lanes = [
+            Coordinate.at(0) if d in axis else x for d, x in enumerate(elements) if params["keepdims"] or d not in axis
+        ]
+        quantiles = [*along(range(front)), *lanes]
+        return [BoxMap((*of_q, *shape), *((elements, quantiles) if is_back else (quantiles, elements)))]
+
+
 quantile_collect = opaque(
-    "quantile_collect", evaluate_collect, vjp=collect_vjp, batch=batch_quantile, scalar=collect_at, loop=range(3)
+    "quantile_collect",
+    evaluate_collect,
+    vjp=collect_vjp,
+    batch=batch_quantile,
+    form=OfLanes(),
+    scalar=collect_at,
+    loop=range(3),
 )
 quantile_distribute = opaque(
     "quantile_distribute",
     evaluate_distribute,
     vjp=distribute_vjp,
     batch=batch_quantile,
+    form=OfLanes(),
     scalar=distribute_at,
     loop=range(3),
 )
@@ -634,6 +666,7 @@ quantile = opaque(
     evaluate_quantile,
     vjp=quantile_vjp,
     batch=batch_quantile,
+    form=OfLanes(),
     firm=False,
     scalar=quantile_at,
     loop=range(2),
