@@ -185,6 +185,23 @@ def masked(x):
     return np.sum(y)
 
 
+def asserting(x):
+    y = x * 1.0
+    try:
+        if x[0] > 0.5:
+            raise LookupError
+    except Exception:  # noqa: BLE001 - which catches our refusal, too
+        assert x[1] < 0.0
+    return np.sum(y)
+
+
+def test_what_is_asserted_after_a_refusal_was_caught_is_not_asked():
+    x = np.array([0.2, 0.7])
+    assert asserting(x) == np.sum(x)
+    with pytest.raises(wg.errors.GraphError, match="LookupError"):
+        wg.jit(asserting)(x)
+
+
 def test_errors_about_the_use_of_the_library_are_refusals_too():
     x = np.array([0.2, 0.7, 0.1])
     for function, transformed in (

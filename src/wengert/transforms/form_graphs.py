@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from itertools import compress
 from typing import Any, NamedTuple
 
+from wengert.core.diagnostics.store_guard import was_caught
 from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate, subgraphs
 from wengert.core.values.aval import aval_of, is_differentiable
@@ -84,12 +85,13 @@ def with_distinct_outputs(graph: Graph) -> tuple[Graph, tuple[int, ...]]:
 def raise_in_order(stages: Sequence[Staging], leaves: Sequence[Any]) -> Iterator[None]:
     """Raise what a graph raises for its arguments before an error that ends its tracing, as Python would.
 
-    `stages` is what is being traced, once it has begun.
+    `stages` is what is being traced, once it has begun. After a refusal that was caught, plain NumPy need not come to
+    what has been written down since.
     """
     try:
         yield
-    except Exception:
-        for stage in stages:
+    except Exception as error:
+        for stage in () if was_caught(error) else stages:
             if any(map(must_run, stage.equations)):
                 evaluate(eliminate_dead(stage.graph(())), (*leaves, *stage.captured_tensors()))
         raise

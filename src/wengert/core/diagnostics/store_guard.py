@@ -39,6 +39,8 @@ READING = frozenset(
 ITERATING = frozenset({"CONTAINS_OP", "FOR_ITER", "LIST_EXTEND", "SEND", "SET_UPDATE", "UNPACK_EX", "UNPACK_SEQUENCE"})
 """Instructions that run what an iterator does, such as `map`."""
 LOSES = "an ndarray would silently lose the gradient"
+CAUGHT = "The function caught this error and went on, with what plain NumPy would not have given it."
+"""What is noted on a refusal that did not end the function of a user."""
 DROPPED = "Error setting single item of array."
 """What NumPy says in place of every error of a value stored through `.flat`."""
 NUMPYS = (AttributeError, RuntimeError, SystemError, ValueError)
@@ -139,7 +141,11 @@ def is_unaware(error: Exception, refusal: Exception) -> bool:
 
 def caught(error: Exception) -> Exception:
     """Return a refusal that the function of a user caught."""
-    note = "The function caught this error and went on, with what plain NumPy would not have given it."
-    if note not in getattr(error, "__notes__", ()):
-        error.add_note(note)
+    if not was_caught(error):
+        error.add_note(CAUGHT)
     return error
+
+
+def was_caught(error: Exception) -> bool:
+    """Tell whether an error is a refusal that the function of a user caught."""
+    return CAUGHT in getattr(error, "__notes__", ())
