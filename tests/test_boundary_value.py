@@ -82,6 +82,7 @@ def test_unknown_parameters():
     assert string(1.0, 1.0).p.shape == (1,)
 
 
+@pytest.mark.filterwarnings("ignore:.*solve_bvp is called by Python")
 def test_singular_terms():
     """Emden's equation; derivatives of the steps that SciPy's own values take."""
 
@@ -96,6 +97,7 @@ def test_singular_terms():
         want = (function(at + h) - function(at - h)) / (2 * h)
         np.testing.assert_allclose(wg.grad(function)(at), want, rtol=2e-5)
         np.testing.assert_allclose(wg.jvp(function, (at,), (1.0,))[1], wg.grad(function)(at), rtol=1e-8)
+        np.testing.assert_allclose(wg.jit(wg.grad(function))(at), wg.grad(function)(at), rtol=1e-8)
 
 
 def test_complex_equations():
@@ -110,6 +112,27 @@ def test_complex_equations():
     np.testing.assert_allclose(wg.jvp(size, (1.0,), (1.0,))[1], want, rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:.*solve_bvp is called by Python")
+def test_meshes_have_room_where_values_are_traced_or_in_lanes():
+    """What SciPy does not need of it repeats a node: solutions, sums and ends are the same, and so are derivatives."""
+
+    def parts(k, length):
+        found = bratu(k, length, tol=1e-3, max_nodes=30)
+        return found.sol(np.array([-0.1, 0.3, 1.1])), np.trapezoid(found.y[0], found.x), found.y[:, -1], found.success
+
+    eager, jitted = parts(1.0, 1.1), wg.jit(parts)(1.0, 1.1)
+    lanes = wg.vmap(parts, in_axes=(0, None))(np.array([5.0, 1.0]), 1.1)
+    for one, other, lane in zip(eager, jitted, lanes, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+        np.testing.assert_allclose(one, lane[1], rtol=1e-12)
+    assert not lanes[-1][0]
+    both = lambda k, length: sum(map(np.sum, parts(k, length)[:3]))
+    slope = wg.grad(both, argnums=(0, 1))
+    np.testing.assert_allclose(wg.jit(slope)(1.0, 1.1), slope(1.0, 1.1), rtol=1e-9)
+    with pytest.raises(NumericalError, match="solve_bvp: a solution that misses its equations"):
+        wg.jit(slope)(5.0, 1.1)
+
+
 def test_what_did_not_converge_has_no_derivative():
     for options in ({"k": 5.0}, {"k": 1.0, "max_nodes": 6}):
         found = bratu(**options)
@@ -121,9 +144,6 @@ def test_what_did_not_converge_has_no_derivative():
 
 
 def test_wrong_calls():
-    for transformed in (wg.jit(lambda k: bratu(k).y), lambda k: wg.vmap(lambda k: bratu(k).y)(np.stack([k, k]))):
-        with pytest.raises(UsageError, match="solve_bvp: values that are being traced, or differ from lane to lane"):
-            transformed(1.0)
     with pytest.raises(ShapeError, match=r"solve_bvp: fun that gives shape \(2,\) for y of shape \(2, 5\)"):
         solve_bvp(lambda x, y: np.stack([0.0, 1.0]), lambda a, b: a, MESH, FIRST, S=np.eye(2))
     with pytest.raises(UsageError, match="solve_bvp: a function that returned None"):

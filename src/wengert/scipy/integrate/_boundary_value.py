@@ -10,12 +10,12 @@ import numpy as np
 from wengert.control.side_effects import Reach
 from wengert.core.diagnostics.argument_checks import elements, require_callable
 from wengert.core.values.tensor import Tensor, is_concrete
-from wengert.errors import UsageError
 from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.matrix_free import OwnSolver
 from wengert.implicit.solver_call import solve_without_derivatives
 from wengert.implicit.vectors import vector_of
 from wengert.scipy.integrate._collocation import NAME, CollocationEquations, CollocationFactors
+from wengert.scipy.integrate._mesh_room import solve_in_room
 from wengert.scipy.interpolate import CubicHermiteSpline
 from wengert.scipy.optimize._solving import asking
 from wengert.transforms.reverse import stop_gradient
@@ -42,7 +42,8 @@ def solve_bvp(
     collocation equations on the last mesh, which is held: by what `fun` and `bc` capture, by `S`, and by the mesh, of
     which the first and the last node are the ends of the interval. They are as exact as the solution is.
 
-    The mesh is chosen by numbers, so that a function that `jit` traces, or lanes of `vmap`, cannot call it.
+    The mesh is chosen by numbers: functions that `jit` traces, and lanes of `vmap`, call SciPy by Python, and arrays
+    have room there for `max_nodes` nodes, of which the second one is there as often as there is room.
 
     Args:
         fun: `fun(x, y)`, or `fun(x, y, p)` if there is p: slopes of shape (n, m) at all nodes, of which each depends on
@@ -60,11 +61,12 @@ def solve_bvp(
         bc_tol: as in SciPy.
 
     Returns:
-        SciPy's result. Where something is differentiated `x`, `y`, `yp`, `p` and `sol` have derivatives.
+        SciPy's result. Where something is differentiated `x`, `y`, `yp`, `p` and `sol` have derivatives. While it is
+        traced, `message` is None.
 
     Raises:
         ShapeError: `fun` gives another shape than that of y.
-        UsageError: a mesh cannot be chosen, as values are being traced or differ from lane to lane.
+        UsageError: a function gives None.
         NumericalError: a derivative is asked for where there was no success, or where the equations are singular.
 
     >>> import wengert as wg
@@ -79,16 +81,21 @@ def solve_bvp(
     require_callable(NAME, bc, "bc")
     equations = CollocationEquations(fun, bc, p is not None and np.size(p) > 0)
     values = x, y, p, S
-    require_numbers(values, (fun, bc))
-    traced = asking(NAME, values, (fun, bc)).traced
-    results: list[Any] = []
 
-    def solve(x: Any, y: Any, p: Any, singular: Any) -> Any:
+    def by_scipy(x: Any, y: Any, p: Any, singular: Any) -> Any:
         from scipy import integrate
 
         slopes = fun_jac or equations.slopes, bc_jac or equations.slopes_of_conditions
         options = tol, max_nodes, verbose, bc_tol
-        found = integrate.solve_bvp(*equations.numbers(), x, y, p, singular, *slopes, *options)
+        return integrate.solve_bvp(*equations.numbers(), x, y, p, singular, *slopes, *options)
+
+    if not has_numbers(values, (fun, bc)):
+        return solve_in_room(equations, by_scipy, values, max_nodes)
+    traced = asking(NAME, values, (fun, bc)).traced
+    results: list[Any] = []
+
+    def solve(x: Any, y: Any, p: Any, singular: Any) -> Any:
+        found = by_scipy(x, y, p, singular)
         known = traced and found.success
         results.extend((found, equations.jacobian(found, singular) if known else None))
         return found.x
@@ -98,13 +105,10 @@ def solve_bvp(
     return attach_derivatives(equations, found, CollocationFactors(jacobian, found.message), x, S) if traced else found
 
 
-def require_numbers(values: Any, functions: Sequence[Callable[..., Any]]) -> None:
-    """Raise a UsageError where there are no numbers by which a mesh could be chosen."""
+def has_numbers(values: Any, functions: Sequence[Callable[..., Any]]) -> bool:
+    """Tell whether there are numbers by which a mesh can be chosen."""
     reached = [x for function in functions for x, _ in Reach(NAME, function).tensors]
-    if not all(map(is_concrete, (*leaves(values), *reached))):
-        given = "values that are being traced, or differ from lane to lane of `vmap`"
-        needed = "numbers are needed, by which the mesh is chosen"
-        raise UsageError(NAME, given, needed, "Call it outside of jit, and in a loop in place of vmap")
+    return all(map(is_concrete, (*leaves(values), *reached)))
 
 
 def attach_derivatives(
