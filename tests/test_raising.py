@@ -174,10 +174,19 @@ def in_a_loop_either_way(x: Any) -> Any:
     return total
 
 
+def where_the_rest_is_known(x: Any) -> Any:
+    if x[0] > 10:
+        if x[1] < 0 or not len(GOOD) > 5:
+            raise KeyError("far")
+        raise ValueError("far")
+    return np.sum(x * x)
+
+
 PROGRAMS = [
     *(guard, asserted, in_a_loop_over_rows, in_a_function, in_a_chain, beneath, while_running, without_convergence),
     *(in_an_expression, before_a_loop_without_end, before_an_index_out_of_bounds, cleaning_up),
     *(at_each_index, late_before_a_loop_without_end, after_another, before_another, in_a_loop_either_way),
+    where_the_rest_is_known,
 ]
 
 

@@ -28,11 +28,11 @@ from wengert.conversion.traced_regions import (
 )
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.forms.form import is_elementwise
+from wengert.core.graph.whole_number_errors import may_raise
 from wengert.core.memory.write_watches import lose
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import is_weak, weaken
 from wengert.core.values.tensor import is_staged
-from wengert.passes.whole_number_errors import may_raise
 from wengert.primitives.indexing.parts import rebind
 
 Thunk = Callable[[], Any]

@@ -17,7 +17,7 @@ from wengert.core.containers.container_classes import is_container
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.source_positions import position_of
 from wengert.core.graph.equation import Variable
-from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.graph.graph import Graph, evaluate, must_run
 from wengert.core.memory.memory_layout import Joined, Strides, axes_by_stride, strides_among, strides_of, ways_of
 from wengert.core.memory.possible_aliases import Plain, Share, SharedMemory, hold, shared_with
 from wengert.core.memory.views import base_and_path, current, share
@@ -27,7 +27,6 @@ from wengert.core.values.dispatch import apply, conform
 from wengert.core.values.recording import next_level
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor, not_one_element
 from wengert.errors import GraphError, WengertError, describe
-from wengert.passes.dead_code import must_run
 from wengert.primitives.conversion import raised, require_none
 from wengert.support.function_contents import UNBOUND
 from wengert.traces.staging import Staging

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from wengert.core.graph.equation import Equation, Variable
-from wengert.core.graph.graph import Graph, subgraphs
+from wengert.core.graph.graph import Graph, must_run, subgraphs
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.kernel.checking import check_step
@@ -43,7 +43,7 @@ from wengert.lowering.shared_factors import with_factors_before_loops, with_shar
 from wengert.lowering.sparse_steps import sparse_step
 from wengert.lowering.usual_cases import usual_graph, with_shared_decompositions
 from wengert.lowering.writes import Change, WriteStep, last_readers, write_step
-from wengert.passes.dead_code import must_run, narrow_graph, needed_inputs
+from wengert.passes.dead_code import narrow_graph, needed_inputs
 from wengert.passes.equations import distinct_variables, may_be_step, variables
 from wengert.passes.output_aliasing import sharing_views
 from wengert.passes.pipeline import flatten_calls

@@ -7,10 +7,9 @@ from itertools import compress
 from typing import Any
 
 from wengert.core.graph.equation import Equation, Variable
-from wengert.core.graph.graph import Graph, derive, subgraphs
+from wengert.core.graph.graph import Graph, derive, must_run
 from wengert.core.primitives.structured import Structured
 from wengert.passes.equations import everywhere
-from wengert.passes.whole_number_errors import raises_in_python
 
 
 @everywhere
@@ -32,14 +31,6 @@ def eliminate_dead(graph: Graph) -> Graph:
             live.update([x for x in equation.inputs if type(x) is Variable])
             kept.append(equation)
     return Graph(graph.inputs, kept[::-1], graph.outputs)
-
-
-def must_run(equation: Equation) -> bool:
-    """Tell whether an equation, or one in the graphs that it runs, is needed whether or not its results are."""
-    primitive = equation.primitive
-    if not primitive.structured:
-        return primitive.must_run or raises_in_python(equation)
-    return primitive.must_run or any(must_run(x) for _, graph in subgraphs(equation.params) for x in graph.equations)
 
 
 def trim_equation(equation: Equation, used: Sequence[bool]) -> Equation:

@@ -17,6 +17,7 @@ from wengert.core.diagnostics.source_positions import speaks_for
 from wengert.core.graph.equation import Equation, EquationList, Variable, lists_among
 from wengert.core.graph.graph_executor import GraphSteps, last_uses
 from wengert.core.graph.identity import Composite, digest, identity, identity_of_params, registered_name
+from wengert.core.graph.whole_number_errors import raises_in_python
 from wengert.core.memory.buffers import as_fixed
 from wengert.core.values.aval import UNKNOWN, aval_of, aval_text, unite_scalars
 from wengert.core.values.dispatch import apply, conform
@@ -181,6 +182,14 @@ def subgraphs(params: Mapping[str, Any]) -> Iterator[tuple[str, Graph]]:
     return lists_among(params, Graph)
 
 
+def must_run(equation: Equation) -> bool:
+    """Tell whether an equation, or one in the graphs that it runs, is needed whether or not its results are."""
+    primitive = equation.primitive
+    if not primitive.structured:
+        return primitive.must_run or raises_in_python(equation)
+    return primitive.must_run or any(must_run(x) for _, graph in subgraphs(equation.params) for x in graph.equations)
+
+
 def literal(value: Any) -> Any:
     """Return a constant of the graph: numbers as they are, arrays read-only and never the user's own memory."""
     return as_fixed(value) if isinstance(value, np.ndarray) else value
@@ -238,7 +247,7 @@ def evaluate_traced(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
         last = graph._last_uses = last_uses(graph.equations, graph.outputs)
     for i, equation in enumerate(graph.equations):
         operands = [values[x] if type(x) is Variable else x for x in equation.inputs]
-        staging = staging_of_rows(equation, operands, inputs)
+        staging = staging_of_literals(equation, operands, inputs)
         if staging is None:
             out = apply(equation.primitive, *operands, **equation.params)
         else:
@@ -252,14 +261,16 @@ def evaluate_traced(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(values[x] if type(x) is Variable else x for x in graph.outputs)
 
 
-def staging_of_rows(equation: Equation, operands: Sequence[Any], inputs: Sequence[Any]) -> Any:
-    """Return the trace that is to write down an equation of literals alone which gives rows of unknown number, if any.
+def staging_of_literals(equation: Equation, operands: Sequence[Any], inputs: Sequence[Any]) -> Any:
+    """Return the trace that is to write down an equation of literals alone; None if it may be carried out at once.
 
-    Computed at once they would be no array, which is all that a graph can hold.
+    What checks something does so when the graph runs: a branch that holds it may never run. Rows of unknown number
+    would be no array, which is all that a graph can hold.
     """
-    if not equation.primitive.structured or not any(UNKNOWN in x.shape for x in equation.outputs):
-        return None
     if any(type(x) is Tensor for x in operands):
+        return None
+    leaves_rows = equation.primitive.structured and any(UNKNOWN in x.shape for x in equation.outputs)
+    if not leaves_rows and not must_run(equation):
         return None
     return next(filter(None, map(staging_of, inputs)), None)
 

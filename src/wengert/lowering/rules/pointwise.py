@@ -13,6 +13,7 @@ import numpy as np
 
 from wengert.core.forms.form import Form, Like, Pointwise, Reduction, form_of
 from wengert.core.graph.equation import Equation, Variable
+from wengert.core.graph.whole_number_errors import DIVIDING, raises_in_python
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of
 from wengert.kernel.checking import DTYPES
@@ -20,7 +21,6 @@ from wengert.lowering.nodes import LONG, Access, Nodes, Shape
 from wengert.lowering.rules.operands import Call, Found, Refused
 from wengert.lowering.rules.scalars import Scalar, Unwritten, apply_ufunc, convert, opcode_of, operate
 from wengert.lowering.rules.view_index_maps import reshape_access
-from wengert.passes.whole_number_errors import DIVIDING, raises_in_python
 from wengert.support.caches import MOST_KNOWN
 
 DType = np.dtype[Any]
