@@ -2,40 +2,60 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from wengert.core.forms.abstract_evaluation import avals_and_strides
+from wengert.core.forms.form import is_elementwise
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
+from wengert.core.memory.memory_layout import lie_alike
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.aval import aval_of
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.equations import rename_known, throughout, variables
 from wengert.passes.products_after_loops import labels_of_product
-from wengert.primitives.shapes import transpose
+from wengert.primitives.shapes import reshape, transpose
 
 
 @throughout
 def permute_labels(graph: Graph) -> Graph:
     """Return a graph whose products write in C order what nobody reads but permuted, so that no copy follows.
 
-    Permutations that other products read stay: they read what these are views of in place. So do results.
+    Permutations stay that something else reads than what gives the same, in the same order of memory, of either:
+    products, which read what these are views of in place, sums, whose rounding follows memory, and results.
     """
     turned = [equation for equation in graph.equations if equation.primitive is transpose]
     if not turned:
         return graph
     made = {v: equation for equation in graph.equations for v in equation.outputs}
-    uses = Counter([x for e in graph.equations for x in e.inputs if type(x) is Variable])
-    uses.update(variables(graph.outputs))
-    kept = variables(x for e in graph.equations if labels_of_product(e) is not None for x in e.inputs)
-    kept |= variables(graph.outputs)
-    found = {e: permuted_product(e, made) for e in turned if uses[e.inputs[0]] == 1 and e.outputs[0] not in kept}
+    readers: dict[Any, list[Equation]] = defaultdict(list)
+    for equation in graph.equations:
+        for x in variables(equation.inputs):
+            readers[x].append(equation)
+    kept = variables(graph.outputs)
+    found = {
+        e: permuted_product(e, made)
+        for e in turned
+        if readers[e.inputs[0]] == [e]
+        and kept.isdisjoint((e.inputs[0], e.outputs[0]))
+        and all(lies_alike_of(e.outputs[0], reader) for reader in readers[e.outputs[0]])
+    }
     known = {e.outputs[0]: product.outputs[0] for e, product in found.items() if product is not None}
     if not known:
         return graph
     equations = [found.get(e) or with_inputs(e, rename_known(known, e.inputs)) for e in graph.equations]
     return eliminate_dead(Graph(graph.inputs, equations, graph.outputs))
+
+
+def lies_alike_of(permuted: Variable, reader: Equation) -> bool:
+    """Tell whether an equation gives the same, lying in memory as it does, of a permutation's elements in C order."""
+    if not is_elementwise(reader.primitive) and reader.primitive is not reshape:
+        return False
+    inputs = rename_known({permuted: Variable.of(permuted.aval)}, reader.inputs)
+    strides = avals_and_strides(reader.primitive, inputs, reader.params)[1] or [None] * len(reader.outputs)
+    return all(lie_alike(v.shape, v.strides, x) for v, x in zip(reader.outputs, strides, strict=True))
 
 
 def with_inputs(equation: Equation, inputs: tuple[Any, ...]) -> Equation:
