@@ -21,7 +21,7 @@ def copied(value: Any) -> Any:
         return type(value)(map(copied, value))
     if isinstance(value, dict):
         return {key: copied(item) for key, item in value.items()}
-    return value.copy(order="K") if isinstance(value, np.ndarray) else value
+    return value.copy(order="K") if isinstance(value, np.ndarray | wengert.Tensor) else value
 
 
 def jit(function: Function) -> Function:
