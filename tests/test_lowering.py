@@ -1025,6 +1025,13 @@ def test_diagonals_of_large_matrices_are_placed_by_kernels() -> None:
         np.testing.assert_array_equal(found, gradient(x, **params))
 
 
+def test_values_that_are_kept_for_a_row_are_not_read_on_a_diagonal() -> None:
+    gradient = wg.grad(lambda x: np.sum(np.nanstd(np.diag(x), axis=1) * np.arange(1.0, 4.0)))
+    x = np.array([0.4, -1.0, 2.0])
+    (found,) = partition_graph(flatten_calls(trace(gradient)(x))).run([x], checked)
+    np.testing.assert_allclose(found, gradient(x), rtol=1e-12)
+
+
 @pytest.mark.parametrize("n", [3, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1, 2**63 - 1])
 def test_whole_numbers_of_pythons_are_compared_with_floats_exactly(n: int) -> None:
     def function(n: Any, x: Any) -> Any:

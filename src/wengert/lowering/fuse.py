@@ -14,7 +14,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 from wengert.core.maps.index_maps import AxisIndex, IndexMap, identity_map
 from wengert.lowering.loop_order import LoopOrders, own_cost
-from wengert.lowering.loop_roots import Root, below, reads_below
+from wengert.lowering.loop_roots import Root, below, is_diagonal, reads_below
 from wengert.lowering.nodes import PointNode, through_memory
 from wengert.support.machine import MACHINE
 
@@ -304,4 +304,9 @@ def can_keep(
     if group.rows is None or first.outer is None:
         return True
     own = first.outer
-    return all(root.outer is not None and other[own] == AxisIndex(0, ((root.outer, 1),)) for root, other in readers)
+    return all(
+        root.outer is not None
+        and other[own] == AxisIndex(0, ((root.outer, 1),))
+        and not is_diagonal(other, own, root.outer)
+        for root, other in readers
+    )

@@ -147,7 +147,7 @@ class BufferNames:
         far = {need for root in self.roots.values() for need in root.far}
         for group in self.groups:
             for root in group.roots:
-                far |= {need for need in root.needs if self.homes[need] is not group}
+                far |= {need for need in root.needs if self.homes[need] is not group or root.crosses_rows(need)}
         for group in self.groups:
             for root in group.roots:
                 if root.buffer:

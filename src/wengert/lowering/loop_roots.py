@@ -115,6 +115,15 @@ class Root:
             return None
         return self.outer - sum([a < self.outer for a in self.axes])
 
+    def crosses_rows(self, root: Root) -> bool:
+        """Tell whether it reads a root at places within its rows that depend on the row, as on a diagonal."""
+        return any(is_diagonal(read, root.row, self.outer) for read in self.needs[root])
+
+
+def is_diagonal(read: IndexMap, row: int | None, outer: int | None) -> bool:
+    """Tell whether where a map reads within a row depends on the row: on dimension `outer` besides in place `row`."""
+    return any(dimension == outer for k, index in enumerate(read) if k != row for dimension, _ in index.terms)
+
 
 def find_roots(
     outputs: Sequence[PointNode],
