@@ -32,6 +32,7 @@ def test_steps_and_counts_are_those_of_scipy(method, span):
         want = scipy.integrate.solve_ivp(lotka, span, START, **options)
         found = solve_ivp(lotka, span, START, **options)
         np.testing.assert_allclose(found.t, want.t, rtol=1e-8)
+        assert not np.shares_memory(found.t, times)
         np.testing.assert_allclose(found.y, want.y, rtol=1e-8)
         same = ["nfev", "njev", "nlu", "status", "message", "success"]
         assert [found[x] for x in same] == [want[x] for x in same]

@@ -161,8 +161,10 @@ def test_derivatives_are_those_of_the_solution(monkeypatch):
     with pytest.raises(UsageError, match="t_eval=None in a function that is being traced"):
         wg.jit(end)(x)
     monkeypatch.setattr(_outside, "MOST_TRACED", 4)
-    with pytest.raises(UsageError, match="4 at most are needed"):
-        wg.vmap(lambda x: solve(x, "LSODA", [x[1]]).y)(np.stack([x, other]))
+    ends = lambda **options: wg.vmap(lambda x: solve(x, "LSODA", [x[1]], **options).y[0, 0])(np.stack([x, other]))
+    with pytest.raises(UsageError, match=r"4 at most are needed where max_steps .* Pass max_steps=\d+"):
+        ends()
+    np.testing.assert_allclose(ends(max_steps=1024), [end(x), end(other)], **near)
 
 
 @pytest.mark.long

@@ -29,6 +29,8 @@ from wengert.sparse.coloring.coloring_methods import as_pattern
 from wengert.transforms.reverse import stop_gradient
 
 LEAST_RTOL = 100 * float(np.finfo(float).eps)
+DEFAULT_STEPS = 1_000_000
+"""How many steps may be tried where nobody says."""
 
 
 def ends_of(t_span: Any) -> tuple[Any, Any]:
@@ -83,7 +85,7 @@ def output_times(t_eval: Any, t0: Any, t1: Any) -> Any:
             needed = "times in order from t0 to t1 are needed"
             raise UsageError(NAME, given, needed, "Sort them")
     if is_usual:
-        times = times.view()
+        times = times.copy()
         times.flags.writeable = False  # results have it, as they are
         return times
     return times if any(type(x) is Tensor for x in flatten(t_eval)[0]) else times.numpy()
@@ -158,6 +160,16 @@ def fixed_size(step: Any, method: str, size: int, max_step: Any, first_step: Any
         given = f"a state of {size} numbers for method 'Verlet'"
         raise ShapeError(NAME, given, "positions, then as many velocities, are needed", "Pass np.concatenate([q, v])")
     return as_size(step)
+
+
+def unknown_steps(times: Any) -> UsageError:
+    """Return the error about what all steps are asked for, where nobody knows how many there are."""
+    asked = "t_eval=None" if times is None else "dense_output=True"
+    given = f"{asked} in a function that is being traced, or in lanes of `vmap`"
+    wanted = "times such as t_eval=np.linspace(t0, t1, 101)"
+    action = f"Pass t_eval=[t1] for the end, which is y[:, 0] then, or {wanted}"
+    needed = "output times are needed where the number of steps is not known"
+    return UsageError(NAME, given, needed, action if times is None else "Pass t_eval with the times of sol")
 
 
 def most_steps(max_steps: Any) -> int:

@@ -15,6 +15,7 @@ from wengert.core.values.tensor import Tensor, is_staged, raw
 from wengert.errors import UsageError
 from wengert.scipy.integrate._algebraic import Algebraic, algebraic_equations, require_consistent
 from wengert.scipy.integrate._arguments import (
+    DEFAULT_STEPS,
     arguments,
     as_state,
     ends_of,
@@ -28,6 +29,7 @@ from wengert.scipy.integrate._arguments import (
     step_sizes,
     stops_of,
     tolerances,
+    unknown_steps,
 )
 from wengert.scipy.integrate._events import require_crossing, settings_of
 from wengert.scipy.integrate._jumps import warn_if_jumping
@@ -68,7 +70,7 @@ def solve_ivp(
     step: Any = None,
     first_step: Any = None,
     max_step: Any = np.inf,
-    max_steps: int = 1_000_000,
+    max_steps: int = DEFAULT_STEPS,
     gradient: str | None = None,
     memory_budget: int | str | None = None,
 ) -> Any:
@@ -123,7 +125,8 @@ def solve_ivp(
         step: the size of all steps for methods of one size, save the last, which ends at t1.
         first_step: the size of the first step; by default it is chosen.
         max_step: the largest size of a step.
-        max_steps: how many steps may be tried.
+        max_steps: how many steps may be tried. By methods of other libraries, within `jit` and `vmap`, there is room
+            for as many, or for 1,024 by default.
         gradient: how reverse mode gets its derivatives: "discrete", the default, back through the steps, or "forward",
             by integrating sensitivities beside the states, with the same factors. These are the same derivatives;
             "forward" keeps no steps, and its time grows with the size of what is traced or differentiated.
@@ -302,12 +305,7 @@ class Integration(NamedTuple):
                 moving = self.moving_at if self.options.steps_hold_times else None
                 return result_of_steps(steps, *self.ends, state, times, self.options, dense_output, moving)
             if has_all_steps:
-                asked = "t_eval=None" if times is None else "dense_output=True"
-                given = f"{asked} in a function that is being traced, or in lanes of `vmap`"
-                needed = "output times are needed where the number of steps is not known"
-                wanted = "times such as t_eval=np.linspace(t0, t1, 101)"
-                action = f"Pass t_eval=[t1] for the end, which is y[:, 0] then, or {wanted}"
-                raise UsageError(NAME, given, needed, action if times is None else "Pass t_eval with the times of sol")
+                raise unknown_steps(times)
         last, rows = self.states_at(times, by_sensitivities)
         found = result_at_times(last, rows, times, self.options)
         if not len(found.t) and len(times) and function_called() == NAME:

@@ -16,6 +16,7 @@ from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, UsageError, named_after
+from wengert.scipy.integrate._arguments import DEFAULT_STEPS
 from wengert.scipy.integrate._initial_value import solve_ivp
 
 NAME = "odeint"
@@ -107,7 +108,7 @@ def odeint(
             uband=bands[1],
             first_step=first or None,
             max_step=hmax or np.inf,
-            max_steps=as_whole(NAME, "mxstep", mxstep, least=0) * max(len(times) - 1, 1) or 1_000_000,
+            max_steps=as_whole(NAME, "mxstep", mxstep, least=0) * max(len(times) - 1, 1) or DEFAULT_STEPS,
         )
 
     with named_after(NAME, "solve_ivp"):

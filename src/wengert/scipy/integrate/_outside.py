@@ -18,7 +18,7 @@ from wengert.core.values.tensor import Tensor, is_concrete, is_staged
 from wengert.errors import NumericalError, UsageError
 from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives, warn_of_calls
 from wengert.scipy.integrate._algebraic import require_consistent
-from wengert.scipy.integrate._arguments import stops_of
+from wengert.scipy.integrate._arguments import DEFAULT_STEPS, stops_of, unknown_steps
 from wengert.scipy.integrate._events import Watched, require_crossing
 from wengert.scipy.integrate._integrators import integrator_class, limited_class
 from wengert.scipy.integrate._methods.adaptive_steps import TOO_SMALL, Control, Counts
@@ -32,7 +32,7 @@ from wengert.traces.calls import readable
 from wengert.transforms.reverse import stop_gradient
 
 MOST_TRACED = 1024
-"""For how many steps there is room where nobody knows how many there are, unless `max_steps` says fewer."""
+"""For how many steps there is room where nobody knows how many there are, unless `max_steps` says."""
 
 SCIPYS = MESSAGES[TOO_SMALL], "Unexpected istate in LSODA."
 """What SciPy says of integrations that end early."""
@@ -92,10 +92,7 @@ class OutsideIntegration(NamedTuple):
         if isinstance(found, UsageError):
             raise found
         if found is None:
-            asked = "t_eval=None" if times is None else "dense_output=True"
-            given = f"{asked} in a function that is being traced, or in lanes of `vmap`"
-            needed = "output times are needed where the number of steps is not known"
-            raise UsageError(NAME, given, needed, "Pass t_eval; t_eval=[t1] for the end alone")
+            raise unknown_steps(times)
         return found
 
     def require_numbers(self) -> None:
@@ -161,7 +158,8 @@ class OutsideIntegration(NamedTuple):
 
         In its place an error, if one is to be raised where no program is tried again for it.
         """
-        room, size = None if is_known else min(self.control.most, MOST_TRACED), self.state.shape[0]
+        most = MOST_TRACED if self.control.most == DEFAULT_STEPS else self.control.most
+        room, size = None if is_known else most, self.state.shape[0]
         calls = SolverCalls()
 
         def solve(*given: Any) -> Any:
@@ -190,10 +188,9 @@ class OutsideIntegration(NamedTuple):
     def too_many(self, count: int, room: int) -> UsageError:
         """Return the error about steps that a traced function has no room for."""
         given = f"{count} steps of {self.options.method} in a function that is being traced, or in lanes of `vmap`"
-        action = (
-            f"Call it outside of them, or pass a method of this library, as 'BDF', or max_steps up to {MOST_TRACED}"
-        )
-        return UsageError(NAME, given, f"{room} at most are needed", action)
+        needed = f"{room} at most are needed where max_steps does not say how many there may be"
+        action = f"Pass max_steps={1 << count.bit_length()}, or a method of this library, as 'BDF'"
+        return UsageError(NAME, given, needed, action)
 
     def with_derivatives(self, program: IntegrationProgram, given: Any, times: Any, dense_output: bool) -> Any:
         """Return the result, whose arrays have the derivatives that the equations of the solution give them.

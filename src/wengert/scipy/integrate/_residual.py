@@ -19,7 +19,7 @@ from wengert.core.diagnostics.argument_checks import as_items, require_callable,
 from wengert.core.values.tensor import is_staged
 from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, UsageError, named_after
-from wengert.scipy.integrate._arguments import arguments, as_state, tolerances
+from wengert.scipy.integrate._arguments import DEFAULT_STEPS, arguments, as_state, tolerances
 from wengert.scipy.integrate._initial_value import solve_ivp
 from wengert.scipy.integrate._methods.methods_by_name import OUTSIDE, WITH_MASS
 from wengert.scipy.integrate._methods.recorded_steps import UNLIMITED
@@ -49,7 +49,7 @@ def solve_dae(
     atol: Any = 1e-6,
     first_step: Any = None,
     max_step: Any = np.inf,
-    max_steps: int = 1_000_000,
+    max_steps: int = DEFAULT_STEPS,
     gradient: str | None = None,
     memory_budget: int | str | None = None,
 ) -> Any:
