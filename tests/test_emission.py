@@ -76,8 +76,9 @@ def require_equal(made: Program, inputs: Sequence[Any], target: Target = HOST, t
 
 def test_what_writes_a_program_ends_without_the_collector_of_garbage() -> None:
     """It holds all that it wrote, of which the collector would go through a hundred thousand objects."""
-    twice = Stage((1, 1001), (load("x", 0, 1), real("multiply", 0, 0)), (Store("y", Affine(0, (0, 1)), 1),))
-    made = program([Kernel(1, (twice,))], x=("input", (1001,)), y=("output", (1001,)))
+    square = load("x", 0, 1), real("multiply", 0, 0)
+    stage = Stage((1, 1001), square, (Store("y", Affine(0, (0, 1)), 1),), lane=1)  # whole steps, and one with a mask
+    made = program([Kernel(1, (stage,))], x=("input", (1001,)), y=("output", (1001,)))
     gc.disable()
     try:
         programs.Emission(made, HOST).emit()
