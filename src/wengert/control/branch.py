@@ -37,7 +37,7 @@ from wengert.core.forms.form import Region
 from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.primitives.primitive import register
-from wengert.core.primitives.structured import Pullback, Structured, StructuredLowering
+from wengert.core.primitives.structured import NOTHING_PASSED, Passed, Pullback, Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_concrete, is_staged, raw
@@ -142,14 +142,14 @@ class Alternatives(Structured):
         ]
         return apply(self, *values, **self.with_graphs(params, wide)), results
 
-    def linearize(self, values: Sequence[Any], wanted: Flags, params: Params, before: Any = None) -> Any:
+    def linearize(self, values: Sequence[Any], wanted: Flags, params: Params, passed: Passed = NOTHING_PASSED) -> Any:
         """Run the forward half of a graph; the pullback runs its backward half."""
         results, graphs, ahead = self.reach(wanted, params, True), self.graphs(params), self.ahead
-        steep = before is not None
         inputs, outs = graphs[0].inputs, [aval_of(x) for x in graphs[0].outputs]
         fixed = [self.again is not None] * len(inputs)
+        name, masked, steep = self.gradient_name(params), passed.masked, passed.steep
         cuts = [
-            split_gradient(x, wanted[ahead:], results, name=self.gradient_name(params), fixed=fixed, steep=steep)
+            split_gradient(x, wanted[ahead:], results, name=name, fixed=fixed, masked=masked, steep=steep)
             for x in graphs
         ]
         slots, places = shared_slots([item.residuals for item in cuts])
@@ -157,15 +157,18 @@ class Alternatives(Structured):
         if len(cuts) > 1:
             pairs = zip(forward, places, strict=True)
             forward = [forward_half(half, inputs, len(outs), slots, place) for half, place in pairs]
-        same = steep and before[0] == forward
-        found = before[1] if same else apply(self, *values, **self.with_graphs(params, forward))
+        same = passed.made is not None and passed.made[0] == forward
+        found = passed.made[1] if same else apply(self, *values, **self.with_graphs(params, forward))
         near, cts_avals = find_staged(values), [a.firm for a in select_flagged(outs, results)]
         read = list(dict.fromkeys(i for item in cuts for i in item.read))
 
-        def pull(cts: Any, masked: bool) -> list[Any]:
+        def pull(cts: Any, behind_mask: bool) -> Sequence[Any]:
+            if behind_mask and not masked:
+                pullback: Pullback = self.linearize(values, wanted, params, made._replace(masked=True))[2]
+                return pullback.send_back(cts, True)
             given = with_zeros(select_flagged(cts, results), cts_avals, near)
             examples = [*(inputs[i] for i in read), *slots, *cts_avals]
-            halves = [item.guarded if masked else item.backward for item in cuts]
+            halves = [item.backward for item in cuts]
             if len(cuts) > 1:
                 pairs = zip(halves, cuts, places, strict=True)
                 halves = [
@@ -185,13 +188,14 @@ class Alternatives(Structured):
         reached = frozenset[int]().union(*(item.reached for item in cuts))
         masks = any(item.masks or item.reached != reached for item in cuts)
         needed = select_flagged(range(len(outs)), results)
+        made = passed._replace(made=(forward, found))
         pullback = Pullback(
             self.name,
             len(outs),
             pull,
             masks=masks,
             steep=any(item.steep for item in cuts),
-            again=lambda: self.linearize(values, wanted, params, (forward, found))[2],
+            again=lambda: self.linearize(values, wanted, params, made._replace(steep=True))[2],
             needed=needed,
         )
         return found[: len(outs)], results, pullback

@@ -26,7 +26,7 @@ from wengert.control.loop_segments import COUNTER, SegmentedLoop
 from wengert.control.loop_snapshots import reversal_of
 from wengert.control.structured_checks import check_loop
 from wengert.control.subgraphs import (
-    GuardedHalves,
+    SweptHalves,
     backward_body,
     batched_graph,
     dependent_outputs,
@@ -52,7 +52,7 @@ from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.loop_spec import Parts, is_counted, parts, sequence_aval
 from wengert.core.memory.memory_layout import Joined, arranged_as, strides_of, strides_of_stack
 from wengert.core.primitives.primitive import register
-from wengert.core.primitives.structured import Pullback, Structured, StructuredLowering
+from wengert.core.primitives.structured import NOTHING_PASSED, Passed, Pullback, Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.execution_state import ACTIVE, COUNTING
@@ -390,38 +390,40 @@ class LoopPrimitive(Structured):
 
     # Reverse mode
 
-    def linearize(self, values: Sequence[Any], wanted: Flags, params: Params, before: Any = None) -> Any:
+    def linearize(self, values: Sequence[Any], wanted: Flags, params: Params, passed: Passed = NOTHING_PASSED) -> Any:
         """Run the forward loop; the pullback runs the backward one."""
         given, flags = parts(values, params), parts(wanted, params)
         carried, left = self.dependents(flags, params, smooth=True)
         wide = Parts([], flags.constants, carried, flags.sequences)
         own, there = params["spec"].constants, params["spec"].constants + params["spec"].carried
         with budget_for_each(lane_number(values)):
-            cuts = self.split(wide.inner, [*carried, *left], params, before is not None)
+            cuts = self.split(wide.inner, [*carried, *left], params, passed)
             own_graphs = params["body"], params["cond"], cuts.forward, cuts.backward
             whole = SegmentedLoop(self, scan_loop, *own_graphs, params["spec"], cuts.read)
-            same = before is not None and before[0] == cuts.forward
-            reversal = before[1] if same else reversal_of(whole, cuts.residuals, while_loop)
-        ends, rows, saved = ended = before[2] if same else reversal.keep(given)
+            same = passed.made is not None and passed.made[0] == cuts.forward
+            reversal = passed.made[1] if same else reversal_of(whole, cuts.residuals, while_loop)
+        ends, rows, saved = ended = passed.made[2] if same else reversal.keep(given)
+        made = passed._replace(made=(cuts.forward, reversal, ended))
         outs = [*ends, *rows]
         near = find_staged(values)
         avals = self.avals(values, params)
         out_avals = [a.firm for a in select_flagged(avals, [*carried, *left])]
         sums = [aval_of(x).firm for x in select_flagged(given.constants, wide.constants)]
 
-        # where an iteration makes nothing of what is carried, those before it get zeros
-        again = cuts.masks or not cuts.reached.issuperset(select_flagged(range(own, there), carried))
         reached = cuts.reached.union(range(own, there))
-        masks = again or (bool(sums) and not params["spec"].length)
+        masks = cuts.masked or (bool(sums) and not params["spec"].length)
 
-        def pull(cts: Any, masked: bool) -> list[Any]:
+        def pull(cts: Any, masked: bool) -> Sequence[Any]:
             needed = self.needs([ct is not None for ct in cts], params)
             if needed is not None and any(map(gt, carried, needed[1])):
-                return self.pull_trimmed(cts, masked, values, wanted, *needed, params, before is not None)
+                return self.pull_trimmed(cts, masked, values, wanted, *needed, params, passed.steep)
+            if masked and not cuts.masked:
+                pullback: Pullback = self.linearize(values, wanted, params, made._replace(masked=True))[2]
+                return pullback.send_back(cts, True)
             given_cts = with_zeros(select_flagged(cts, [*carried, *left]), out_avals, near)
-            half = cuts.guarded if masked or again else cuts.backward
             constants = sum(i < own for i in cuts.read)
-            body = backward_body(half, constants, len(cuts.read) - constants, len(cuts.residuals), carried, left, wide)
+            others = len(cuts.read) - constants
+            body = backward_body(cuts.backward, constants, others, len(cuts.residuals), carried, left, wide)
             moving = sum(carried)
             found, of_rows = reversal._replace(loop=whole._replace(backward=body)).sweep(
                 given,
@@ -437,36 +439,34 @@ class LoopPrimitive(Structured):
 
         # of what is carried the last value alone, which is often of no use, has zeros: guards would take a third longer
         missed = select_flagged(range(len(carried), len(outs)), left)
-        pullback = Pullback(
+        reverse = Pullback(
             self.name,
             len(outs),
             pull,
             masks=masks,
             steep=cuts.steep,
-            again=lambda: self.linearize(values, wanted, params, (cuts.forward, reversal, ended))[2],
+            again=lambda: self.linearize(values, wanted, params, made._replace(steep=True))[2],
             needed=missed,
         )
-        return outs, [*carried, *left], pullback
+        return outs, [*carried, *left], reverse
 
-    def split(self, wanted: Flags, results: Flags, params: Params, steep: bool) -> GuardedHalves:
-        """Return the halves of an iteration's gradient: what a loop inside of it keeps is multiplied by the rounds.
-
-        What an iteration sends back through an infinite partial comes to those before it.
-        """
+    def split(self, wanted: Flags, results: Flags, params: Params, passed: Passed) -> SweptHalves:
+        """Return the halves of an iteration's gradient: what a loop inside of it keeps is multiplied by the rounds."""
         own, there = params["spec"].constants, params["spec"].constants + params["spec"].carried
         places = range(len(params["body"].inputs))
         with share_of_budget():
-            found = split_gradient(
+            return split_gradient(
                 params["body"],
                 wanted,
                 results,
                 at_hand=[not own <= i < there for i in places],
                 fixed=[i < own for i in places],
                 summed=[i < own for i in places],
+                carried=[own <= i < there and wanted[i] for i in places],
                 name=f"the gradient of {self.name}",
-                steep=steep,
+                masked=passed.masked,
+                steep=passed.steep,
             )
-        return found if steep or not found.steep else self.split(wanted, results, params, True)
 
     def pull_trimmed(
         self,
@@ -484,7 +484,7 @@ class LoopPrimitive(Structured):
         Zeros would go through all iterations for these, and be NaN where a partial is infinite.
         """
         kept = list(compress(values, used)), list(compress(wanted, used))
-        _, _, pullback = self.linearize(*kept, self.trim(used, results, params), (None,) if steep else None)
+        _, _, pullback = self.linearize(*kept, self.trim(used, results, params), Passed(masked, steep))
         return scatter_flagged(pullback.send_back(list(compress(cts, results)), masked), used)
 
 

@@ -28,7 +28,6 @@ from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.execution_state import ACTIVE, ActiveLanes
 from wengert.core.values.recording import READINGS, byte_budget, next_level, settings
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, make_tensor, unwrap_plain
-from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.gradient_split import cut
 from wengert.passes.pipeline import simplify_graph
 from wengert.primitives.conversion import stand_in
@@ -36,7 +35,7 @@ from wengert.traces.batch import Batch, make_batched
 from wengert.traces.dual import Dual, make_dual
 from wengert.traces.jet import Jet, Series
 from wengert.traces.staging import stage_function
-from wengert.traces.sweep import sweep
+from wengert.traces.sweep import is_mask, sweep
 from wengert.traces.tape import Tape, make_leaf
 
 Flags = Sequence[bool]
@@ -360,12 +359,12 @@ def set_lane_layouts(value: Any, strides: Strides) -> None:
 # Reverse mode
 
 
-class GuardedHalves(NamedTuple):
-    """Hold a graph cut in two, as `wengert.passes.gradient_split.Halves`, with a second backward half.
+class SweptHalves(NamedTuple):
+    """Hold a graph cut in two, as `wengert.passes.gradient_split.Halves`, with what its sweep passes.
 
     Attributes:
         forward, backward, read, residuals: as there.
-        guarded: the backward half for sweeps that have passed a mask.
+        masked: whether the backward half is for sweeps that have passed a mask.
         masks: whether the backward half passes a mask.
         steep: whether it may pass an infinite partial.
         reached: the positions of the inputs whose cotangents depend on those of the outputs.
@@ -373,9 +372,9 @@ class GuardedHalves(NamedTuple):
 
     forward: Graph
     backward: Graph
-    guarded: Graph
     read: tuple[int, ...]
     residuals: tuple[Aval, ...]
+    masked: bool
     masks: bool
     steep: bool
     reached: frozenset[int]
@@ -390,8 +389,10 @@ def split_gradient(
     at_hand: Flags = (),
     fixed: Flags = (),
     summed: Flags = (),
+    carried: Flags = (),
+    masked: bool = False,
     steep: bool = False,
-) -> GuardedHalves:
+) -> SweptHalves:
     """Cut a graph in two for reverse mode.
 
     Args:
@@ -402,18 +403,24 @@ def split_gradient(
         at_hand: the inputs that the backward half can read without their being saved; all by default.
         fixed: those among them from which it may compute again what it needs; none by default.
         summed: the inputs whose cotangents are added to sums that are given; none by default.
-        steep: whether the halves are for sweeps that have passed an infinite partial.
+        carried: of the body of a loop, the inputs whose cotangents the iteration before receives. That one comes behind
+            what this one passes, and if one of them is not reached, behind zeros: they are like a mask.
+        masked: whether the halves are for sweeps that have passed a mask.
+        steep: whether they are for sweeps that have passed an infinite partial.
     """
-    count = len(graph.inputs)
-    at_hand, fixed, summed = at_hand or [True] * count, fixed or [False] * count, summed or [False] * count
-    flags = tuple(wanted), tuple(results), tuple(at_hand), tuple(fixed), tuple(summed)
-    return derive_traced(graph, ("halves", name, flags, steep), lambda: trace_halves(graph, *flags, name, steep))
+    none = [False] * len(graph.inputs)
+    groups = wanted, results, at_hand or [True] * len(none), fixed or none, summed or none, carried
+    flags = tuple(map(tuple, groups))
+    key = "halves", name, flags, masked, steep
+    return derive_traced(graph, key, lambda: trace_halves(graph, flags, name, masked, steep))
 
 
-def trace_halves(
-    graph: Graph, wanted: Flags, results: Flags, at_hand: Flags, fixed: Flags, summed: Flags, name: str, steep: bool
-) -> GuardedHalves:
-    """Return these halves, traced."""
+def trace_halves(graph: Graph, flags: Sequence[Flags], name: str, masked: bool, steep: bool) -> SweptHalves:
+    """Return these halves, traced, for flags in the order of the arguments above.
+
+    The sweep of a loop's body is made again behind what it has passed itself; of the first one nothing is used.
+    """
+    wanted, results, at_hand, fixed, summed, carried = flags
     count = len(graph.inputs)
     given = sum(results)
 
@@ -426,33 +433,27 @@ def trace_halves(
         pairs = zip([x for x, flag in zip(outs, results, strict=True) if flag], cts, strict=True)
         seeds = [(x._node, ct) for x, ct in pairs if type(x) is Tensor and x._trace is tape]
         starts = {leaves[i]._node: next(sums) for i in leaves if summed[i]}
-        seeds += starts.items()
-        cotangents = []
-        for run in (sweep(seeds, retain=True, steep=steep), sweep(seeds, masked=True, steep=steep)):
-            found = [run.result(leaf._node) for leaf in leaves.values()]
-            reached.update(
-                i for i, leaf in leaves.items() if run.cotangent_of(leaf._node) is not starts.get(leaf._node)
-            )
-            passed.append((run.masks, run.steep))
-            cotangents += [
-                zeros(aval_of(primals[i]).firm, args[0]) if ct is None else ct
-                for i, ct in zip(leaves, found, strict=True)
-            ]
+        begin = [*seeds, *starts.items()]
+        nodes = {i: leaf._node for i, leaf in leaves.items()}
+        behind, ahead = None, (masked or (bool(carried) and any(is_mask(node) for node, _ in seeds)), steep)
+        while behind != ahead:
+            behind = ahead
+            run = sweep(begin, retain=True, masked=behind[0], steep=behind[1])
+            reached = frozenset(i for i, node in nodes.items() if run.cotangent_of(node) is not starts.get(node))
+            if carried:
+                ahead = run.masks or not reached.issuperset(moving), run.steep
+        passed.append((behind[0], run.masks, run.steep, reached))
+        found = [(i, run.result(node)) for i, node in nodes.items()]
+        cotangents = [zeros(aval_of(primals[i]).firm, args[0]) if ct is None else ct for i, ct in found]
         return [*(tape.value_below(x) for x in outs), *cotangents]
 
-    reached: set[int] = set()
-    passed: list[tuple[bool, bool]] = []
+    moving = select_flagged(range(count), carried) if carried else []
+    passed: list[tuple[bool, bool, bool, frozenset[int]]] = []
 
     outs = [aval_of(x) for x in graph.outputs]
     added = [v.aval for v, want, flag in zip(graph.inputs, wanted, summed, strict=True) if want and flag]
     whole = trace_closed(joint, [*graph.inputs, *(a.firm for a in (*select_flagged(outs, results), *added))], name)
-    forward, backward, read, residuals = cut(whole, count, len(outs), at_hand, fixed)
-    middle = sum(wanted)
-    plain, guarded = (
-        eliminate_dead(Graph(backward.inputs, backward.equations, results))
-        for results in (backward.outputs[:middle], backward.outputs[middle:])
-    )
-    return GuardedHalves(forward, plain, guarded, read, residuals, *passed[0], frozenset(reached))
+    return SweptHalves(*cut(whole, count, len(outs), at_hand, fixed), *passed[-1])
 
 
 def with_zeros(cts: Sequence[Any], avals: Sequence[Aval], near: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from wengert.core.forms.form import Region
 from wengert.core.graph.loop_spec import Items, sequence_aval
 from wengert.core.memory.memory_layout import Strides, example, strides_of, strides_of_stack
 from wengert.core.primitives.primitive import register
-from wengert.core.primitives.structured import Structured, StructuredLowering
+from wengert.core.primitives.structured import NOTHING_PASSED, Passed, Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.traces.linearity import Moves
@@ -109,7 +109,7 @@ class ZeroSequence(Structured):
         return apply(self, *values, **params), (False,)
 
     def linearize(
-        self, values: Sequence[Any], wanted: Sequence[bool], params: Mapping[str, Any], before: Any = None
+        self, values: Sequence[Any], wanted: Sequence[bool], params: Mapping[str, Any], passed: Passed = NOTHING_PASSED
     ) -> Any:
         """Have no cotangent."""
         return apply(self, *values, **params), (False,), None

@@ -49,7 +49,7 @@ from wengert.traces.monomials import (
     slope,
     square_of,
 )
-from wengert.traces.nodes import RELEASED, RESULT, GeneralResiduals, Leaf, Node
+from wengert.traces.nodes import RELEASED, RESULT, GeneralResiduals, Leaf, Node, source_of
 from wengert.traces.steepness import may_be_steep
 from wengert.traces.tape import Tape
 
@@ -779,6 +779,13 @@ def as_number(value: Any, node: Node | None) -> Any:
 def wrap_array(value: Any) -> Any:
     """Return an array as a Tensor, and everything else as it is."""
     return make_tensor(value, None, None) if type(value) is ndarray else value
+
+
+def is_mask(node: Node) -> bool:
+    """Tell whether every sweep that reaches a value passes a mask there."""
+    source = source_of(node)
+    primitive, saved = source.primitive, source.saved
+    return primitive is not None and (primitive.masks or (isinstance(saved, tuple) and has_mask(saved)))
 
 
 def has_mask(residuals: Sequence[Any]) -> bool:

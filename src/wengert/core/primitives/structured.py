@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.signatures import Rule
@@ -34,6 +34,23 @@ class StructuredLowering:
     def loop(self, _params: Mapping[str, Any]) -> Any:
         """Lower a loop, of the parameters that `wengert.control.loop` names."""
         return None
+
+
+class Passed(NamedTuple):
+    """Say what sweeps have passed that a pullback is for, and what was made for those that have not.
+
+    Attributes:
+        masked: whether they have passed a mask.
+        steep: whether they have passed an infinite partial.
+        made: a forward half, and what it gave: it is taken from there if it is the same, as guards mostly need no more.
+    """
+
+    masked: bool = False
+    steep: bool = False
+    made: Any = None
+
+
+NOTHING_PASSED = Passed()
 
 
 class Structured(Primitive):
@@ -111,13 +128,9 @@ class Structured(Primitive):
         raise NotImplementedError
 
     def linearize(
-        self, values: Sequence[Any], wanted: Sequence[bool], params: Mapping[str, Any], before: Any = None
+        self, values: Sequence[Any], wanted: Sequence[bool], params: Mapping[str, Any], passed: Passed = NOTHING_PASSED
     ) -> tuple[Sequence[Any], Sequence[bool], Pullback]:
-        """Return the results, which of them depend on the wanted operands, and the pullback of the call.
-
-        With `before`, a forward half and what it gave, that for sweeps that have passed an infinite partial: what its
-        own forward half gives is taken from there if it is the same, as guards mostly need no more.
-        """
+        """Return the results, which of them depend on the wanted operands, and the pullback of the call."""
         raise NotImplementedError
 
 
