@@ -457,6 +457,8 @@ LIMITS: dict[str, tuple[Function, dict[float, tuple[float, float | None]]]] = {
     "t.logpdf": (lambda x: stats.t.logpdf(x, 3.0), {INF: (0.0, 0.0), 1e200: (-4e-200, 0.0)}),
     "cauchy.pdf": (stats.cauchy.pdf, {INF: (0.0, 0.0), -INF: (0.0, 0.0), 1e200: (0.0, 0.0)}),
     "cauchy.logpdf": (stats.cauchy.logpdf, {INF: (0.0, 0.0), -1e200: (2e-200, 0.0), 1e120: (-2e-120, 2e-240)}),
+    "cauchy.logcdf": (stats.cauchy.logcdf, {-1e120: (1e-120, 1e-240), -1e200: (1e-200, 0.0)}),
+    "halfcauchy.logsf": (stats.halfcauchy.logsf, {1e120: (-1e-120, 1e-240), INF: (0.0, 0.0)}),
     "lognorm.pdf": (lambda x: stats.lognorm.pdf(x, 1.0), {INF: (0.0, 0.0)}),
     "gumbel_r.pdf": (stats.gumbel_r.pdf, {-800.0: (0.0, 0.0), INF: (0.0, 0.0)}),
     "gumbel_l.pdf": (stats.gumbel_l.pdf, {800.0: (0.0, 0.0), -INF: (0.0, 0.0)}),

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.special as sp
 
 from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.primitives.special import quantiles
 from wengert.primitives.special.densities import beta_density_at, gamma_density_at
 from wengert.scipy._distributions import (
@@ -23,14 +24,15 @@ from wengert.scipy._distributions import (
     evaluate_where,
     from_logarithm,
     known_truth,
+    log_of_smaller,
 )
 
 STEEP = 700.0
 """From there on exp(-exp(x)) is 0, and so is each of its derivatives."""
 LEAST_PLACE = 1e-100
 """Nearer to 0 distributions of 1/x are flat, whose slopes 1/x^2 would be infinite."""
-FAR = 1e10
-"""From there on 1 + x^2 is x^2, to all digits and orders."""
+FAR = 1e17
+"""From there on 1 + |x| is |x|, and 1 + x^2 is x^2, to all digits and orders."""
 LOG_TWO_PI = math.log(2 * math.pi)
 LOG_TWO = math.log(2.0)
 EULER = float(np.euler_gamma)
@@ -223,13 +225,36 @@ def skewnorm_mean(a: Value) -> Value:
     return math.sqrt(2 / math.pi) * a / np.sqrt(1 + a**2)
 
 
-def log_growth(x: Value, scale: Value, near: Callable[[Value], Value], factor: Value = 1.0) -> Value:
-    """Return log(1 + x^2 / scale) times a factor by a formula, far out by log|x|, as squares or slopes overflow."""
-    far = np.abs(x) > FAR * np.sqrt(scale)
+def log_growth(x: Value, scale: Value = 1.0) -> Value:
+    """Return log(1 + x^2 / scale); far out by log|x|, as squares and what slopes divide by overflow."""
+    if is_concrete(x) and not (np.abs(raw(x)) > FAR).any():
+        return np.log1p(x * x / scale)
+    far = np.abs(x) > FAR
+    near = either(far, 1.0, x)
+    growth = np.log1p(either(far, np.abs(x), near * near / scale))
+    return either(far, 2 * growth - np.log(scale), growth)
+
+
+def far_deviance(x: Value, half: Value) -> Value:
+    """Return deviance(x^2 / 2, half), far out by log|x|, as squares or slopes overflow."""
+    far = np.abs(x) > FAR * np.sqrt(2 * half)
     if known_truth(far) is False:
-        return near(x)
-    tail = 2 * np.log(np.abs(either(far, x, 1.0))) - np.log(scale)
-    return either(far, factor * tail, near(either(far, 1.0, x)))
+        return deviance(x * x / 2, half)
+    tail = 2 * np.log(np.abs(either(far, x, 1.0))) - np.log(2 * half)
+    return either(far, half * tail, deviance(np.square(either(far, 1.0, x)) / 2, half))
+
+
+def arctangent_tail(x: Value, mass: float, below: Callable[[Value], Value]) -> Value:
+    """Return log(mass arctan(1 / x) / pi), far out by log(x): second derivatives of an arctangent vanish there.
+
+    Args:
+        x: the places.
+        mass: of both tails.
+        below: the rest to 1, for where that is smaller.
+    """
+    far = x > FAR
+    near = log_of_smaller(lambda x: mass / math.pi * np.arctan2(1.0, x), below, either(far, 1.0, x), ())
+    return either(far, math.log(mass / math.pi) - np.log(either(far, x, 1.0)), near)
 
 
 def t_logpdf(x: Value, df: Value) -> Value:
@@ -239,10 +264,10 @@ def t_logpdf(x: Value, df: Value) -> Value:
     half = df / 2
     if known_truth(df < MANY):
         most = np.log(sp.poch(half, 0.5)) - 0.5 * (np.log(df) + math.log(math.pi))
-        found = most - (half + 0.5) * log_growth(x, df, lambda x: np.log1p(x * x / df))
+        found = most - (half + 0.5) * log_growth(x, df)
     else:
         most = (deviance(0.5, half) - 0.5) + (stirling_error(half + 0.5) - stirling_error(half)) - LOG_TWO_PI / 2
-        found = most - log_growth(x, df, lambda x: deviance(x * x / 2, half), half) * (1 + 0.5 / half)
+        found = most - far_deviance(x, half) * (1 + 0.5 / half)
     return either(normal, norm_logpdf(x), found)
 
 
@@ -337,8 +362,9 @@ CONTINUOUS = {
         Continuous(
             "cauchy",
             symmetric=True,
-            logpdf=lambda x: -math.log(math.pi) - log_growth(x, 1.0, lambda x: np.log1p(x * x)),
+            logpdf=lambda x: -math.log(math.pi) - log_growth(x),
             cdf=lambda x: np.arctan2(1.0, -x) / np.pi,
+            logcdf=lambda x: arctangent_tail(-x, 1.0, lambda x: np.arctan2(1.0, -x) / np.pi),
             ppf=lambda q: either(q < 0.25, -1 / np.tan(np.pi * q), np.tan(np.pi * (q - 0.5))),
             entropy=lambda: math.log(4 * math.pi),
             mean=lambda: math.nan,
@@ -456,9 +482,10 @@ CONTINUOUS = {
         Continuous(
             "halfcauchy",
             lower=0.0,
-            logpdf=lambda x: math.log(2.0 / math.pi) - log_growth(x, 1.0, lambda x: np.log1p(x * x)),
+            logpdf=lambda x: math.log(2.0 / math.pi) - log_growth(x),
             cdf=lambda x: 2.0 / math.pi * np.arctan(x),
             sf=lambda x: 2.0 / math.pi * np.arctan2(1.0, x),
+            logsf=lambda x: arctangent_tail(x, 2.0, lambda x: 2.0 / math.pi * np.arctan(x)),
             ppf=lambda q: np.tan(math.pi / 2 * q),
             isf=lambda q: 1.0 / np.tan(math.pi * q / 2),
             entropy=lambda: math.log(2 * math.pi),
