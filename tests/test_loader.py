@@ -327,6 +327,8 @@ def test_the_text_of_a_refusal() -> None:
 def test_what_is_no_object_is_refused(content: bytes) -> None:
     with pytest.raises(FileFormatError, match="object code: "):
         elf.link_image(content, "x86_64")
+    with pytest.raises(FileFormatError, match="object code: "):
+        elf.undefined_names(content, "x86_64")
 
 
 # -------------------------------------------------------------------------------------------------- relocations

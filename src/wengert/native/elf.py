@@ -8,6 +8,7 @@ it writes to. All sizes and places in the image are checked before they are used
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -91,16 +92,28 @@ def link_image(image: bytes, machine: str) -> Linked:
     Raises:
         ObjectCodeError: the image is damaged, of another processor, or needs what is not provided for.
     """
-    try:
+    with told_damage():
         return ElfImage(image, FORMATS[machine]).link()
-    except (struct.error, IndexError) as error:  # a number that does not fit, or a place outside of the image
-        raise damage_error(f"a part that lies outside of it or does not fit ({error})") from error
 
 
 def undefined_names(image: bytes, machine: str) -> list[str]:
-    """Return the names that object code uses and does not define."""
-    symbols = ElfImage(image, FORMATS[machine]).symbols
+    """Return the names that object code uses and does not define.
+
+    Raises:
+        ObjectCodeError: the image is damaged, or of another processor.
+    """
+    with told_damage():
+        symbols = ElfImage(image, FORMATS[machine]).symbols
     return [symbol.name for symbol in symbols if symbol.section == UNDEFINED and symbol.name not in ("", TABLE)]
+
+
+@contextlib.contextmanager
+def told_damage() -> Iterator[None]:
+    """Raise an ObjectCodeError for a number that does not fit, or a place outside of an image."""
+    try:
+        yield
+    except (struct.error, IndexError) as error:
+        raise damage_error(f"a part that lies outside of it or does not fit ({error})") from error
 
 
 class ElfImage:
