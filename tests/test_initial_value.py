@@ -16,7 +16,7 @@ from tests.cases import together
 from tests.derivatives import along
 from tests.equations import RATES, START, logistic, lotka, oscillator
 from wengert.errors import DtypeError, ShapeError, UsageError
-from wengert.scipy.integrate import _programs, odeint, solve_ivp
+from wengert.scipy.integrate import _programs, _step_loops, odeint, solve_ivp
 from wengert.scipy.integrate._jumps import jump_in
 from wengert.scipy.integrate._methods.tableaux import tableau
 from wengert.testing import check_grads
@@ -87,7 +87,7 @@ def test_more_steps_than_a_call_takes():
         solve(lambda t, y: [np.cos(t)], (0.0, 5.0), [0.0], max_step=0.008)
         for solve in (scipy.integrate.solve_ivp, solve_ivp)
     )
-    assert found.t.size == want.t.size > _programs.MOST_ROWS
+    assert found.t.size == want.t.size > _step_loops.MOST_ROWS
     np.testing.assert_allclose(found.y, want.y, atol=1e-12)
 
 

@@ -37,10 +37,11 @@ from wengert.scipy.integrate._methods.adaptive_steps import Control, Walk
 from wengert.scipy.integrate._methods.matrix_choice import require_elements
 from wengert.scipy.integrate._methods.methods_by_name import METHODS, OUTSIDE
 from wengert.scipy.integrate._outside import OutsideIntegration
-from wengert.scipy.integrate._programs import IntegrationProgram, Options, collect_steps, run_program, walk_of
+from wengert.scipy.integrate._programs import IntegrationProgram, collect_steps, run_program
 from wengert.scipy.integrate._results import reason_of, result_at_times, result_of_steps
 from wengert.scipy.integrate._right_hand_side import NAME
 from wengert.scipy.integrate._sensitivities import at_stops_by_sensitivities
+from wengert.scipy.integrate._step_loops import Options, walk_of
 from wengert.scipy.integrate._unseen_derivatives import MORE, beside, warn_if_unseen
 from wengert.scipy.integrate._unstable_derivatives import BESIDE, warn_if_unstable
 from wengert.transforms.forward import jvp

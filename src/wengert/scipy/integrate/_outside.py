@@ -24,10 +24,11 @@ from wengert.scipy.integrate._integrators import integrator_class, limited_class
 from wengert.scipy.integrate._methods.adaptive_steps import TOO_SMALL, Control, Counts
 from wengert.scipy.integrate._methods.matrix_choice import require_elements
 from wengert.scipy.integrate._methods.recorded_steps import ORDER, UNLIMITED, StepRecord, record_of
-from wengert.scipy.integrate._programs import IntegrationProgram, Options, collect_steps, run_program, walk_of
+from wengert.scipy.integrate._programs import IntegrationProgram, collect_steps, run_program
 from wengert.scipy.integrate._results import MESSAGES, RecordedSolution, events_of, result_at_times, result_of_steps
 from wengert.scipy.integrate._right_hand_side import NAME
 from wengert.scipy.integrate._sensitivities import at_stops_by_sensitivities
+from wengert.scipy.integrate._step_loops import Options, walk_of
 from wengert.traces.calls import readable
 from wengert.transforms.reverse import stop_gradient
 

@@ -29,7 +29,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     interpolate_state,
 )
 from wengert.scipy.integrate._methods.methods_by_name import method_named
-from wengert.scipy.integrate._programs import Options, walk_of
+from wengert.scipy.integrate._step_loops import Options, walk_of
 from wengert.transforms.reverse import stop_gradient
 
 Moving = Callable[[Any, Any], Any]
