@@ -1,12 +1,14 @@
 """Random programs of fixed seeds, in every mode; `python -m tools.fuzz` runs any number of others."""
 
+from types import ModuleType, SimpleNamespace
+
 import numpy as np
 import pytest
 
 from tests.cases import OPTIONS
 from tools.fuzz.command import examined
 from tools.fuzz.lane_modes import LANE_MODES
-from tools.fuzz.modes import MODES
+from tools.fuzz.modes import MODES, outcome
 from tools.fuzz.statements import FEATURES
 from tools.fuzz_solvers import SOLVERS, draw_problem, failures
 from wengert.lowering.rules import contractions
@@ -54,6 +56,15 @@ def test_batches_of_batches_agree_with_loops_over_calls(chunk):
     reports = [examined(i, 8, FEATURES, modes, shrink=True, name="lanes") for i in numbers]
     failures = [report.failure for report in reports if report.failure]
     assert not failures, "\n\n".join(failures)
+
+
+def test_modes_leave_no_globals_of_a_program_to_the_next():
+    module = ModuleType("written")
+    module.kept = 1.0
+    found = outcome(lambda this: vars(this.module).update(kept=2.0, made=3.0), SimpleNamespace(module=module))
+    assert found.verdict == "agreed"
+    assert module.kept == 1.0
+    assert not hasattr(module, "made")
 
 
 @pytest.mark.long

@@ -613,8 +613,12 @@ EVALUATED = list(MODES).index("jit")
 
 
 def outcome(run: Callable[[Any], None], this: Any) -> Outcome:
-    """Return how a mode compares; `this` is a Subject, or one of another kind, with the module of a program."""
-    with quiet():
+    """Return how a mode compares; `this` is a Subject, or one of another kind, with the module of a program.
+
+    A mode begins with the globals that plain NumPy left: Tensors under differentiation that another mode left there
+    would be captured, and become further inputs of a traced graph.
+    """
+    with quiet(), restored(vars(this.module)):
         try:
             with limited(SECONDS["mode"]), loops_within(budget_for(this.module.__name__)):
                 run(this)
@@ -630,6 +634,18 @@ def outcome(run: Callable[[Any], None], this: Any) -> Outcome:
                 return Outcome("disagreed", f"{type(error).__name__} {error}"[:60], traceback.format_exc(limit=-6))
             return Outcome("refused", type(refusal).__name__, str(refusal), users_line(error, this))
     return Outcome("agreed")
+
+
+@contextlib.contextmanager
+def restored(variables: dict[str, Any]) -> Iterator[None]:
+    """Give names the values back that they had before."""
+    before = dict(variables)
+    try:
+        yield
+    finally:
+        for name in variables.keys() - before.keys():
+            del variables[name]
+        variables.update(before)
 
 
 def refused(error: BaseException | None) -> WengertError | None:
