@@ -188,7 +188,10 @@ def test_bad_luck_is_told_as_scipy_tells_it():
     np.testing.assert_allclose(found.y, want.y, rtol=1e-9)
     with np.errstate(all="ignore"):
         lost = solve_ivp(lambda t, y: y * np.nan, (0.0, 1.0), [1.0])
+        with pytest.warns(UserWarning, match="none of the output times was reached"):
+            none = solve_ivp(lambda t, y: y * np.nan, (0.0, 1.0), [1.0], t_eval=[0.0, 1.0], dense_output=True)
     assert lost.status == -1
+    assert (none.t.shape, none.y.shape) == ((0,), (1, 0))
     few = solve_ivp(lambda t, y: -y, (0.0, 10.0), [1.0], max_steps=3)
     assert few.status == -1
     place = r'max_steps .* ended at t = \d\.\d+, the next .* asked for in File ".*test_initial_value.py", line \d+'

@@ -274,6 +274,13 @@ def require_gradient(gradient: Any, has_steps: bool, odd: Sequence[str]) -> None
         raise UsageError(NAME, given, needed, "Leave gradient out")
 
 
+def warn_if_empty(found: Any, times: Any, walk: Walk) -> None:
+    """Warn of a result without a column, which is hard to tell from what failed later."""
+    if times is not None and not len(found.t) and len(times) and function_called() == NAME:
+        text = f"{NAME}: none of the output times was reached, so y has no column: "
+        warnings.warn(text + reason_of(walk), UserWarning, stacklevel=user_stacklevel())
+
+
 class Integration(NamedTuple):
     """Hold what is integrated, and how.
 
@@ -304,14 +311,15 @@ class Integration(NamedTuple):
                 start, *steps = found
                 state = start if self.options.is_solved else self.state
                 moving = self.moving_at if self.options.steps_hold_times else None
-                return result_of_steps(steps, *self.ends, state, times, self.options, dense_output, moving)
+                made = result_of_steps(steps, *self.ends, state, times, self.options, dense_output, moving)
+                if made.status < 0:  # an event may have ended it before
+                    warn_if_empty(made, times, steps[0])
+                return made
             if has_all_steps:
                 raise unknown_steps(times)
         last, rows = self.states_at(times, by_sensitivities)
         found = result_at_times(last, rows, times, self.options)
-        if not len(found.t) and len(times) and function_called() == NAME:
-            text = f"{NAME}: none of the output times was reached, so y has no column: "
-            warnings.warn(text + reason_of(walk_of(last)), UserWarning, stacklevel=user_stacklevel())
+        warn_if_empty(found, times, walk_of(last))
         return found
 
     def all_steps(self, has_to_be_traced: bool) -> Any:

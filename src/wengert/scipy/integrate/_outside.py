@@ -104,16 +104,20 @@ class OutsideIntegration(NamedTuple):
             raise UsageError(NAME, given, "one that computes with it is needed", "Pass method='BDF'")
 
     def at_known_times(self, program: IntegrationProgram, given: Any, times: Any, dense_output: bool) -> Any:
-        """Return the integrator's own result; SciPy does not take times that repeat, so that these are put in after."""
+        """Return the integrator's own result; SciPy does not take times that repeat, so that these are put in after.
+
+        Nor does it give any in an interval without length, whose states are those of its steps.
+        """
         if times is None:
             return self.integrate(program, given, None, dense_output)
         once, places = np.unique(times, return_inverse=True)
-        falls = self.ends[1] < self.ends[0]
-        found = self.integrate(program, given, once[::-1] if falls else once, dense_output)
-        places = len(once) - 1 - places if falls else places
+        t0, t1 = given[1:3]
+        asked = None if t0 == t1 and len(once) else once[::-1] if t1 < t0 else once
+        found = self.integrate(program, given, asked, dense_output)
+        places = len(once) - 1 - places if t1 < t0 else places
         reached = places < len(found.t)
-        found.t = times[reached]
-        found.y = np.reshape(found.y, (self.state.shape[0], -1))[:, places[reached]]
+        found.t, states = times[reached], np.reshape(found.y, (self.state.shape[0], len(found.t)))
+        found.y = states[:, places[reached]]
         return found
 
     def integrate(self, program: IntegrationProgram, given: Any, times: Any, dense_output: bool) -> Any:

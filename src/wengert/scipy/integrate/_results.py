@@ -180,6 +180,8 @@ def result_of_steps(
             extended = len({*np.maximum(places, 1).tolist(), *(np.flatnonzero(marked) + 1).tolist()})
         ts = times[: int(np.sum(reached))]
         ys = sol(ts).T
+    elif times is not None:  # no step was good
+        ts, ys = times[:0], ys[:0]
     counts = counts_of(options, walk, extended)
     return as_result(ts, ys.T, sol if dense_output else None, walk, counts, events_of(happened))
 
