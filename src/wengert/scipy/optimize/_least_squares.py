@@ -129,7 +129,7 @@ def least_squares(
         slope: Any = "2-point" if jac is None else jac
         if jac is None and np.ndim(x0) < 2 and size:
             own = partial(fun, **given[1]) if given[1] else fun
-            problem = VectorProblem(name, own, np.atleast_1d(x0), given[0], True, keep=not program.asked.differentiated)
+            problem = VectorProblem(name, own, np.atleast_1d(x0), given[0], True, keep=program.keeps)
             slope = problem.residuals_and_jacobian()[1]
         elif callable(jac):
             slope = partial(called_with, jac, given)
@@ -217,7 +217,7 @@ def curve_fit(
 
     def solve(start: Any, data: Any, sides: Any, _limits: Any) -> Any:
         xdata, ydata, sigma = data
-        problem = VectorProblem(name, model_of(f), np.ones(size), (xdata,), True, keep=not program.asked.differentiated)
+        problem = VectorProblem(name, model_of(f), np.ones(size), (xdata,), True, keep=program.keeps)
         jacobian = problem.residuals_and_jacobian()[1]
 
         def slope(_xdata: Any, *p: float) -> Any:

@@ -117,7 +117,7 @@ def minimize(
         if plainly and not (many and jac is not None):  # derivatives are asked for by nobody, so it may be any function
             rest["constraints"] = [with_numbers(c) for c in plain]
             return optimize.minimize(as_numbers(fun), x0, args, jac=jac, **rest)
-        problem = VectorProblem(name, value, x0, args, True, keep=not program.asked.differentiated)
+        problem = VectorProblem(name, value, x0, args, True, keep=program.keeps)
         if (method or "").lower() == IPOPT and jac is None:
             return solve_by_ipopt(problem, boxed, plain, tol, callback, options)
         curved = (method or "").lower() == "trust-constr"

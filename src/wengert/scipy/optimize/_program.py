@@ -60,6 +60,7 @@ class NonlinearProgram:
         self.functions = [value, *(c.value for c in many)]
         self.limits = [c.args for c in many]
         self.asked = asking(name, (args, sides, self.limits), self.functions)
+        self.keeps = not asking(name, (), self.functions).differentiated  # `args` are numbers to solvers
 
     def solution(self, solve: Function, start: Any, counted: Sequence[str] = COUNTS) -> Optimum:
         """Return what SciPy finds, with the derivatives of a solution.
@@ -122,10 +123,10 @@ class NonlinearProgram:
         if unlimited or not x.size or not np.all(np.isfinite(x)):
             return Active(np.zeros(x.size), np.zeros(self.count), np.zeros(self.count))
         begin = x if start is None or np.size(start) != self.size else np.reshape(start, (self.size,))
-        slope = VectorProblem(self.name, self.value, x, args, True, keep=False).value_and_gradient
+        slope = VectorProblem(self.name, self.value, x, args, True, keep=self.keeps).value_and_gradient
         gradient, before = slope(x)[1], np.nan_to_num(slope(begin)[1])
         parts = [
-            VectorProblem(self.name, c.value, x, (own,), True, keep=False).residuals_and_jacobian()
+            VectorProblem(self.name, c.value, x, (own,), True, keep=self.keeps).residuals_and_jacobian()
             for c, own in zip(self.many, limits, strict=True)
         ]
         values = np.concatenate([value(x) for value, _ in parts]) if parts else none
