@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -227,6 +229,19 @@ def test_solvers_by_name_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) ->
         UsageError, match=r"the package qpsolvers is not installed; .* Run pip install qpsolvers\[osqp\]"
     ):
         qp(np.eye(2), np.zeros(2), solver="osqp")
+
+
+def test_osqp_is_told_to_be_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, float] = {}
+
+    def solve_qp(P: Any, q: Any, *rest: Any, solver: str, **options: float) -> Any:
+        told.update(options)
+        return -q
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    monkeypatch.setitem(sys.modules, "qpsolvers", SimpleNamespace(solve_qp=solve_qp))
+    np.testing.assert_allclose(qp(np.eye(2), np.ones(2), solver="osqp").x, -np.ones(2))
+    assert max(told["eps_abs"], told["eps_rel"]) <= 1e-9
 
 
 def test_gradients_in_graphs_are_one_native_program_with_one_factorisation() -> None:

@@ -50,6 +50,8 @@ from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.support.hints import hint_parameters
 
 PACKAGE = "qpsolvers"
+EXACT = {"osqp": {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iter": 100_000}}
+"""What solvers are told whose own tolerance leaves open who is active: OSQP's did so in 21 of 60 random programs."""
 NOTES = SolverNotes(refuses_lanes=True, refuses_tracing=True)
 """Solvers look at numbers, all of them."""
 
@@ -318,7 +320,8 @@ def solver_named(solver: Callable[..., Any] | str | None) -> Callable[..., Any] 
     def solve(*data: Any) -> Any:
         p, q, a, b, g, h = data
         limits = (g, h) if len(h) else (None, None)
-        found = package.solve_qp(p, q, *limits, *((a, b) if len(b) else (None, None)), solver=solver)
+        both = (*limits, *((a, b) if len(b) else (None, None)))
+        found = package.solve_qp(p, q, *both, solver=solver, **EXACT.get(solver, {}))
         if found is None:
             raise NumericalError("qp", f"no solution by {solver}", "one is needed", "Look for contradictions")
         return found

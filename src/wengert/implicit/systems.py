@@ -208,7 +208,7 @@ def unsolved_error(name: str, missed: str, tol: float, singular: str) -> Numeric
         action = "Let the solver go on, raise an error where it does not converge, or allow more with tol"
         return NumericalError(name, given, f"at most {tol:.1e} (tol) is needed to differentiate", action)
     given += ", which counts by its own tolerance if the solver gave up (success is False)"
-    action = "Let the solver go on with more steps, or begin elsewhere"
+    action = "Let the solver go on, with a smaller tolerance (as tol=1e-10, or gtol) or more steps, or begin elsewhere"
     return NumericalError(name, given, f"at most {tol:.1e} is needed to differentiate", action)
 
 
