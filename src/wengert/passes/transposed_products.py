@@ -23,8 +23,8 @@ from wengert.primitives.shapes import reshape, transpose
 def permute_labels(graph: Graph) -> Graph:
     """Return a graph whose products write in C order what nobody reads but permuted, so that no copy follows.
 
-    Permutations stay that something else reads than what gives the same, in the same order of memory, of either:
-    products, which read what these are views of in place, sums, whose rounding follows memory, and results.
+    That holds where all readers compute element by element or reshape, and give results that lie in memory as before.
+    Permutations that others read stay: products read in place what these are views of, and sums round as memory lies.
     """
     turned = [equation for equation in graph.equations if equation.primitive is transpose]
     if not turned:
@@ -34,18 +34,18 @@ def permute_labels(graph: Graph) -> Graph:
     for equation in graph.equations:
         for x in variables(equation.inputs):
             readers[x].append(equation)
-    kept = variables(graph.outputs)
+    results = variables(graph.outputs)
     found = {
         e: permuted_product(e, made)
         for e in turned
         if readers[e.inputs[0]] == [e]
-        and kept.isdisjoint((e.inputs[0], e.outputs[0]))
+        and results.isdisjoint((e.inputs[0], e.outputs[0]))
         and all(lies_alike_of(e.outputs[0], reader) for reader in readers[e.outputs[0]])
     }
     known = {e.outputs[0]: product.outputs[0] for e, product in found.items() if product is not None}
     if not known:
         return graph
-    equations = [found.get(e) or with_inputs(e, rename_known(known, e.inputs)) for e in graph.equations]
+    equations = [found.get(e) or renamed(e, known) for e in graph.equations]
     return eliminate_dead(Graph(graph.inputs, equations, graph.outputs))
 
 
@@ -58,11 +58,10 @@ def lies_alike_of(permuted: Variable, reader: Equation) -> bool:
     return all(lie_alike(v.shape, v.strides, x) for v, x in zip(reader.outputs, strides, strict=True))
 
 
-def with_inputs(equation: Equation, inputs: tuple[Any, ...]) -> Equation:
-    """Return an equation of other operands; the same one if they are its own."""
-    if inputs is equation.inputs:
-        return equation
-    return Equation(equation.primitive, inputs, equation.params, equation.outputs, equation.origin)
+def renamed(equation: Equation, known: dict[Variable, Any]) -> Equation:
+    """Return an equation whose operands have other names where these are known; the same one if none has."""
+    inputs = rename_known(known, equation.inputs)
+    return equation if inputs is equation.inputs else equation.using(inputs)
 
 
 def permuted_product(equation: Equation, made: Mapping[Variable, Equation]) -> Equation | None:
