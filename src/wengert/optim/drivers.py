@@ -17,7 +17,7 @@ from wengert.scipy import optimize as differentiable
 from wengert.scipy.optimize._interior_point import IPOPT, solve_by_ipopt
 from wengert.scipy.optimize._least_squares import parameter_count
 from wengert.scipy.optimize._minimize import WITHOUT_GRADIENT, derivatives_for
-from wengert.scipy.optimize._vector_problem import VectorProblem, as_example, as_float
+from wengert.scipy.optimize._vector_problem import VectorProblem, as_example, as_float, constraint_field
 from wengert.support.attributes import signature
 from wengert.support.hints import hint_parameters
 from wengert.tree import leaves
@@ -86,8 +86,8 @@ def minimize(
     settings = {"method": method, "bounds": limits, "tol": tol, "options": options}
     settings["callback"] = reporter(problem, callback, progress)
     settings["constraints"] = many
-    functions = [field(c, "function") or field(c, "fun") for c in many]
-    if problem.is_asked([field(c, "args") for c in many], functions):
+    functions = [constraint_field(c, "function") or constraint_field(c, "fun") for c in many]
+    if problem.is_asked([constraint_field(c, "args") for c in many], functions):
         settings["constraints"] = [problem.flat_constraint(c) for c in many]
         return problem.result(differentiable.minimize(problem.scalar, problem.vector, problem.args, **settings))
     if name == IPOPT:
@@ -99,11 +99,6 @@ def minimize(
         take_sparse(problem, settings, derivatives)
     value = problem.value if name in WITHOUT_GRADIENT else problem.value_and_gradient
     return problem.result(optimize.minimize(value, problem.start, **settings, **derivatives))
-
-
-def field(constraint: Any, name: str) -> Any:
-    """Return an entry of a constraint, a dictionary or one of SciPy's classes; None where it has none."""
-    return constraint.get(name) if isinstance(constraint, dict) else getattr(constraint, name, None)
 
 
 def take_sparse(problem: VectorProblem, settings: dict[str, Any], derivatives: dict[str, Any]) -> None:

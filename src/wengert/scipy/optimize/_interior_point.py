@@ -19,7 +19,14 @@ from wengert.errors import GraphError, UsageError
 from wengert.scipy.optimize._constraints import sides_of, spread
 from wengert.scipy.optimize._ipopt_packages import MESSAGES, installed_solver
 from wengert.scipy.optimize._solving import as_tuple
-from wengert.scipy.optimize._vector_problem import VectorProblem, as_float, as_residuals, fix_arguments, is_traced
+from wengert.scipy.optimize._vector_problem import (
+    VectorProblem,
+    as_float,
+    as_residuals,
+    constraint_field,
+    fix_arguments,
+    is_traced,
+)
 from wengert.sparse.sparse_functions import hessian as sparse_hessian
 from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
 from wengert.support.attributes import signature
@@ -57,7 +64,7 @@ def limited_function(problem: VectorProblem, given: Any) -> Limited:
     """Return one of SciPy's constraints, or of `optim.constraint`, whose functions are of the user's containers."""
     name = problem.name
     own = getattr(given, "function", None)  # of `optim.constraint`, whose derivatives are made anew
-    slope = given.get("jac") if isinstance(given, dict) else getattr(given, "jac", None)
+    slope = constraint_field(given, "jac")
     if own is None and callable(slope):
         action = "Leave jac out, for derivatives are filled in"
         raise UsageError(name, "a constraint with its own jac", "one without is needed for IPOPT", action)

@@ -284,7 +284,7 @@ class VectorProblem(FlatProblem):
         """
         from scipy.optimize import NonlinearConstraint
 
-        slope = given.get("jac") if isinstance(given, dict) else getattr(given, "jac", None)
+        slope = constraint_field(given, "jac")
         own = getattr(given, "function", None)  # of `optim.constraint`, whose derivatives are made anew
         args = () if own is None else given.args
         if own is not None:
@@ -364,6 +364,11 @@ class EagerAtFirst:
 
 
 # The user's functions are cells of closures, where `jit` finds them to convert their control flow.
+
+
+def constraint_field(constraint: Any, name: str) -> Any:
+    """Return an entry of a constraint, a dictionary or one of SciPy's classes; None where it has none."""
+    return constraint.get(name) if isinstance(constraint, dict) else getattr(constraint, name, None)
 
 
 def fix_arguments(function: Callable[..., Any], fixed: tuple[tuple[Any] | None, ...]) -> Callable[..., Any]:
