@@ -117,9 +117,9 @@ def in_room(found: Any, first: Any, room: int, dtype: Any) -> Sequence[Any]:
 def piecewise(x: Any, y: Any, slopes: Any) -> PPoly:
     """Return the cubics with these values and slopes at nodes, which may repeat the second one."""
     width = x[1:] - x[:-1]
-    is_none = width == 0
-    width = np.where(is_none, 1.0, width)
-    rise = np.where(is_none, slopes[:, :-1], (y[:, 1:] - y[:, :-1]) / width)
-    bend = (slopes[:, :-1] + np.where(is_none, slopes[:, :-1], slopes[:, 1:]) - 2 * rise) / width
+    is_repeated = width == 0
+    width = np.where(is_repeated, 1.0, width)
+    rise = np.where(is_repeated, slopes[:, :-1], (y[:, 1:] - y[:, :-1]) / width)
+    bend = (slopes[:, :-1] + np.where(is_repeated, slopes[:, :-1], slopes[:, 1:]) - 2 * rise) / width
     c = np.stack([bend / width, (rise - slopes[:, :-1]) / width - bend, slopes[:, :-1], y[:, :-1]])
     return PPoly.construct_fast(np.swapaxes(c, 1, 2), x, axis=1)

@@ -75,7 +75,7 @@ def solve_dae(
         atol: the absolute tolerance, a number or of shape (n,).
         first_step: the size of the first step; by default it is chosen.
         max_step: the largest size of a step.
-        max_steps: how many steps may be tried.
+        max_steps: how many steps may be tried; for IDA within `jit` and `vmap` there is room as in `solve_ivp`.
         gradient: "discrete" or "forward", of "IDA" "continuous" or "forward", as for `solve_ivp`.
         memory_budget: how many bytes reverse mode may keep of the steps.
 

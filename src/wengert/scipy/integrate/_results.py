@@ -250,7 +250,7 @@ def reason_of(walk: Walk) -> str:
 class OdeResult(dict[str, Any]):
     """Be SciPy's object of results: a dictionary whose items are attributes, too.
 
-    Importing SciPy's own brings its optimisers, for a quarter of a second: half of a first call.
+    Importing SciPy's own brings its optimisers, for a tenth of a second: a fifth of a first gradient.
     """
 
     def __getattr__(self, name: str) -> Any:

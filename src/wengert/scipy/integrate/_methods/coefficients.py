@@ -1,4 +1,4 @@
-"""The coefficients of SciPy's explicit methods: to read them off its classes takes a quarter of a second of imports.
+"""The coefficients of SciPy's explicit methods: to read them off its classes takes a tenth of a second of imports.
 
 A test compares them with SciPy's, bit by bit. Rows end where the rest are zeros.
 """
