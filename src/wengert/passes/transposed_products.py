@@ -45,7 +45,7 @@ def permute_labels(graph: Graph) -> Graph:
     known = {e.outputs[0]: product.outputs[0] for e, product in found.items() if product is not None}
     if not known:
         return graph
-    equations = [found.get(e) or renamed(e, known) for e in graph.equations]
+    equations = [found.get(e) or rename_operands(e, known) for e in graph.equations]
     return eliminate_dead(Graph(graph.inputs, equations, graph.outputs))
 
 
@@ -58,7 +58,7 @@ def lies_alike_of(permuted: Variable, reader: Equation) -> bool:
     return all(lie_alike(v.shape, v.strides, x) for v, x in zip(reader.outputs, strides, strict=True))
 
 
-def renamed(equation: Equation, known: dict[Variable, Any]) -> Equation:
+def rename_operands(equation: Equation, known: dict[Variable, Any]) -> Equation:
     """Return an equation whose operands have other names where these are known; the same one if none has."""
     inputs = rename_known(known, equation.inputs)
     return equation if inputs is equation.inputs else equation.using(inputs)
