@@ -92,7 +92,7 @@ def link_image(image: bytes, machine: str) -> Linked:
     Raises:
         ObjectCodeError: the image is damaged, of another processor, or needs what is not provided for.
     """
-    with told_damage():
+    with damage_errors():
         return ElfImage(image, FORMATS[machine]).link()
 
 
@@ -102,13 +102,13 @@ def undefined_names(image: bytes, machine: str) -> list[str]:
     Raises:
         ObjectCodeError: the image is damaged, or of another processor.
     """
-    with told_damage():
+    with damage_errors():
         symbols = ElfImage(image, FORMATS[machine]).symbols
     return [symbol.name for symbol in symbols if symbol.section == UNDEFINED and symbol.name not in ("", TABLE)]
 
 
 @contextlib.contextmanager
-def told_damage() -> Iterator[None]:
+def damage_errors() -> Iterator[None]:
     """Raise an ObjectCodeError for a number that does not fit, or a place outside of an image."""
     try:
         yield
