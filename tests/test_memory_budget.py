@@ -311,3 +311,15 @@ def test_contexts_belong_to_threads_and_end_with_errors_and_steps_of_generators(
 def test_sizes_are_whole_numbers_of_any_type():
     with wg.memory_budget(np.int64(4000)):
         assert wg.grad(lambda x: wg.fori_loop(0, 3, lambda i, x: x * x, x))(1.0) == 8.0
+
+
+def test_second_gradients_of_loops_whose_inner_loops_leave_rows_of_unknown_number():
+    def nested(x: Any) -> Any:
+        inner = lambda j, y: wg.fori_loop(j, 2, lambda k, y: np.sin(y) * 0.5 + k, y)
+        return wg.fori_loop(0, 2, lambda i, y: wg.fori_loop(0, i + 1, inner, y), x)
+
+    curvature = wg.grad(lambda x: np.sum(wg.grad(lambda x: np.sum(nested(x)))(x)))
+    x = np.array([0.5, -1.0])
+    expected = curvature(x)
+    with wg.memory_budget(2000):
+        np.testing.assert_allclose(curvature(x), expected, rtol=1e-12)

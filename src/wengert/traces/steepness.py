@@ -32,7 +32,7 @@ def may_be_steep(ct: Any, found: Any, out: Any) -> bool:
     """
     if not is_staged(found):
         given = ct if type(ct) is list else [ct]
-        return bool(np.isinf(raw(found)).any() and all(np.isfinite(raw(x)).all() for x in given if x is not None))
+        return may_be_infinite(found) and all(is_finite(x) for x in given if x is not None)
     return not is_positive_root(out)
 
 
@@ -44,6 +44,14 @@ def may_be_infinite(value: Any) -> bool:
     if isinstance(found, Items):  # the rows of an eager loop
         return found.arrays is not None and any(map(may_be_infinite, found.arrays))
     return bool(np.isinf(found).any())
+
+
+def is_finite(value: Any) -> bool:
+    """Tell whether all elements of a value that has some are finite."""
+    found = raw(value)
+    if isinstance(found, Items):
+        return found.arrays is None or all(map(is_finite, found.arrays))
+    return bool(np.isfinite(found).all())
 
 
 def is_positive_root(out: Any) -> bool:
