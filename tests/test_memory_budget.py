@@ -315,7 +315,7 @@ def test_sizes_are_whole_numbers_of_any_type():
 
 def test_second_gradients_of_loops_whose_inner_loops_leave_rows_of_unknown_number():
     def nested(x: Any) -> Any:
-        inner = lambda j, y: wg.fori_loop(j, 2, lambda k, y: np.sin(y) * 0.5 + k, y)
+        inner = lambda j, y: wg.fori_loop(j, 2, lambda k, y: np.cbrt(y * y + 1.0) * 0.5 + k, y)
         return wg.fori_loop(0, 2, lambda i, y: wg.fori_loop(0, i + 1, inner, y), x)
 
     curvature = wg.grad(lambda x: np.sum(wg.grad(lambda x: np.sum(nested(x)))(x)))
