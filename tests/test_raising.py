@@ -226,6 +226,16 @@ def test_what_a_program_raises_is_raised_when_its_graph_runs(program: Callable[.
     assert jitted.trace_count == 1
 
 
+def test_patterns_of_branches_that_raise_are_found_where_they_are_not_taken() -> None:
+    def checked(x: Any) -> Any:
+        if x[1] < -9 or not len(GOOD) > 5:
+            raise KeyError("far")
+        return np.sum(x * x)
+
+    pattern = wg.sparse.hessian_pattern(lambda x: wg.cond(x[0] > 10, checked, lambda x: np.sum(x * x), x), GOOD)
+    np.testing.assert_array_equal(pattern.toarray(), np.eye(3, dtype=bool))
+
+
 def test_the_error_tells_the_line_that_raises_it() -> None:
     with pytest.raises(ValueError, match="too far") as caught:
         wg.jit(guard)(FAR)

@@ -262,7 +262,7 @@ def evaluate_traced(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def staging_of_literals(equation: Equation, operands: Sequence[Any], inputs: Sequence[Any]) -> Any:
-    """Return the trace that is to write down an equation of literals alone; None if it may be carried out at once.
+    """Return the innermost trace, to write down an equation of literals alone; None if it may be carried out at once.
 
     What checks something does so when the graph runs: a branch that holds it may never run. Rows of unknown number
     would be no array, which is all that a graph can hold.
@@ -272,7 +272,8 @@ def staging_of_literals(equation: Equation, operands: Sequence[Any], inputs: Seq
     leaves_rows = equation.primitive.structured and any(UNKNOWN in x.shape for x in equation.outputs)
     if not leaves_rows and not must_run(equation):
         return None
-    return next(filter(None, map(staging_of, inputs)), None)
+    found = [staging for staging in map(staging_of, inputs) if staging is not None]
+    return max(found, key=lambda staging: staging.level, default=None)
 
 
 def in_dtype(variable: Variable, value: Any) -> Any:

@@ -25,6 +25,7 @@ from wengert.core.primitives.kinds import Elementwise, Linear
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
+from wengert.primitives.conversion import raised
 from wengert.sparse.patterns.column_maps import MANY, Maps, compact_maps, distinct_pairs, known_lengths
 from wengert.sparse.patterns.known_elements import has_elements, known_elements
 
@@ -119,8 +120,8 @@ class GraphWalk:
             found = known_elements(equation, known)
             if found is not None:
                 self.partly[equation.outputs[0]] = found
-        if any(type(x) is Variable for x in given):
-            return
+        if equation.primitive is raised or any(type(x) is Variable for x in given):
+            return  # a branch that raises need not run
         with np.errstate(all="ignore"):
             found = apply(equation.primitive, *given, **equation.params)
         several = len(equation.outputs) != 1 or isinstance(found, tuple)
