@@ -132,7 +132,7 @@ APART = {
     "written before": changed(BASE, 0, stores=(*BASE.kernels[0].stages[0].stores, Store("b", INSIDE, 2))),
     "read before": changed(BASE, 1, operations=(*SECOND.operations, replace(AGAIN, buffer="b"))),
     "summed besides": changed(BASE, 1, reductions=(Reduce("add", 2, "column", (0,), "b", INSIDE),)),
-    "changed besides": changed(BASE, 1, updates=(Update("a", 2, 2),)),
+    "changed besides": changed(BASE, 1, updates=(Update("a", 2, 2, INSIDE),)),
     "of another dtype": other_buffer(BASE, "b", dtype=np.dtype(np.int64)),
     "of another size": other_buffer(BASE, "b", shape=(SIZE + 1,)),
     "in memory of all rows": other_buffer(other_buffer(BASE, "b", kind="temporary"), "a", kind="temporary"),

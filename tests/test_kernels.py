@@ -41,6 +41,7 @@ from wengert.kernel.schedule import Schedule, illegal
 DOUBLE, BOOL, LONG = np.dtype(float), np.dtype(bool), np.dtype(np.int64)
 ROWS, COLUMNS = 4, 3
 ALONG = Affine(0, (COLUMNS, 1))
+NOWHERE = Affine(0, (0, 0))
 SEEDS = range(150)
 
 
@@ -116,7 +117,7 @@ def with_scan(**fields: Any) -> Program:
 def with_update(**fields: Any) -> Program:
     """The program whose third stage changes what it has written, which only a kernel of one row may."""
     place = Operation("index", (), LONG, at=ALONG)
-    update = changed(Update("c", 2, 3), **fields)
+    update = changed(Update("c", 2, 3, NOWHERE), **fields)
     return with_stage(2, operations=(*DIFFERENCES.operations, place), updates=(update,))
 
 
@@ -444,7 +445,7 @@ def counting(**fields: Any) -> Program:
     zero, one = (Operation("constant", (), DOUBLE, value=value) for value in (0.0, 1.0))
     fill = Stage((1, 3), (zero,), (Store("y", at, 0),))
     load = Operation("load", (), LONG, "i", at)
-    count = changed(Stage((1, 5), (load, one), updates=(Update("y", 1, 0, add=True),)), **fields)
+    count = changed(Stage((1, 5), (load, one), updates=(Update("y", 1, 0, NOWHERE, add=True),)), **fields)
     buffers = Buffer("i", (5,), LONG, "input"), Buffer("y", (3,), DOUBLE, "output")
     return Program(("i",), ("y",), buffers, (Kernel(1, (fill, count)),))
 
@@ -454,18 +455,33 @@ def test_updates_are_carried_out_one_after_the_other() -> None:
     require_sound(counting())
     assert parse_program(text(counting())) == counting()
     assert list(evaluate(counting(), [places])[0]) == [2, 0, 3]
-    assert list(evaluate(counting(updates=(Update("y", 1, 0),)), [places])[0]) == [1, 0, 1]
+    assert list(evaluate(counting(updates=(Update("y", 1, 0, NOWHERE),)), [places])[0]) == [1, 0, 1]
     with pytest.raises(IndexError, match="y: 0 to 3 of 3 elements"):
         evaluate(counting(), [places // 2 * 3])
     for update, rule in (
-        (Update("i", 1, 0), "buffers hold"),
-        (Update("y", 1, 1), "dtypes"),
-        (Update("y", 2, 0), "opcodes"),
+        (Update("i", 1, 0, NOWHERE), "buffers hold"),
+        (Update("y", 1, 1, NOWHERE), "dtypes"),
+        (Update("y", 2, 0, NOWHERE), "opcodes"),
     ):
         assert findings(counting(updates=(update,)))[0].rule.sentence.startswith(rule)
     unfilled = changed(counting(), steps=(Kernel(1, counting().kernels[0].stages[1:]),))
     assert findings(unfilled)[0].rule.sentence.startswith("what is read or changed was written")
     assert "one after the other" in illegal(counting(), Schedule(((1, 1),), (1,)))
+
+
+def test_lanes_of_updates_run_over_what_lies_side_by_side() -> None:
+    def beside(*steps: int) -> Program:
+        load, one = counting().kernels[0].stages[1].operations
+        update = Update("y", 1, 0, Affine(0, (0, 0, 1)), add=True)
+        given = changed(load, at=Affine(0, (0, *steps))), one
+        return counting(extents=(1, 5, 2), lane=2, operations=given, updates=(update,))
+
+    require_sound(beside(1, 0))
+    assert parse_program(text(beside(1, 0))) == beside(1, 0)
+    assert list(evaluate(beside(1, 0), [np.array([1, 0, 1, 1, 0])])[0]) == [2, 5, 3]
+    assert findings(beside(0, 1))[0].place == "kernel 0, stage 1, update y: 1 rows and lane 2"
+    short = changed(beside(1, 0).kernels[0].stages[1], updates=(Update("y", 1, 0, NOWHERE),))
+    assert findings(counting(**vars(short)))[0].place == "kernel 0, stage 1, update y: 2 coefficients"
 
 
 def test_a_broken_program_is_refused() -> None:

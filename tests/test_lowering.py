@@ -818,7 +818,7 @@ def added_at(x: Any, index: Any, value: Any = 1.0) -> Any:
 
 # Computed places
 
-TABLE = np.random.default_rng(0).normal(size=(4, 5, 6))
+TABLE = np.random.default_rng(0).normal(size=(4, 5, 8))
 PLACES, ROW, WIDE = np.array([3, -1, 0, 3]), np.array([2, 1, -4, 0], np.int8), np.array([[0], [4], [-5]])
 OF_PLACES = {
     "numbers": lambda x, i, j, w: [x[i], x[i, 1], x[1:, i], x[..., i], x[i][:, i[0]], x[i - 1]],
@@ -837,6 +837,8 @@ OF_PLACES = {
         added_at(x, i),
         added_at(x, (i, j), x[:, 0]),
         added_at(x, (i, slice(1, 4)), x[i, 1:4] * 2),
+        added_at(x[..., :7], i, x[:, 1:2, :7]),
+        added_at(x[0], ([1, 1], i[1:3]), x[0, 1:3, 2]),
         added_at(x, (Ellipsis, i), 3),
         added_at(x, [0, 0]),
         added_at(added_at(x, i), j)[i],

@@ -304,15 +304,16 @@ def nest_of(stage: Stage, depends: list[frozenset[int]]) -> tuple[int, ...]:
     """Return the order of the loops: what nested reductions keep, then what they reduce; lanes last in their part.
 
     Lanes that are kept stand outside of the sums, so that a step has sums for many of them in registers. They
-    come first of all if at least half of the work then leaves the other loops.
+    come first of all if at least half of the work then leaves the other loops. Changes at computed places are in the
+    order of the dimensions.
     """
     reduced = {d for r in stage.reductions if r.kind in ("nested", "column", "scan") for d in r.over if d}
     inner = range(1, len(stage.extents))
     parts = [d for d in inner if d not in reduced], [d for d in inner if d in reduced]
     nest = tuple(d for part in parts for d in sorted(part, key=lambda d: d == stage.lane))
     first = (*(d for d in nest if d == stage.lane), *(d for d in nest if d != stage.lane))
-    reducing = any(set(inner) & set(r.over) for r in stage.reductions)
-    return first if not reducing and 2 * work(stage, first, depends) < work(stage, nest, depends) else nest
+    is_fixed = bool(stage.updates) or any(set(inner) & set(r.over) for r in stage.reductions)
+    return first if not is_fixed and 2 * work(stage, first, depends) < work(stage, nest, depends) else nest
 
 
 def nest_of_stage(stage: Stage, buffers: dict[str, Buffer]) -> tuple[int, ...]:
@@ -341,7 +342,7 @@ def accesses(stage: Stage) -> Iterator[tuple[str, Affine]]:
     for store in stage.stores:
         yield store.buffer, store.at
     for update in stage.updates:
-        yield update.buffer, Affine(0, (0,) * len(stage.extents))
+        yield update.buffer, update.at
     for reduction in stage.reductions:
         if reduction.at is not None:
             yield reduction.into, reduction.at

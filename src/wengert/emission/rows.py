@@ -217,7 +217,7 @@ def anonymous(kernel: Kernel, buffers: dict[str, Buffer]) -> tuple[object, tuple
             for o in stage.operations
         ]
         key += [(s.value, s.at, s.guard, key_of(s.buffer)) for s in stage.stores]
-        key += [(u.value, u.index, u.add, key_of(u.buffer)) for u in stage.updates]
+        key += [(u.value, u.index, u.at, u.add, key_of(u.buffer)) for u in stage.updates]
         key += [
             (r.combine, r.values, r.kind, r.over, r.at, key_of(r.into), buffers[r.into].size if r.at else None)
             for r in stage.reductions

@@ -14,10 +14,10 @@ from wengert.emission.lane_masks import Clean, Condition, MaskedLanes, WrittenOu
 from wengert.emission.plans import LoopPlan, accesses
 from wengert.emission.prefetch import Ahead
 from wengert.emission.vectors import Index, KernelFrame, Values, within
-from wengert.kernel.kernel import Affine, Operation, Reduce, Stage, Store, Update
+from wengert.kernel.kernel import Operation, Reduce, Stage, Store, Update
 from wengert.native.builder import Builder, template
 from wengert.native.functions import Template
-from wengert.native.structs import BOOL, I8, I64, Type, VectorType, vector_of
+from wengert.native.structs import I64, Type, VectorType, vector_of
 from wengert.native.values import Value
 from wengert.support.machine import MACHINE
 
@@ -260,7 +260,8 @@ class StageEmitter(Values):
                         there = self.there((), row, u)
                         self.store(reduction.into, reduction.at, row, u, sums[u % len(sums)], there)
         for update in stage.updates:
-            self.update(update)
+            for u in units:
+                self.update(update, u)
         for block in plan.stores:
             for row in self.tile:
                 for u in units:
@@ -276,16 +277,15 @@ class StageEmitter(Values):
         else:
             self.store_block(first.buffer, first.at, row, unit, values)
 
-    def update(self, update: Update) -> None:
-        """Change a number in memory at a computed place."""
-        operation = self.stage.operations[update.value]
-        place = self.place(update.buffer, Affine(0, (0,) * len(self.stage.extents)), 0, 0)
-        place = place.at(self.value(update.index, 0, 0, False))
-        value = self.value(update.value, 0, 0, False)
+    def update(self, update: Update, unit: int) -> None:
+        """Change a number in memory at a computed place, or numbers side by side from there on."""
+        operation, there = self.stage.operations[update.value], self.there((), 0, unit)
+        place = self.place(update.buffer, update.at, 0, unit).at(self.value(update.index, 0, unit, False))
+        value = self.value(update.value, 0, unit, bool(self.plan.lane))
         if update.add:
             case = Case(operation.dtype, operation.dtype, self.target)
-            value = instructions_of("add")(self.b, case, place.load(), value)
-        place.store(self.b.convert("zext", value, I8) if value.type is BOOL else value)
+            value = instructions_of("add")(self.b, case, self.load_some(place.to(value.type), there), value)
+        self.store_some(place, self.to_memory(value), there)
 
     @property
     def tile(self) -> range:

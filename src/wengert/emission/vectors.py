@@ -249,6 +249,10 @@ class Values:
             x, y = self.b.beside(x, y), self.b.beside(z, z)
         return self.b.shuffle_pair(x, y, turns)
 
+    def load_some(self, place: Value, there: Condition) -> Value:
+        """Load those numbers of a vector that are there, or a number."""
+        return place.load() if there is True else place.load_where(mask(self.b, there, self.plan.width))
+
     def store_some(self, place: Value, value: Value, there: Condition) -> None:
         """Store those numbers of a vector that are there."""
         if there is True:
@@ -273,9 +277,7 @@ class Values:
         if there is True and step == len(self.rows) and self.lie_side_by_side(item, at):
             return from_memory(self.side_by_side(item, at, row, unit), item.dtype)
         if step == 1:
-            place = place.to(kind)
-            there = there if item.guard or not self.has_room(item.buffer, at) else True
-            found = place.load() if there is True else place.load_where(mask(b, there, self.plan.width))
+            found = self.load_some(place.to(kind), there if item.guard or not self.has_room(item.buffer, at) else True)
         elif step:
             found = place.gather(self.steps(step), mask(b, there, self.plan.width))
         elif wide:

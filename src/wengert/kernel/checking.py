@@ -288,7 +288,9 @@ def address_faults(program: Program) -> Iterator[str]:
         for update in stage.updates:
             if update.buffer not in known:
                 yield f"{place}: the buffer {update.buffer!r}"
-            elif kernel.rows > 1 or stage.lane:
+            elif len(update.at.coefficients) != len(stage.extents):
+                yield f"{place}, update {update.buffer}: {len(update.at.coefficients)} coefficients"
+            elif kernel.rows > 1 or (stage.lane and not stage.has_updates_beside(stage.lane)):
                 yield f"{place}, update {update.buffer}: {kernel.rows} rows and lane {stage.lane}"
         for i, op in enumerate(stage.operations):
             if not all(bound.dimension in range(len(stage.extents)) for bound in op.guard):

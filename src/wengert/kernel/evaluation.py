@@ -396,7 +396,8 @@ class RowGroup:
         for store in stage.stores:
             self.store(store, values[store.value], space)
         for update in stage.updates:
-            where, value = [np.broadcast_to(values[n], space.shape) for n in (update.index, update.value)]
+            places = values[update.index] + space.at(update.at)
+            where, value = [np.broadcast_to(x, space.shape) for x in (places, values[update.value])]
             self.memory[update.buffer].change(where.reshape(-1), value.reshape(-1), update.add)
         for reduction in stage.reductions:
             (self.scan if reduction.kind == "scan" else self.reduce)(

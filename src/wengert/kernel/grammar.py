@@ -249,7 +249,7 @@ OPERATION = RecordForm(
     "    %{place:int} = {name} {dtype:dtype}{operands:places}« {buffer}»«[{at:at}]»« where {guard:guard}»",
 )
 STORE = RecordForm(Store, "    store {buffer}[{at:at}] = %{value:int}« where {guard:guard}»")
-UPDATE = RecordForm(Update, "    update {buffer}[%{index:int}] {add:adds} %{value:int}")
+UPDATE = RecordForm(Update, "    update {buffer}[%{index:int} + {at:at}] {add:adds} %{value:int}")
 REDUCE = RecordForm(
     Reduce,
     "    reduce {into}«[{at:at}]» = {combine} %{value:int}« times %{factor:int}» over {over:dimensions} "

@@ -131,12 +131,14 @@ class Update:
         buffer: what is changed.
         value: the place of the operation that is written or added.
         index: the place of the operation that tells where, in elements of the buffer.
+        at: where from, to which that is added.
         add: whether the value is added to what is there.
     """
 
     buffer: str
     value: int
     index: int
+    at: Affine
     add: bool = False
 
 
@@ -150,7 +152,7 @@ class Stage:
         stores: what is written at each point.
         reductions: what is combined over the points.
         lane: the dimension that vector lanes run over; 0 for none.
-        updates: what is changed at computed places, in the only row; such a stage has no lanes.
+        updates: what is changed at computed places, in the only row; lanes run over other elements of these alone.
     """
 
     extents: tuple[int, ...]
@@ -166,6 +168,18 @@ class Stage:
         stored = [store.value for store in self.stores]
         reduced = [n for reduction in self.reductions for n in reduction.values]
         return (*stored, *reduced, *[n for update in self.updates for n in (update.value, update.index)])
+
+    def has_updates_beside(self, dimension: int) -> bool:
+        """Tell whether points along a dimension, the last one, change elements side by side, in any order."""
+        if dimension != len(self.extents) - 1 or not all(u.at.coefficients[dimension] == 1 for u in self.updates):
+            return False
+        moving = set[int]()
+        for n, operation in enumerate(self.operations):
+            is_moved = operation.at is not None and operation.at.coefficients[dimension] != 0
+            is_moved = is_moved or any(bound.dimension == dimension for bound in operation.guard)
+            if is_moved or not moving.isdisjoint(operation.operands):
+                moving.add(n)
+        return all(update.index not in moving for update in self.updates)
 
 
 @dataclass(frozen=True)

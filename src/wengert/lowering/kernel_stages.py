@@ -265,9 +265,10 @@ class StageWriter:
         """Write what computes a root, and its store or reduction."""
         places = dimensions_of(root)
         if root.kind == "scatter":
-            _, *args = root.node.args
+            _, *args, along = root.node.args
             value, index = [self.value((access.node, compose(access.map, places), ())) for access in args]
-            self.updates.append(Update(root.buffer, value, index, root.node.name == "add"))
+            at = self.affine(compose(along.map, places)[0])
+            self.updates.append(Update(root.buffer, value, index, at, root.node.name == "add"))
         elif root.kind in ("reduce", "scan"):
             values = [self.value((access.node, compose(access.map, places), ())) for access in root.node.args]
             (self.scan if root.kind == "scan" else self.reduce)(root, values, places)

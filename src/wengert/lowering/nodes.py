@@ -47,7 +47,7 @@ class PointNode:
             gather: the first argument, a row, at the places that the second one tells, behind those that it is read at;
                 with the name of a search how many elements of the row, which is sorted, stand before the second;
             scatter: the first argument, in memory or one number, after the second one was written or added to it at the
-                places that the third one tells, element by element.
+                places that the third one tells, behind those of the fourth, an index, element by element.
         name: the opcode, or the name of an input; of a scatter "add" or "copy".
         shape, dtype: of the values.
         args: what it reads.

@@ -6,6 +6,7 @@ such: what they gave is thrown away then, and NumPy, which is asked to do the sa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -135,10 +136,6 @@ def scattered_at(call: Call, value: Access, add: bool) -> Found:
     if isinstance(found, Refused):
         return found
     nodes, shape, space = call.nodes, call.out.shape, found.shape
-    place = found.moving + found.still.offset
-    for d, step in found.still.terms:
-        along = nodes.index(AxisIndex(0, ((d, step),)), space[d] * abs(step))
-        place = place + Scalar(nodes, along, space)
     base = call.args[0]
     start = base if base.node.kind == "constant" else nodes.memory(base, shape)
     given = call.shapes[1]
@@ -147,6 +144,7 @@ def scattered_at(call: Call, value: Access, add: bool) -> Found:
     fitted = tuple(
         [AxisIndex(0, () if k < excess or n == 1 else ((k - excess + shift, 1),)) for k, n in enumerate(given)]
     )
-    args = [start, value.through(fitted), place.access.through(identity_map(space))]
+    along = nodes.index(found.still, math.prod(shape))
+    args = [start, value.through(fitted), found.moving.access.through(identity_map(space)), along]
     node = nodes.make("scatter", "add" if add else "copy", shape, call.out.dtype, args, space=space)
     return Access(node, identity_map(shape))

@@ -77,19 +77,11 @@ def write_at_places(nodes: Nodes, x: Access, places: Access, shape: Shape, axis:
     """Return the array whose elements at places along an axis, each of them once, are given."""
     if shape[axis] == 1:
         return x
-    flat = identity_map(shape)
-    args = [nodes.constant(0, x.node.dtype), x.through(flat), at_places(nodes, places, shape, axis).through(flat)]
+    flat, steps = identity_map(shape), strides_for(shape)
+    at = nodes.point("multiply", LONG, shape, places, nodes.constant(steps[axis], LONG)).through(flat)
+    others = AxisIndex(0, tuple([(d, step) for d, step in enumerate(steps) if d != axis and shape[d] > 1]))
+    args = [nodes.constant(0, x.node.dtype), x.through(flat), at, nodes.index(others, math.prod(shape))]
     return Access(nodes.make("scatter", "copy", shape, x.node.dtype, args, space=shape), flat)
-
-
-def at_places(nodes: Nodes, places: Access, shape: Shape, axis: int) -> Access:
-    """Return where elements at places along an axis lie in memory, from its beginning."""
-    steps = strides_for(shape)
-    others = tuple([(d, step) for d, step in enumerate(steps) if d != axis and shape[d] > 1])
-    at = nodes.point("multiply", LONG, shape, places, nodes.constant(steps[axis], LONG))
-    if not others:
-        return at
-    return nodes.point("add", LONG, shape, at, nodes.index(AxisIndex(0, others), math.prod(shape)))
 
 
 def gather_within(
