@@ -51,10 +51,12 @@ def test_sizes_of_steps_and_other_forms_of_functions_are_those_of_scipy():
         assert found.nfev == want.nfev
     turning = solve_ivp(lambda t, y: 1j * y, (0.0, np.pi), [1.0 + 0j], rtol=1e-8)
     np.testing.assert_allclose(turning.y[0, -1], -1.0, atol=1e-6)
-    want = scipy.integrate.solve_ivp(lambda t, y: -y, (1.0, 1.0), [3.0])
-    found = solve_ivp(lambda t, y: -y, (1.0, 1.0), [3.0])
-    assert found.t.tolist() == want.t.tolist()
-    assert found.y.tolist() == want.y.tolist()
+    for span, start in (((1.0, 1.0), [3.0]), ((0.0, 1.0), [])):
+        want, found = (solve(lambda t, y: -y, span, start) for solve in (scipy.integrate.solve_ivp, solve_ivp))
+        assert found.t.tolist() == want.t.tolist()
+        assert found.y.tolist() == want.y.tolist()
+        assert found.nfev == want.nfev == 1
+    assert solve_ivp(lambda t, y: -y, (1.0, 1.0), [3.0], "DOP853", [1.0]).nfev == 1
 
 
 def test_coefficients_and_results_are_those_of_scipy():
@@ -192,8 +194,9 @@ def test_bad_luck_is_told_as_scipy_tells_it():
             none = solve_ivp(lambda t, y: y * np.nan, (0.0, 1.0), [1.0], t_eval=[0.0, 1.0], dense_output=True)
     assert lost.status == -1
     assert (none.t.shape, none.y.shape) == ((0,), (1, 0))
-    few = solve_ivp(lambda t, y: -y, (0.0, 10.0), [1.0], max_steps=3)
+    few = solve_ivp(lambda t, y: -y, (0.0, 10.0), [1.0], max_steps=3, max_step=0.01)
     assert few.status == -1
+    assert "the next one was to take 0.01." in few.message
     place = r'max_steps .* ended at t = \d\.\d+, the next .* asked for in File ".*test_initial_value.py", line \d+'
     assert re.search(place, few.message)
     assert few.t[-1] < 10.0

@@ -1,6 +1,8 @@
 """Implicit methods of `solve_ivp`: steps, bands, masses, algebraic equations and derivatives."""
 
+import copy
 import functools
+import pickle
 
 import numpy as np
 import pytest
@@ -82,9 +84,16 @@ def test_steps_of_implicit_methods_are_those_of_scipy(slope, jac, span, start, a
         assert [found[x] for x in same] == [want[x] for x in same]
         if want.sol is not None:
             np.testing.assert_allclose(found.sol(1.7), want.sol(1.7), rtol=1e-7)
+            pickled = pickle.loads(pickle.dumps(found)).sol
+            assert pickled(1.7) == found.sol(1.7)
         if want.sol is not None and method == "BDF":
             change = wg.jvp(found.sol, (np.array([1.7]),), (np.ones(1),))[1]
             np.testing.assert_allclose(change, [slope(1.7, found.sol(1.7))], rtol=1e-12)
+            np.testing.assert_array_equal(
+                wg.jvp(copy.deepcopy(found.sol), (np.array([1.7]),), (np.ones(1),))[1], change
+            )
+            with pytest.raises(UsageError, match="pickled without its functions"):
+                wg.jvp(pickled, (np.array([1.7]),), (np.ones(1),))
             assert wg.jvp(found.sol, (np.zeros(0),), (np.zeros(0),))[1].shape == (1, 0)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import elements, require_callable, require_choice, require_flag, shown
 from wengert.core.diagnostics.source_positions import function_called, user_stacklevel
-from wengert.core.values.tensor import Tensor, is_staged, raw
+from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import UsageError
 from wengert.scipy.integrate._algebraic import Algebraic, algebraic_equations, require_consistent
 from wengert.scipy.integrate._arguments import (
@@ -31,14 +31,14 @@ from wengert.scipy.integrate._arguments import (
     tolerances,
     unknown_steps,
 )
-from wengert.scipy.integrate._events import require_crossing, settings_of
+from wengert.scipy.integrate._events import Watched, require_crossing, settings_of
 from wengert.scipy.integrate._jumps import warn_if_jumping
 from wengert.scipy.integrate._methods.adaptive_steps import Control, Walk
 from wengert.scipy.integrate._methods.matrix_choice import require_elements
 from wengert.scipy.integrate._methods.methods_by_name import METHODS, OUTSIDE
 from wengert.scipy.integrate._outside import OutsideIntegration
 from wengert.scipy.integrate._programs import IntegrationProgram, collect_steps, run_program
-from wengert.scipy.integrate._results import reason_of, result_at_times, result_of_steps
+from wengert.scipy.integrate._results import MovingStates, reason_of, result_at_times, result_of_steps
 from wengert.scipy.integrate._right_hand_side import NAME
 from wengert.scipy.integrate._sensitivities import at_stops_by_sensitivities
 from wengert.scipy.integrate._step_loops import Options, walk_of
@@ -274,6 +274,13 @@ def require_gradient(gradient: Any, has_steps: bool, odd: Sequence[str]) -> None
         raise UsageError(NAME, given, needed, "Leave gradient out")
 
 
+def with_next_size(walk: Walk, control: Control) -> Walk:
+    """Return where an integration ended early with the size that its next step would have had, which messages name."""
+    if not is_concrete(walk.failure) or not raw(walk.failure):
+        return walk
+    return walk._replace(size=np.minimum(walk.size, control.max_step))
+
+
 def warn_if_empty(found: Any, times: Any, walk: Walk) -> None:
     """Warn of a result without a column, which is hard to tell from what failed later."""
     if times is not None and not len(found.t) and len(times) and function_called() == NAME:
@@ -310,7 +317,7 @@ class Integration(NamedTuple):
             if found is not None:
                 start, *steps = found
                 state = start if self.options.is_solved else self.state
-                moving = self.moving_at if self.options.steps_hold_times else None
+                moving = MovingStates(self.moving_at) if self.options.steps_hold_times else None
                 made = result_of_steps(steps, *self.ends, state, times, self.options, dense_output, moving)
                 if made.status < 0:  # an event may have ended it before
                     warn_if_empty(made, times, steps[0])
@@ -335,9 +342,11 @@ class Integration(NamedTuple):
             return leaves, collect_steps(program, tuple(leaves), *self.ends, self.state, self.control)
 
         leaves, found = run_program(self.values, self.options, run)
-        if found is not None:
-            self.look_at(found[1], leaves)
-        return found
+        if found is None:
+            return None
+        start, walk, columns = found
+        self.look_at(walk, leaves)
+        return start, with_next_size(walk, self.control), columns
 
     def states_at(self, times: Any, by_sensitivities: bool) -> tuple[Any, Any]:
         """Return where it ends, and the states at output times."""
@@ -349,8 +358,10 @@ class Integration(NamedTuple):
             return leaves, program.at_stops(*inputs, self.control)
 
         leaves, (last, rows) = run_program(self.values, self.options._replace(dense=False), run)
-        self.look_at(walk_of(last), leaves)
-        return last, rows
+        walk = walk_of(last)
+        self.look_at(walk, leaves)
+        walk = with_next_size(walk, self.control)
+        return last._replace(walk=walk) if isinstance(last, Watched) else walk, rows
 
     def look_at(self, walk: Walk, leaves: Sequence[Any]) -> None:
         """Raise for what is known to have gone wrong, or warn of it, at the end.

@@ -250,10 +250,14 @@ class ResidualForm(NamedTuple):
         if found.y_events is not None:
             found.y_events = [None if states is None else states[..., : self.size] for states in found.y_events]
         if found.sol is not None and not isinstance(found.sol, OdeSolution):
-            known = found.sol
-            found.sol = RecordedSolution(known, lambda times: known(times).T, self.size)
+            found.sol = RecordedSolution(found.sol, functools.partial(rows_of, found.sol), self.size)
         elif found.sol is not None:
             sol = found.sol
             pieces = sol.ts, sol.starts, sol.sizes, sol.states, sol.coefficients
-            found.sol = OdeSolution(sol.table, *pieces, moving=sol.moving, size=self.size)
+            found.sol = OdeSolution(sol.method, *pieces, moving=sol.moving, size=self.size)
         return found
+
+
+def rows_of(solution: Any, times: Any) -> Any:
+    """Return the states of a solution at times of shape (m,), of shape (m, n)."""
+    return solution(times).T

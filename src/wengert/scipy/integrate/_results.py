@@ -24,22 +24,48 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     TOO_MANY,
     TOO_SMALL,
     Counts,
-    Method,
     Walk,
     interpolate_state,
 )
-from wengert.scipy.integrate._methods.methods_by_name import method_named
+from wengert.scipy.integrate._methods.methods_by_name import OUTSIDE, method_named
 from wengert.scipy.integrate._step_loops import Options, walk_of
 from wengert.transforms.reverse import stop_gradient
 
-Moving = Callable[[Any, Any], Any]
-"""Gives states at times, which are held, as those of times that move."""
+
+class MovingStates:
+    """Give states at times, which are held, as those of times that move, by the functions of the integration.
+
+    What is pickled leaves these behind, as SciPy's solutions have none.
+    """
+
+    def __init__(self, function: Callable[[Any, Any], Any] | None) -> None:
+        self.function = function
+
+    def __call__(self, times: Any, states: Any) -> Any:
+        """Return states of shape (m, n) at times of shape (m,)."""
+        if self.function is None:
+            given = "times that are differentiated, of a solution that was pickled without its functions"
+            raise UsageError("OdeSolution", given, "numbers are needed", "Integrate again in this process")
+        return self.function(times, states)
+
+    def __reduce__(self) -> Any:
+        """Return what is pickled."""
+        return MovingStates, (None,)
+
+    def __deepcopy__(self, _memo: Any) -> MovingStates:
+        """Return the object, which does not change."""
+        return self
+
+    def __copy__(self) -> MovingStates:
+        """Return the object."""
+        return self
 
 
 class OdeSolution:
     """Be the solution of an integration as a function of time, as SciPy's.
 
     Attributes:
+        method: the name of the method, whose continuous extensions they are.
         ts: the times between which the pieces are, of shape (pieces + 1,).
         t_min: the first of them in order.
         t_max: the last.
@@ -47,17 +73,17 @@ class OdeSolution:
 
     def __init__(
         self,
-        table: Method,
+        method: str,
         ts: Any,
         starts: Any,
         sizes: Any,
         states: Any,
         coefficients: Any,
         *,
-        moving: Moving | None = None,
+        moving: MovingStates | None = None,
         size: int | None = None,
     ) -> None:
-        self.table = table
+        self.method = method
         self.ts = ts
         self.moving, self.size = moving, size
         self.starts, self.sizes, self.states, self.coefficients = starts, sizes, states, coefficients
@@ -78,7 +104,9 @@ class OdeSolution:
             part = part[:, None]
         moves = self.moving is not None and np.size(known) > 0 and any(type(x) is Tensor for x in flatten(t)[0])
         coefficients = [self.coefficients[place, i] for i in range(self.coefficients.shape[1])]
-        found = interpolate_state(self.table, self.states[place], coefficients, stop_gradient(part) if moves else part)
+        found = interpolate_state(
+            method_named(self.method), self.states[place], coefficients, stop_gradient(part) if moves else part
+        )
         if self.moving is not None and moves:
             times, rows = np.reshape(t, (-1,)), np.reshape(found, (-1, found.shape[-1]))
             found = np.reshape(self.moving(times, rows), found.shape)
@@ -151,17 +179,23 @@ def times_asked_for(t: Any) -> Any:
 
 
 def result_of_steps(
-    found: Any, t0: Any, t1: Any, state: Any, times: Any, options: Options, dense_output: bool, moving: Moving | None
+    found: Any,
+    t0: Any,
+    t1: Any,
+    state: Any,
+    times: Any,
+    options: Options,
+    dense_output: bool,
+    moving: MovingStates | None,
 ) -> Any:
     """Return the result of an integration whose steps are known; `moving` for methods whose steps hold times."""
     walk, (ts, ys, *more) = found
     extension, happened = (more[:4], more[4:]) if options.dense else ([], more)
-    method = method_named(options.method)
     steps = len(ts)
     extended = steps if dense_output else int(np.sum(np.any(raw(happened[0]), axis=(1, 2)))) if happened else 0
     if not steps and not raw(walk.failure):  # the interval is empty: what follows is its limit
         ts, ys = np.reshape(t1, (1,)), (state + (t1 - t0) * walk.f)[None]
-        flat = [walk.f if i == 0 else 0 * walk.f for i in range(len(method.basis(0.0)))]
+        flat = [walk.f if i == 0 else 0 * walk.f for i in range(len(method_named(options.method).basis(0.0)))]
         extension = [np.reshape(t0, (1,)), np.ones(1), state[None], np.stack(flat)[None]] if options.dense else []
         moving = None
     if moving is not None and type(t1) is Tensor and not raw(walk.failure):
@@ -170,7 +204,7 @@ def result_of_steps(
         ys = ys if times is not None else np.concatenate([ys[:-1], moving(last, ys[-1:])])
     ts = np.concatenate([np.reshape(t0, (1,)), ts])
     ys = np.concatenate([state[None], ys])
-    sol = OdeSolution(method, ts, *extension, moving=moving) if options.dense and len(ts) > 1 else None
+    sol = OdeSolution(options.method, ts, *extension, moving=moving) if options.dense and len(ts) > 1 else None
     if times is not None and sol is not None:
         reached = abs(raw(times) - raw(t0)) <= abs(raw(walk.t) - raw(t0))
         outputs = raw(times)[reached]
@@ -208,7 +242,7 @@ def result_at_times(last: Any, rows: Any, times: Any, options: Options) -> Any:
         count = int(np.sum(raw(reached)[: len(times)]))
         if count < len(times):
             states, times = (states if count else stop_gradient(states))[:count], times[:count]
-        outputs = len({*raw(attempts)[:count].tolist()})
+        outputs = len({*raw(attempts)[:count].tolist()} - {0})  # without an attempt the interval has no length
     events = None
     if isinstance(last, Watched):
         counts = options.events.counts
@@ -220,8 +254,15 @@ def result_at_times(last: Any, rows: Any, times: Any, options: Options) -> Any:
 
 
 def counts_of(options: Options, walk: Walk, extended: int) -> Counts:
-    """Return how often the function was evaluated, its Jacobian, and factors: in attempts, extensions of steps."""
+    """Return how often the function was evaluated, its Jacobian, and factors: in attempts, extensions of steps.
+
+    As in SciPy, nothing is evaluated to choose the first step of an interval without length, nor in steps of no states.
+    """
     counts = walk.memory.counts if walk.memory else one_step_counts(options, walk.attempts, extended)
+    if not options.has_first_step:
+        counts = counts._replace(slopes=counts.slopes - np.where((walk.attempts == 0) & (walk.failure == 0), 1, 0))
+    if options.method not in OUTSIDE and not walk.y.shape[0]:
+        counts = Counts(1, np.minimum(counts.jacobians, 1), 0)
     return Counts(*(int(raw(x)) if is_concrete(x) else x for x in counts))
 
 
