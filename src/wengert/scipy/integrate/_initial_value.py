@@ -42,7 +42,7 @@ from wengert.scipy.integrate._results import MovingStates, reason_of, result_at_
 from wengert.scipy.integrate._right_hand_side import NAME
 from wengert.scipy.integrate._sensitivities import at_stops_by_sensitivities
 from wengert.scipy.integrate._step_loops import Options, walk_of
-from wengert.scipy.integrate._unseen_derivatives import MORE, beside, warn_if_unseen
+from wengert.scipy.integrate._unseen_derivatives import MORE, beside, is_any_traced, warn_if_unseen
 from wengert.scipy.integrate._unstable_derivatives import BESIDE, warn_if_unstable
 from wengert.transforms.forward import jvp
 from wengert.transforms.outer_values import OuterValues
@@ -370,13 +370,15 @@ class Integration(NamedTuple):
             walk: where that is.
             leaves: what functions are given and hold, none where these are constants of the program.
         """
+        require_elements(walk)
+        require_consistent(walk, self.algebraic, self.options.is_solved)
+        require_crossing(walk)
+        if leaves and not is_any_traced((self.state, *leaves)):
+            return  # derivatives alone may be doubtful
 
         def moving() -> list[Any]:
             return [self.state, *(leaves or OuterValues(self.values).leaves)]
 
-        require_elements(walk)
-        require_consistent(walk, self.algebraic, self.options.is_solved)
-        require_crossing(walk)
         warn_if_jumping(walk.rejections, moving, self.slope_at)
         if self.is_judged:
             warn_if_unseen(walk, moving, self.ends[1] - self.ends[0], self.attempts_beside)

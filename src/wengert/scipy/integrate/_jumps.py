@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import user_stacklevel
-from wengert.core.values.tensor import Tensor, is_concrete, raw
+from wengert.core.values.tensor import is_concrete, raw
+from wengert.scipy.integrate._unseen_derivatives import is_any_traced
 from wengert.transforms.reverse import stop_gradient
 
 FEWEST = 2
@@ -72,7 +73,7 @@ def warn_if_jumping(
     """
     if not all(map(is_concrete, rejections)) or raw(rejections.most) < FEWEST:
         return
-    if not any(type(x) is Tensor and x._trace is not None for x in moving()):
+    if not is_any_traced(moving()):
         return
     t, h, y = (np.asarray(raw(x)) for x in (rejections.t, rejections.h, rejections.y))
     with np.errstate(all="ignore"):  # a slope may not be defined ahead, behind the end, say

@@ -16,7 +16,7 @@ from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, UsageError, named_after
-from wengert.scipy.integrate._arguments import DEFAULT_STEPS
+from wengert.scipy.integrate._arguments import DEFAULT_STEPS, as_floats
 from wengert.scipy.integrate._initial_value import solve_ivp
 
 NAME = "odeint"
@@ -135,8 +135,8 @@ def with_state_first(func: Callable[..., Any], t: Any, y: Any, *more: Any) -> An
 
 def ordered_times(t: Any) -> Any:
     """Return times, which follow each other if they are known; each has derivatives of its own where they repeat."""
-    is_usual = type(t) is np.ndarray and t.dtype == float
-    times: Any = t if is_usual else asarray(t)
+    usual = as_floats(t)
+    times: Any = asarray(t) if usual is None else usual
     if times.shape == (0,):
         raise ShapeError(NAME, "t without a time", "one time at least is needed", "Pass that of y0 first")
     if times.ndim != 1:
@@ -144,10 +144,10 @@ def ordered_times(t: Any) -> Any:
     known = elements(times)
     if known is not None:
         steps = known[1:] - known[:-1]
-        if np.any(steps > 0) and np.any(steps < 0):
+        if len(steps) > 1 and (steps > 0).any() and (steps < 0).any():
             given = "times in t that do not follow each other"
             raise UsageError(NAME, given, "times in one order are needed", "Sort them")
-    return times if is_usual or any(type(x) is Tensor for x in flatten(t)[0]) else times.numpy()
+    return times if usual is not None or any(type(x) is Tensor for x in flatten(t)[0]) else times.numpy()
 
 
 def with_critical_times(times: Any, tcrit: Any) -> tuple[Any, Any, Any]:

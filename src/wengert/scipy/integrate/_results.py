@@ -239,7 +239,7 @@ def result_at_times(last: Any, rows: Any, times: Any, options: Options) -> Any:
     walk = walk_of(last)
     outputs = 0
     if is_concrete(reached):
-        count = int(np.sum(raw(reached)[: len(times)]))
+        count = int(np.count_nonzero(raw(reached)[: len(times)]))
         if count < len(times):
             states, times = (states if count else stop_gradient(states))[:count], times[:count]
         outputs = len({*raw(attempts)[:count].tolist()} - {0})  # without an attempt the interval has no length
@@ -258,9 +258,10 @@ def counts_of(options: Options, walk: Walk, extended: int) -> Counts:
 
     As in SciPy, nothing is evaluated to choose the first step of an interval without length, nor in steps of no states.
     """
-    counts = walk.memory.counts if walk.memory else one_step_counts(options, walk.attempts, extended)
+    attempts, failure = (int(raw(x)) if is_concrete(x) else x for x in (walk.attempts, walk.failure))
+    counts = walk.memory.counts if walk.memory else one_step_counts(options, attempts, extended)
     if not options.has_first_step:
-        counts = counts._replace(slopes=counts.slopes - np.where((walk.attempts == 0) & (walk.failure == 0), 1, 0))
+        counts = counts._replace(slopes=counts.slopes - ((attempts == 0) & (failure == 0)))
     if options.method not in OUTSIDE and not walk.y.shape[0]:
         counts = Counts(1, np.minimum(counts.jacobians, 1), 0)
     return Counts(*(int(raw(x)) if is_concrete(x) else x for x in counts))

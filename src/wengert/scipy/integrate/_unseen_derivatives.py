@@ -44,7 +44,7 @@ def warn_if_unseen(
     if raw(walk.failure) or not taken or raw(walk.largest_error) > TOLD_NOTHING:
         return
     numbers = moving()
-    if not any(type(x) is Tensor and x._trace is not None for x in numbers) or not all(map(is_concrete, numbers)):
+    if not is_any_traced(numbers) or not all(map(is_concrete, numbers)):
         return
     needed = attempts_beside()
     if needed is None or needed <= MORE * taken + 1:
@@ -52,6 +52,11 @@ def warn_if_unseen(
     text = f"solve_ivp: {taken} steps were taken, as the solution has no errors at any size of them; one beside it "
     text += f"takes {needed}, so derivatives may be wrong. Pass max_step, about {abs(raw(length)) / needed:.2g}"
     warnings.warn(text, UserWarning, stacklevel=user_stacklevel())
+
+
+def is_any_traced(numbers: Sequence[Any]) -> bool:
+    """Tell whether derivatives are being taken by one of some numbers or arrays."""
+    return any(type(x) is Tensor and x._trace is not None for x in numbers)
 
 
 def beside(value: Any) -> Any:

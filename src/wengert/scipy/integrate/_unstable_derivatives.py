@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import user_stacklevel
-from wengert.core.values.tensor import Tensor, is_concrete, raw
+from wengert.core.values.tensor import is_concrete, raw
 from wengert.scipy.integrate._methods.adaptive_steps import Control, Walk
 from wengert.scipy.integrate._methods.methods_by_name import FIXED, WITH_MASS, method_named
+from wengert.scipy.integrate._unseen_derivatives import is_any_traced
 
 FEWEST = 100
 """Attempts below which nothing grows that much."""
@@ -65,7 +66,7 @@ def warn_if_unstable(
     h, size = abs(float(t - raw(start))) / attempts, np.max(np.abs(y) + atol / rtol)
     if not h * np.max(np.abs(f)) < SLOW * size * np.min(rtol) ** (1 / (method_named(method).order + 1)):
         return
-    if not any(type(x) is Tensor and x._trace is not None for x in moving()):
+    if not is_any_traced(moving()):
         return
     with np.errstate(all="ignore"):
         rate = fastest_rate(t, y, f, slope)
