@@ -527,6 +527,16 @@ def test_wrappers_of_the_library_are_known_by_what_they_are_of() -> None:
     for _ in range(2):
         assert optim.root(residual, np.ones(1), args=("shift", 3.0), method="newton").x[0] == 3.0
     assert len(KEPT.known) == 1
+
+    def nearest(a: Any) -> Any:
+        room = optim.constraint(lambda p, a: p["x"] - a, 0.0, np.inf, args=(a,))
+        return optim.minimize(lambda p, a: np.sum((p["x"] + a) ** 2), {"x": np.ones(2)}, (a,), constraints=room).x["x"]
+
+    counts = []
+    for k in range(2):
+        np.testing.assert_allclose(wg.jacobian(nearest)(np.arange(1.0, 3.0) + k), np.eye(2), atol=1e-6)
+        counts.append(len(KEPT.known))
+    assert counts[0] == counts[1]
     with_tensor = [OuterValues([[wg.tensor([1.0])]], False, by_identity=True).key for _ in range(2)]
     assert with_tensor[0] != with_tensor[1]  # others may be written to
 

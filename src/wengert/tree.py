@@ -230,10 +230,10 @@ def ravel_named(name: str, label: str, tree: Any) -> tuple[Any, Callable[[Any], 
             avals.append(leaf_aval(name, leaf))
         except DtypeError as error:
             raise error if definition is None else placed(error, _tree.place_of(tree, index, label)) from None
-    shapes = [aval.shape for aval in avals]
-    dtypes = [aval.dtype for aval in avals]
-    forms = [type(leaf) for leaf in found]
-    sizes = [math.prod(shape) for shape in shapes]
+    shapes = tuple([aval.shape for aval in avals])  # tuples, which are compared by what is in them: see FlatProblem
+    dtypes = tuple([aval.dtype for aval in avals])
+    forms = tuple([type(leaf) for leaf in found])
+    sizes = tuple([math.prod(shape) for shape in shapes])
     vector = np.concatenate([np.ravel(leaf) for leaf in found]) if found else np.zeros(0)
 
     def back(vector: Any) -> Any:

@@ -45,11 +45,11 @@ from wengert.transforms.outer_replacement import (
     zeros_like,
 )
 from wengert.transforms.repeated_walks import (
-    STATIC,
     UNTRACKED,
     RepeatedWalk,
     WalkRecord,
     further_attributes,
+    is_static,
     places_from,
 )
 
@@ -107,7 +107,7 @@ class OuterValues:
             place: its number, where walks that go the same way find it.
         """
         kind = type(value)
-        if kind in STATIC:
+        if is_static(value):
             self.parts.append((kind, value))
             self.record.expect_constant(place, value)
             return None
@@ -404,7 +404,8 @@ def sorted_names(code: CodeType) -> list[str]:
 
 def is_named(function: FunctionType) -> bool:
     """Tell whether a function is what its module has by its name, and no wrapper that was made of another."""
-    return getattr(sys.modules.get(function.__module__), function.__qualname__, None) is function
+    module = sys.modules.get(function.__module__)  # whose own `__getattr__` may look for names that are alike
+    return module is not None and own_attributes(module).get(function.__qualname__) is function
 
 
 @functools.lru_cache(maxsize=1024)

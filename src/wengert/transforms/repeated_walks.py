@@ -15,7 +15,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from wengert.core.containers.container_classes import is_dataclass
-from wengert.core.containers.tree_leaves import BARE, children_of, flatten
+from wengert.core.containers.tree_leaves import BARE, children_of, flatten, is_structure
 from wengert.core.graph.identity import Object, elements_for_key
 from wengert.support.attributes import own_attributes
 from wengert.support.function_contents import UNBOUND
@@ -24,9 +24,14 @@ from wengert.transforms.captured_reads import CapturedReads
 UNTRACKED = -1
 """The place of what is not looked at again by itself, but compared by identity with all that it leads to."""
 STATIC = frozenset((int, bool, str, bytes, type(None)))
-"""Classes of what is a constant of programs, and equal to what is equal to it."""
+"""Classes of numbers and texts that are; see `is_static`."""
 Check = Callable[[Any, Any, list[Any], list[Any]], bool]
 """Of a value, what it was, all values so far, and the arguments: whether it fits; it adds what it leads to."""
+
+
+def is_static(value: Any) -> bool:
+    """Tell whether a value is a constant of programs, and equal to what is equal to it."""
+    return type(value) in STATIC or is_structure(value)
 
 
 class WalkRecord:
@@ -55,7 +60,7 @@ class WalkRecord:
 
     def expect_constant(self, place: int, value: Any) -> None:
         """Remember a number, a text or the like, that is compared by what it is."""
-        self.expect(place, is_equal, value if type(value) in STATIC else (type(value), elements_for_key(value)))
+        self.expect(place, is_equal, value if is_static(value) else (type(value), elements_for_key(value)))
 
     def expect_same(self, place: int, value: Any) -> None:
         """Remember what only equals itself."""

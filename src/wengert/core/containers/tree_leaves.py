@@ -115,6 +115,12 @@ def take_apart(
     return leaves, Nested(type(tree), tuple(parts))
 
 
+def is_structure(value: Any) -> bool:
+    """Tell whether a value is a structure of containers: those of equal containers are equal, and hash alike."""
+    kind = type(value)
+    return kind is Nested or (kind.__module__ == "optree" and kind.__name__ == "PyTreeSpec")  # which may not be loaded
+
+
 def structure_text(structure: Any) -> str:
     """Return how errors show containers: those of `flatten`, which are None for one array."""
     if structure is None:
