@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import wengert as wg
 from tests.test_entry import Named, changed, same
 from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import DtypeError, GraphError, UsageError
+from wengert.scipy.sparse import csr_array
 from wengert.support import config
 from wengert.transforms import jit as jit_module
 
@@ -71,6 +73,7 @@ wg.tree.register(ByFunction, lambda x: ((x.value,), None), lambda _, children: B
 X = np.linspace(0.5, 1.5, 10)
 GRID = np.arange(12.0).reshape(3, 4)
 SQUARE = np.arange(9.0).reshape(3, 3)
+SPARSE = sparse.csr_array(np.diag(X))
 
 
 @pytest.fixture(autouse=True)
@@ -164,6 +167,11 @@ NATIVE: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = 
     "static text": (wg.jit(lambda x, c: x * c[1], static_argnums=1), (X, ("times", 2.0)), {}),
     "computed places": (wg.jit(lambda x, i: (x[i] * 2.0, np.sum(x[i]))), (X, np.array([3, -1, 0])), {}),
     "gradients at computed places": (wg.jit(wg.grad(lambda x, i: np.sum(x[i] ** 2))), (X, np.array([3, -1, 3])), {}),
+    "Tensors": (wg.jit(lambda p, y: (p["w"] * y, p["w"].sum() * p["n"])), ({"w": wg.tensor(X), "n": 3}, X), {}),
+    "Tensors without axes": (wg.jit(lambda x, y: (x * y, x)), (wg.tensor(2.5), wg.tensor(X).sum()), {}),
+    "parts of Tensors": (wg.jit(lambda x: (x + 1.0, x.sum(0))), (wg.asarray(GRID.T[:, ::2]),), {}),
+    "gradients of Tensors": (wg.jit(wg.grad(rosenbrock)), (wg.tensor(X),), {}),
+    "a sparse array of a Tensor": (wg.jit(lambda a, x: (a @ x, a * 2.0)), (csr_array(SPARSE), X), {}),
     "a calls in a call": (wg.jit(lambda x: wg.jit(rosenbrock)(x) + 1.0), (X,), {}),
 }
 
@@ -179,8 +187,41 @@ def test_the_third_call_is_native(case: str, monkeypatch: pytest.MonkeyPatch) ->
     for x, y in zip(flatten(expected)[0], flatten(second)[0], strict=True):
         np.testing.assert_allclose(y, x, rtol=1e-12)
         assert type(x) is type(y)
+        x, y = (z.numpy() if type(z) is wg.Tensor else z for z in (x, y))
         assert np.ndim(x) == 0 or x.strides == y.strides
     assert f.trace_count == 1
+
+
+def test_tensors_made_natively_are_anybodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    f, x = wg.jit(lambda x: (x, x * 2.0)), wg.tensor(X)
+    f(x)
+    for result in again(monkeypatch, f, x):
+        result *= 3.0
+        result.requires_grad_().sum().backward()
+        assert same(result.grad, wg.tensor(np.ones(10)))
+    assert same(x, wg.tensor(X))
+
+    def step(carry: Any, row: Any) -> tuple[Any, Any]:
+        made = f(x)[1]
+        made[0] = row  # allowed while steps are traced, as it was made there
+        return made + carry, made.sum()
+
+    rows = wg.jit(functools.partial(wg.scan, step))(X, X)[1]
+    np.testing.assert_allclose(rows, X + 2 * X[1:].sum())
+    x.requires_grad_()
+    assert f(x)[1].requires_grad
+
+
+def test_scalars_are_no_arrays_without_axes_natively() -> None:
+    def add_to(x: Any) -> tuple[Any, Any]:
+        made = x
+        made += 1.0
+        return x, made
+
+    f, array, scalar = wg.jit(add_to), wg.tensor(2.5), wg.tensor(X[:2]).sum()
+    for _ in range(4):
+        for x in (array, scalar):
+            assert list(map(float, f(x))) == list(map(float, add_to(x * 1.0 if x is scalar else wg.tensor(x))))
 
 
 def test_arguments_that_are_written_to_are_native(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,7 +423,9 @@ def written(x: Any) -> Any:
 WEIGHT = wg.tensor(2.0, requires_grad=True)
 
 PYTHON: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
-    "Tensors": (wg.jit(lambda x: x * 2.0), (wg.tensor(X),)),
+    "Tensors that require grad": (wg.jit(lambda x: x * 2.0), (wg.tensor(X, requires_grad=True),)),
+    "views of Tensors": (wg.jit(lambda x: x * 2.0), (wg.tensor(X)[2:],)),
+    "Tensors that are written to": (wg.jit(written), (wg.tensor(X),)),
     "captured Tensors": (wg.jit(lambda x: x * WEIGHT), (X,)),
     "one array twice": (wg.jit(twice), (X,)),
     "an array and a part of it": (wg.jit(parts), (X,)),

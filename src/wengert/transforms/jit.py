@@ -191,21 +191,31 @@ class Jitted(Entry, Generic[P, R]):
             results = call_form(form, (*leaves, *form.captured))
         finally:
             restore_settings(entered)
-        example = next((A_TENSOR for x in given if type(x) is Tensor), None)
+        tensors = [x for x in given if type(x) is Tensor]
+        example = A_TENSOR if tensors else None
         visible = len(results) - len(form.donated)
         for position, index in form.donated:
             if isinstance(target := given[position], np.ndarray | Tensor):
                 target[...] = results[index]  # the caller's
         found = [as_given(own_memory(x, leaves), example) for x in results[:visible]]
         result = unflatten(form.structure, found)
-        if example is None and form.is_native and not (form.reads_budget and READERS.forgotten):
+        if not tensors:
+            self.offer(form, args, kwargs, result, False)
+        elif not (form.written or form.donated or any(x._trace is not None for x in tensors)):
+            self.offer(form, args, kwargs, result, True)  # a write to a Tensor is more than one to its memory
+        return cast(R, result)
+
+    def offer(
+        self, form: TracedForm, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, has_tensors: bool
+    ) -> None:
+        """Let calls like one that gave a result be native, from the second on; `has_tensors`: there are some in it."""
+        if form.is_native and not (form.reads_budget and READERS.forgotten):
             if form.called:
                 if form.reads_budget:
                     READERS.functions.add(self)
                 with contextlib.suppress(RecursionError):  # containers are nested too deeply
-                    form.offer_to(self, self.kinds(args, kwargs), tuple(kwargs), result)
+                    form.offer_to(self, self.kinds(args, kwargs), tuple(kwargs), result, has_tensors)
             form.called = True
-        return cast(R, result)
 
     def form_for(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[TracedForm, list[Any], list[Any]]:
         """Return the form for arguments, traced if they are new, and their leaves, as given and as arrays."""

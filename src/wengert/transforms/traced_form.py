@@ -29,9 +29,9 @@ from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable, 
 from wengert.core.values.dispatch import innermost
 from wengert.core.values.execution_state import ACTIVE
 from wengert.core.values.recording import budget_for_each, budget_of, has_ended, settings
-from wengert.core.values.tensor import Tensor, is_staged, make_tensor, unwrap_plain
+from wengert.core.values.tensor import WATCHES, Tensor, is_staged, make_tensor, unwrap_plain
 from wengert.native.entries.entry import Entry
-from wengert.native.entries.kinds import Beside, ContainerKind, Kind, SameKind, kind_like, kind_of
+from wengert.native.entries.kinds import ATTRIBUTES, Attributes, Beside, Kind, kind_like, kind_of
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.gradient_split import cut
 from wengert.passes.output_aliasing import with_packed_results
@@ -193,10 +193,15 @@ class TracedForm:
         is_plain = all(x._trace is None for x in self.captured)
         return is_plain and self.native is not None and self.native.callee is not None
 
-    def offer_to(self, entry: Entry, arguments: Sequence[Kind | None], names: Sequence[str], result: Any) -> None:
-        """Let an entry whose arguments are of these kinds call native code, which is all there is to do."""
+    def offer_to(
+        self, entry: Entry, arguments: Sequence[Kind | None], names: Sequence[str], result: Any, has_tensors: bool
+    ) -> None:
+        """Let an entry whose arguments are of these kinds call native code, which is all there is to do.
+
+        Where there are Tensors in the result, nothing may be watching what is made.
+        """
         assert self.native is not None
-        captured = [(x, plain_kind(x)) for x in self.captured]
+        captured = [(x, kind_of(x)) for x in (*self.captured, *[WATCHES] * has_tensors)]
         known = tuple([(x, kind) for x, kind in captured if kind is not None])
         if len(known) == len(captured):
             visible = len(self.graph.outputs) - len(self.donated)
@@ -212,10 +217,19 @@ class DerivedForm(NamedTuple):
     flags: list[bool]
 
 
-def plain_kind(tensor: Tensor) -> Kind | None:
-    """Return the kind of plain Tensors with arrays like that of one."""
-    kind = kind_of(tensor._value)
-    return None if kind is None else ContainerKind(Tensor, (kind, SameKind(None)), ("_value", "_trace"))
+def plain_attributes(tensor: Tensor) -> Attributes | None:
+    """Return what native code reads and compares of Tensors that no trace knows; None for others.
+
+    An array without axes may be held as a scalar: then `_array` tells it from one.
+    """
+    if tensor._trace is not None:
+        return None
+    told = () if type(tensor._value) is np.ndarray else ("_array",)
+    known, absent = (told, ()) if hasattr(tensor, "_array") else ((), told)
+    return Attributes(("_value",), ("_trace", "_node", *known), absent=absent, made=("_kept",))
+
+
+ATTRIBUTES[Tensor] = plain_attributes
 
 
 class GradientKey(NamedTuple):

@@ -339,12 +339,13 @@ def has_attributes(b: Builder, node: Value, thing: Value, frame: Value) -> None:
         b.give_if(number.differs(held.widen(I64)), False)
     with b.loop(count) as each:
         found = b.call(attribute, thing, node.get("names").at(each.index).load()).to(OBJECT)
-        with b.when(found.equals(None)):
+        with b.when(found.equals(None)) as otherwise:
             b.do(clear_error)
-            b.give(False)
-        is_wanted = b.call(matches, items.at(each.index), found, frame)
-        b.do(drop, found)
-        b.give_if(is_wanted.equals(False), False)
+            b.give_if(items.at(each.index).get("way").differs(Way.ABSENT), False)
+        with otherwise:
+            is_wanted = b.call(matches, items.at(each.index), found, frame)
+            b.do(drop, found)
+            b.give_if(is_wanted.equals(False), False)
     b.give(True)
 
 
@@ -544,7 +545,7 @@ def assembled_by_name(b: Builder, node: Value, frame: Value) -> None:
     with otherwise:
         several.store(b.call(new_dict))
     b.give_if(several.load().equals(None), None)
-    with b.loop(node.get("count")) as each:
+    with b.loop(node.get("count")) as each, b.when(items.at(each.index).get("way").differs(Way.ABSENT)):
         item, name, failed = b.call(assemble_result, items.at(each.index), frame), b.stack(POINTER), b.stack(I32)
         with b.when(item.equals(None)):
             b.do(drop, several.load())

@@ -132,7 +132,11 @@ class AnyKind(Record):
         self.type = type
 
 
-Kind: TypeAlias = ArrayKind | NumberKind | ContainerKind | SameKind | CopyKind | EqualKind | AnyKind
+class AbsentKind(Record):
+    """No value at all: of an attribute that an object does not have."""
+
+
+Kind: TypeAlias = ArrayKind | NumberKind | ContainerKind | SameKind | CopyKind | EqualKind | AnyKind | AbsentKind
 AsKind: TypeAlias = Callable[[Any], Kind | None]
 
 
@@ -147,6 +151,8 @@ class Attributes(Record):
         names: of those that are its items.
         static: the names of the others, which belong to its structure.
         held: how many its `__dict__` must have.
+        absent: the names of those that it does not have.
+        made: the names of those that are set in what is made, and not looked at in what is given.
         known: what stands for some of the others, by name: arrays that are equal to them, but cannot change.
     """
 
@@ -155,13 +161,19 @@ class Attributes(Record):
         names: Sequence[str],
         static: Sequence[str],
         held: int = ANY_NUMBER,
+        absent: Sequence[str] = (),
+        made: Sequence[str] = (),
         known: Mapping[str, Any] = NOTHING_KNOWN,
     ) -> None:
         self.names, self.static, self.held, self.known = names, static, held, known
+        self.absent, self.made = absent, made
 
 
 ATTRIBUTES: dict[type, Callable[[Any], Attributes | None]] = {}
 """What says by which attributes objects of a class are containers; None if native code does not see these."""
+
+KNOWN_BY_PLACE: set[type] = set()
+"""Classes whose objects cannot change, and are known by their place: an equal object counts as another."""
 
 
 class Beside(FieldRecord):
@@ -211,9 +223,11 @@ def container_kind(value: Any, static: AsKind) -> Kind | None:
         attributes = ATTRIBUTES[own](value) if own in ATTRIBUTES else None
         if attributes is None:
             return None
-        names, held = (*attributes.names, *attributes.static), attributes.held
+        fixed = (*attributes.static, *(() if static is constant_kind else attributes.made))
+        names, held = (*attributes.names, *fixed, *attributes.absent), attributes.held
         items = [kind_of(getattr(value, name), static) for name in attributes.names]
-        items += [static(attributes.known.get(name, getattr(value, name))) for name in attributes.static]
+        items += [static(attributes.known.get(name, getattr(value, name))) for name in fixed]
+        items += [AbsentKind() for _ in attributes.absent]
     known = [item for item in items if item is not None]
     return ContainerKind(own, tuple(known), names, held) if len(known) == len(items) and are_keys(names) else None
 
@@ -247,8 +261,10 @@ def constant_kind(value: Any) -> Kind | None:
 def is_one(value: Any) -> bool:
     """Tell whether a value that compares with others cannot change: itself, and nothing equal, is known by its place.
 
-    It is a member of an enumeration, a dtype of numbers, or a frozen dataclass of such values.
+    It is a member of an enumeration, a dtype of numbers, a frozen dataclass of such values, or of `KNOWN_BY_PLACE`.
     """
+    if type(value) in KNOWN_BY_PLACE:
+        return True
     if isinstance(value, np.dtype):
         return value.isbuiltin == 1
     parameters = getattr(type(value), "__dataclass_params__", None)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from wengert.native.entries.kinds import (
+    AbsentKind,
     AnyKind,
     ArrayKind,
     ContainerKind,
@@ -53,6 +54,7 @@ class Way(enum.IntEnum):
     ANY = 15
     COPY = 16
     EQUAL_ARRAY = 17
+    ABSENT = 18  # an attribute
 
 
 KERNEL = Signature(VOID, (Pointer(POINTER), POINTER, POINTER))
@@ -201,6 +203,8 @@ class Tables:
                 node.way, node.value, node.count = Way.EQUAL_ARRAY, self.address(kind.value), kind.value.nbytes
             elif isinstance(kind, AnyKind):
                 node.way, node.type = Way.ANY, self.address(kind.type)
+            elif isinstance(kind, AbsentKind):
+                node.way = Way.ABSENT
             elif isinstance(kind, ContainerKind):
                 node.way, node.type = way_of(kind, other is not Way.IN_PLACE), self.address(kind.type)
                 node.items, node.count = self.nodes(kind.items, numbers, other), len(kind.items)

@@ -317,6 +317,8 @@ def take_apart(matrix: SparseTensor) -> tuple[Sequence[Any], StoragePattern]:
 def register_sparse() -> None:
     """Let sparse arrays of Tensors be containers with the one leaf `data`."""
     register(SparseTensor, take_apart, put_together, lambda _: ("data",), "GetAttrEntry")
+    known = Attributes(("data",), ("_pattern",))
+    ATTRIBUTES[SparseTensor] = lambda _: known
 
 
 def stand_in(matrix: Any) -> SparseTensor:

@@ -20,6 +20,7 @@ import numpy as np
 from wengert.core.graph.identity import Composite, identity
 from wengert.core.memory.buffers import array_of_bytes, may_change
 from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.native.entries.kinds import KNOWN_BY_PLACE
 from wengert.pictures.pattern_pictures import pattern_svg
 from wengert.support.caches import WeakIdentityMap, cached
 
@@ -217,6 +218,9 @@ class StoragePattern(Composite):
         """
         found: StoragePattern = self.derive(("repeated", lanes), functools.partial(repeat_pattern, self, lanes))
         return found
+
+
+KNOWN_BY_PLACE.add(StoragePattern)
 
 
 def lying_in_bytes(format: str, arrays: Arrays) -> Arrays:
