@@ -124,6 +124,11 @@ CHECKS: dict[str, list[Check]] = {
         (lambda x: stats.gamma.pdf(x, 2.0), -1.0, 0.0),
         (lambda x: stats.chi2.logsf(x, 3.0), 1e4, 0.0),
     ],
+    "distributions of a NaN": [
+        (lambda x: stats.gamma.cdf(x, np.array([2.0, 2.0])), np.array([nan, 0.0]), np.array([nan, 0.0])),
+        (lambda scale: stats.norm.logpdf(1.0, 0.0, scale), -1.0, nan),
+        (slope(lambda p: stats.binom.logpmf(1.0, 2.0, p)), 3.0, nan),
+    ],
     "`scipy.special.poch(x, m)`": [(lambda m: special.poch(-3.0, m), -3.0, nan)],
     "`scipy.special.i0e`, `i1e`": [
         (special.i0e, 0.0, 0.0),

@@ -411,6 +411,26 @@ def test_infinite_points_have_no_derivative_of_any_order(name: str, method: str)
     assert not wg.hessian(weighed)(parameters).any()
 
 
+BAD = [(name, method) for name in CONTINUOUS for method in ("logpdf", "pdf", "cdf", "logcdf", "sf", "ppf", "std")]
+BAD += [(name, method) for name in DISCRETE for method in ("logpmf", "cdf", "sf", "var")]
+
+
+@together("case", some_of(BAD, "undefined"))
+def test_undefined_values_have_undefined_derivatives_and_leave_others_alone(case: tuple[str, str]) -> None:
+    name, method = case
+    first = () if method in MOMENTS else (0.3,) if method == "ppf" else (2.0,) if name in DISCRETE else (0.9,)
+    point = [*first, *SHAPES.get(name, ()), 0.0, *([] if name in DISCRETE else [1.3])]
+    slopes = wg.grad(lambda *x: np.sum(getattr(getattr(ws, name), method)(*x)), argnums=tuple(range(len(point))))
+    good = np.array(slopes(*map(float, point)))
+    for rest in (np.ones((0, len(point))), np.array([point])):  # alone, and beside one that is defined
+        for i in range(len(first + SHAPES.get(name, ()))):  # a location is added, with the slope 1
+            arguments = np.array([point, *rest])
+            arguments[0, i] = np.nan
+            found = np.array(slopes(*arguments.T))
+            assert np.isnan(found[good != 0, 0]).all(), (i, found)
+            np.testing.assert_allclose(found[:, 1:], good[:, np.newaxis][:, : len(rest)], rtol=1e-12)
+
+
 def test_cut_points_at_infinity() -> None:
     cuts, places = np.array([-np.inf, -0.4, 0.8, np.inf]), np.array([0, 1, 2, 1])
 
@@ -482,6 +502,11 @@ def test_densities_near_an_end_keep_their_digits() -> None:
             np.testing.assert_allclose(found, second, rtol=1e-14)
 
 
+def test_densities_of_pareto_keep_the_digits_of_slopes_by_their_shape_near_0() -> None:
+    slope = wg.grad(lambda c: ws.genpareto.pdf(1e-8, c))
+    np.testing.assert_allclose((slope(0.15), wg.grad(slope)(0.15)), (-9.99999982e-9, 2e-16), rtol=1e-7)
+
+
 def test_densities_of_many_degrees_of_freedom_keep_their_digits() -> None:
     x = 1.25
     for df in (1e6, 1e9, 1e12):
@@ -511,12 +536,15 @@ def call_density(distribution: Any, shapes: Any, x: Any) -> Any:
         (lambda x: ws.genextreme.cdf(x, 0.2), -1e160),
         (lambda x: ws.invgamma.pdf(x, 2.0), 1e-300),
         (lambda x: ws.invgauss.sf(x, 1.0), 1e-300),
+        (ws.maxwell.pdf, 1e300),
+        (lambda x: ws.weibull_min.pdf(x, 20.0), 1e80),
     ],
 )
 def test_probabilities_that_vanish_have_no_slopes(f: Any, x: float) -> None:
     with np.errstate(all="ignore"):
         for once in (wg.grad(f), forward(f), wg.jit(wg.grad(f))):
             assert once(x) == 0
+        assert not np.isnan(f(wg.tensor(x, requires_grad=True)).detach())
 
 
 @pytest.mark.parametrize("name", [name for name in ENDS if name not in ("maxwell", "rayleigh", "genpareto")])

@@ -82,6 +82,19 @@ def either(condition: Any, x: Any, y: Any) -> Any:
     return chosen if np.shape(chosen) == shape else np.broadcast_to(chosen, shape)
 
 
+def propagate_nan(*arguments: Any) -> Any:
+    """Return NaN with derivatives by arguments that are NaN, too: quotients have them at every order."""
+    found: Any = np.nan
+    for x in arguments:
+        found = found / x if type(x) is Tensor else found
+    return found
+
+
+def select_defined(valid: Any, found: Any, arguments: Sequence[Any]) -> Any:
+    """Return what was found where arguments are valid, and elsewhere NaN, which it is whatever they are."""
+    return found if known_truth(valid) is True else either(valid, found, propagate_nan(*arguments))
+
+
 def evaluate_where(condition: Any, x: Any, stand_in: float, formula: Formula, otherwise: Any = np.inf) -> Any:
     """Return a formula of a parameter where a condition on it holds, and something else where it has no value."""
     return either(condition, formula(either(condition, x, stand_in)), otherwise)
@@ -103,11 +116,6 @@ def level_at_zero(logarithm: Tensor) -> Any:
 def from_logarithm(logarithm: Any) -> Any:
     """Return the probability or density with a logarithm; where it vanishes to all orders it has no slope."""
     return np.exp(flat_where(logarithm <= FAINT, logarithm))
-
-
-def is_faint(logarithm: Any) -> Any:
-    """Tell where a logarithm is that of a number that vanishes to all orders, but not minus infinity."""
-    return (logarithm <= FAINT) & (logarithm > -np.inf)
 
 
 def all_of(*conditions: Any) -> Any:
@@ -225,11 +233,12 @@ class Distribution:
 
     def scaled_moment(self, method: str, args: Sequence[Any], kwds: dict[str, Any], finish: Callable[..., Any]) -> Any:
         """Return a function of the parameters, NaN where they are not valid; `finish(value, location, scale)`."""
-        *shapes, loc, scale = self.all_parameters(method, args, kwds)
+        parameters = *shapes, loc, scale = self.all_parameters(method, args, kwds)
         placed = True if type(loc) is float and not math.isnan(loc) else ~np.isnan(loc)
         valid = all_of(self.valid(*shapes), scale > 0, placed)
         found = self.formula(method)(*self.safe(valid, shapes))
-        return as_tensor(either(valid, finish(found, loc, either(scale > 0, scale, 1.0)), np.nan))
+        finished = finish(found, loc, either(scale > 0, scale, 1.0))
+        return as_tensor(select_defined(valid, finished, parameters))
 
     def all_parameters(self, method: str, args: Sequence[Any], kwds: dict[str, Any]) -> list[Any]:
         """Return shapes, location and scale."""
@@ -283,7 +292,7 @@ class Continuous(Distribution):
 
     def at(self, method: str, x: Any, args: Sequence[Any], kwds: dict[str, Any], below: float, above: float) -> Any:
         """Return a formula inside the support, what there is below and above it, NaN where parameters are not valid."""
-        *shapes, loc, scale = self.parameters(method, args, kwds)
+        parameters = *shapes, loc, scale = self.parameters(method, args, kwds)
         (x,) = numbers(self.name, x)
         positive = scale > 0
         valid = all_of(self.valid(*shapes), positive)
@@ -307,7 +316,7 @@ class Continuous(Distribution):
             found = found - logarithm if method == "logpdf" else found / scale
         if bounded or not known_finite:  # what is infinite or outside has no derivative, of any order
             found = either(inside, found, outer)
-        return as_tensor(either(valid, found, np.nan))
+        return as_tensor(select_defined(valid, found, [x, *parameters]))
 
     def logpdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
         """Return the logarithm of the density at x."""
@@ -319,19 +328,17 @@ class Continuous(Distribution):
         At an end of the support it is a power of the distance, which has derivatives there; its logarithm has not.
         """
         found = self.logpdf(x, *args, **kwds)
-        unbounded = is_infinite(self.lower) and is_infinite(self.upper)
         moves = found._trace is not None  # else there are no slopes to keep the digits of
         near = moves and "pdf" in self.formulas and self.is_near_end(x, args, kwds)
         if known_truth(near) is False and is_concrete(found):
             values = raw(found)
             if (np.isfinite(values) & (values > FAINT)).all():  # as most are
                 return np.exp(found)
-        there = found > FAINT if unbounded else ~np.isinf(numbers(self.name, x)[0]) & ~is_faint(found)
-        if "pdf" not in self.formulas:
-            return np.exp(np.where(there, found, stop_gradient(found)))
-        end = (np.isinf(found) & there) | near
-        density = np.exp(np.where(there & ~end, found, stop_gradient(found)))
-        return either(end, self.at("pdf", x, args, kwds, 0.0, 0.0), density)
+        gone = (found <= FAINT) | near
+        if not (is_infinite(self.lower) and is_infinite(self.upper)):
+            gone = gone | np.isinf(numbers(self.name, x)[0])
+        density = np.exp(np.where(gone, stop_gradient(found), found))
+        return density if near is False else either(near, self.at("pdf", x, args, kwds, 0.0, 0.0), density)
 
     def is_near_end(self, x: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Any:
         """Tell where slopes of the density's logarithm are so large that in those of the density digits cancel."""
@@ -358,7 +365,7 @@ class Continuous(Distribution):
 
     def quantile(self, method: str, q: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Any:
         """Return the quantile of a probability: at 0 and 1 the ends of the support."""
-        *shapes, loc, scale = self.parameters(method, args, kwds)
+        parameters = *shapes, loc, scale = self.parameters(method, args, kwds)
         (q,) = numbers(self.name, q)
         valid = all_of(self.valid(*shapes), scale > 0, q >= 0, q <= 1)
         shapes = self.safe(valid, shapes)
@@ -366,7 +373,7 @@ class Continuous(Distribution):
         found = self.formula(method)(either(inside, q, 0.5), *shapes)
         if known_truth(inside) is not True:
             found = either(inside, found, np.where((q <= 0) == (method == "ppf"), *self.ends(shapes)))
-        return as_tensor(either(valid, found * scale + loc, np.nan))
+        return as_tensor(select_defined(valid, found * scale + loc, [q, *parameters]))
 
     def ppf(self, q: Any, *args: Any, **kwds: Any) -> Any:
         """Return the value below which the probability is q."""
@@ -427,7 +434,7 @@ class Discrete(Distribution):
 
     def at(self, method: str, k: Any, args: Sequence[Any], kwds: dict[str, Any], below: float, above: float) -> Any:
         """Return a formula inside the support, what there is below and above it, NaN where parameters are not valid."""
-        *shapes, loc = self.parameters(method, args, kwds)
+        parameters = *shapes, loc = self.parameters(method, args, kwds)
         (k,) = numbers(self.name, k)
         valid = self.valid(*shapes)
         shapes = self.safe(valid, shapes)
@@ -437,7 +444,7 @@ class Discrete(Distribution):
         inside = all_of(y >= lower, *([y <= upper, np.floor(y) == y] if at_point else [y < upper]))
         found = self.formula(method)(either(inside, y, lower), *shapes)
         found = either(inside, found, either(y < lower, below, above))
-        return as_tensor(either(all_of(valid, ~np.isnan(y)), found, np.nan))
+        return as_tensor(select_defined(all_of(valid, ~np.isnan(y)), found, [k, *parameters]))
 
     def logpmf(self, k: Any, *args: Any, **kwds: Any) -> Any:
         """Return the logarithm of the probability of k."""

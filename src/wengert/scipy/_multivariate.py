@@ -16,7 +16,7 @@ from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
 from wengert.primitives.linear_algebra import least_squares
 from wengert.scipy import linalg
-from wengert.scipy._distributions import FrozenDistribution, all_of, either, numbers, require_key
+from wengert.scipy._distributions import FrozenDistribution, all_of, either, numbers, require_key, select_defined
 from wengert.scipy._special import multigammaln
 from wengert.scipy._univariate import CONTINUOUS
 
@@ -182,18 +182,21 @@ class Multinomial(WithProbabilities):
         inside = all_of(np.all((x >= 0) & (np.floor(x) == x), axis=-1), np.sum(x, axis=-1) == n)
         counts = either(inside[..., np.newaxis] & (x >= 0), x, 0.0)
         found = sp.gammaln(n + 1) + np.sum(sp.xlogy(counts, p) - sp.gammaln(counts + 1), axis=-1)
-        return either(valid, either(inside, found, -np.inf), np.nan)
+        moving = [np.sum(x, axis=-1), n, np.sum(p, axis=-1)]
+        return select_defined(valid, either(inside, found, -np.inf), moving)
 
     def mean(self, n: Any, p: Any) -> Any:
         """Return the mean counts."""
         valid, n, p = self.as_parameters("mean", n, p)
-        return either(valid[..., np.newaxis], n[..., np.newaxis] * p, np.nan)
+        valid, n = valid[..., np.newaxis], n[..., np.newaxis]
+        return select_defined(valid, n * p, [n, p])
 
     def cov(self, n: Any, p: Any) -> Any:
         """Return the covariances of the counts."""
         valid, n, p = self.as_parameters("cov", n, p)
         covariance = p[..., :, np.newaxis] * (np.eye(p.shape[-1]) - p[..., np.newaxis, :])
-        return either(valid[..., np.newaxis, np.newaxis], n[..., np.newaxis, np.newaxis] * covariance, np.nan)
+        valid, n = valid[..., np.newaxis, np.newaxis], n[..., np.newaxis, np.newaxis]
+        return select_defined(valid, n * covariance, [n, covariance])
 
 
 # Vectors

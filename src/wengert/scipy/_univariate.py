@@ -25,6 +25,7 @@ from wengert.scipy._distributions import (
     from_logarithm,
     known_truth,
     log_of_smaller,
+    propagate_nan,
 )
 
 STEEP = 700.0
@@ -126,6 +127,11 @@ def log_ratio(c: Value, x: Value) -> Value:
     return either(small, near, np.log1p(either(small, 0.0, product)) / either(small, 1.0, c))
 
 
+def limit_steepness(x: Value) -> Value:
+    """Return x, and `STEEP` where it is more; NaN keeps a slope, which `numpy.minimum` gives none."""
+    return either(x > STEEP, STEEP, x)
+
+
 def genextreme_logpdf(x: Value, c: Value) -> Value:
     """Return the logarithm of the density, at the end of the support that of SciPy."""
     power = log_ratio(-c, x)
@@ -137,27 +143,28 @@ def genextreme_logpdf(x: Value, c: Value) -> Value:
 def genextreme_mean(c: Value) -> Value:
     """Return the mean."""
     there = c >= -1
-    c = either(there, c, 1.0)
-    small = np.abs(c) < 0.05
-    series = np.polyval(LOG_GAMMA[::-1], either(small, c, 0.0)) * c - EULER
-    ratio = either(small, series, sp.gammaln(c + 1) / either(small, 1.0, c))
-    return either(there, -ratio * sp.exprel(ratio * c), np.nan)
+    safe = either(there, c, 1.0)
+    small = np.abs(safe) < 0.05
+    series = np.polyval(LOG_GAMMA[::-1], either(small, safe, 0.0)) * safe - EULER
+    ratio = either(small, series, sp.gammaln(safe + 1) / either(small, 1.0, safe))
+    return either(there, -ratio * sp.exprel(ratio * safe), propagate_nan(c))
 
 
 def genextreme_var(c: Value) -> Value:
     """Return the variance."""
     there = c >= -0.5
-    c = either(there, c, 1.0)
-    small = np.abs(c) < 0.05
-    series = np.polyval((LOG_GAMMA * (2 ** np.arange(2.0, 22) - 2))[::-1], either(small, c, 0.0))
-    ratio = either(small, series, (sp.gammaln(2 * c + 1) - 2 * sp.gammaln(c + 1)) / either(small, 1.0, c) ** 2)
-    return either(there, sp.gamma(c + 1) ** 2 * ratio * sp.exprel(ratio * c * c), np.nan)
+    safe = either(there, c, 1.0)
+    small = np.abs(safe) < 0.05
+    series = np.polyval((LOG_GAMMA * (2 ** np.arange(2.0, 22) - 2))[::-1], either(small, safe, 0.0))
+    ratio = either(small, series, (sp.gammaln(2 * safe + 1) - 2 * sp.gammaln(safe + 1)) / either(small, 1.0, safe) ** 2)
+    return either(there, sp.gamma(safe + 1) ** 2 * ratio * sp.exprel(ratio * safe * safe), propagate_nan(c))
 
 
 def genpareto_pdf(x: Value, c: Value) -> Value:
-    """Return the density where c is not 0."""
-    c = either(c == 0, 1.0, c)
-    return (1 + c * x) ** (-1 - 1 / c)
+    """Return the density: a power of the distance to its upper end, if it is nearer to that than to 0."""
+    near = 1 + c * x < 0.5
+    power = -1 - 1 / either(near, c, -1.0)
+    return either(near, either(near, 1 + c * x, 1.0) ** power, np.exp(-(c + 1) * log_ratio(c, either(near, 0.0, x))))
 
 
 def invgauss_tails(x: Value, mu: Value) -> tuple[Value, Value]:
@@ -188,6 +195,12 @@ def invgauss_entropy(mu: Value) -> Value:
     series = np.polyval(sp.factorial(np.arange(20))[::-1], -1 / either(far, rate, 50.0)) / rate
     scaled = either(far, series, np.exp(near) * sp.exp1(near))
     return 0.5 * (1 + LOG_TWO_PI + 3 * np.log(mu)) - 1.5 * scaled
+
+
+def laplace_cdf(x: Value) -> Value:
+    """Return the distribution function: both sides are alike at 0, and NaN has a slope, which extrema give none."""
+    half, size = x / 2, np.abs(x / 2)
+    return 0.5 * np.exp(half - size) + (0.5 - 0.5 * np.exp(-half - size))
 
 
 def laplace_logcdf(x: Value) -> Value:
@@ -285,7 +298,7 @@ def t_entropy(df: Value) -> Value:
 
 def t_variance(df: Value) -> Value:
     """Return the variance, which is that of the normal distribution at infinitely many degrees of freedom."""
-    otherwise = either(np.isinf(df), 1.0, either(df > 1, np.inf, np.nan))
+    otherwise = either(np.isinf(df), 1.0, either(df > 1, np.inf, propagate_nan(df)))
     return evaluate_where((df > 2) & np.isfinite(df), df, 3.0, lambda x: x / (x - 2.0), otherwise)
 
 
@@ -328,7 +341,7 @@ def truncnorm_var(a: Value, b: Value) -> Value:
 
 def vonmises_cdf(x: Value, kappa: Value) -> Value:
     """Return the distribution function, which rises by 1 with each turn."""
-    finite = np.isfinite(x)
+    finite = ~np.isinf(x)
     y = either(finite, x, 0.0)
     turns = np.rint(y / (2 * np.pi))
     return either(finite, quantiles.vonmises_cdf(y - 2 * np.pi * turns, kappa) + turns, np.heaviside(x, 0.5))
@@ -431,8 +444,8 @@ CONTINUOUS = {
             open_below=True,
             logpdf=genextreme_logpdf,
             logcdf=lambda x, c: -np.exp(-log_ratio(-c, x)),
-            cdf=lambda x, c: np.exp(-np.exp(np.minimum(-log_ratio(-c, x), STEEP))),
-            sf=lambda x, c: -np.expm1(-np.exp(np.minimum(-log_ratio(-c, x), STEEP))),
+            cdf=lambda x, c: np.exp(-np.exp(limit_steepness(-log_ratio(-c, x)))),
+            sf=lambda x, c: -np.expm1(-np.exp(limit_steepness(-log_ratio(-c, x)))),
             ppf=lambda q, c: -sp.boxcox(-np.log(q), c),
             isf=lambda q, c: -sp.boxcox(-np.log1p(-q), c),
             entropy=lambda c: EULER * (1 - c) + 1,
@@ -453,13 +466,13 @@ CONTINUOUS = {
             isf=lambda q, c: -sp.boxcox(q, -c),
             entropy=lambda c: 1 + c,
             mean=lambda c: evaluate_where(c < 1, c, 0.0, lambda c: 1 / (1 - c)),
-            var=lambda c: evaluate_where(c < 0.5, c, 0.0, lambda c: 1 / (1 - c) ** 2 / (1 - 2 * c), np.nan),
+            var=lambda c: evaluate_where(c < 0.5, c, 0.0, lambda c: 1 / (1 - c) ** 2 / (1 - 2 * c), propagate_nan(c)),
         ),
         Continuous(
             "gumbel_l",
             logpdf=lambda x: x - np.exp(x),
-            cdf=lambda x: -np.expm1(-np.exp(np.minimum(x, STEEP))),
-            sf=lambda x: np.exp(-np.exp(np.minimum(x, STEEP))),
+            cdf=lambda x: -np.expm1(-np.exp(limit_steepness(x))),
+            sf=lambda x: np.exp(-np.exp(limit_steepness(x))),
             logsf=lambda x: -np.exp(x),
             ppf=lambda q: np.log(-np.log1p(-q)),
             isf=lambda q: np.log(-np.log(q)),
@@ -470,9 +483,9 @@ CONTINUOUS = {
         Continuous(
             "gumbel_r",
             logpdf=lambda x: -x - np.exp(-x),
-            cdf=lambda x: np.exp(-np.exp(-np.maximum(x, -STEEP))),
+            cdf=lambda x: np.exp(-np.exp(limit_steepness(-x))),
             logcdf=lambda x: -np.exp(-x),
-            sf=lambda x: -np.expm1(-np.exp(-np.maximum(x, -STEEP))),
+            sf=lambda x: -np.expm1(-np.exp(limit_steepness(-x))),
             ppf=lambda q: -np.log(-np.log(q)),
             isf=lambda q: -np.log(-np.log1p(-q)),
             entropy=lambda: EULER + 1.0,
@@ -537,7 +550,7 @@ CONTINUOUS = {
             "laplace",
             symmetric=True,
             logpdf=lambda x: -np.abs(x) - LOG_TWO,
-            cdf=lambda x: 0.5 * np.exp(np.minimum(x, 0.0)) + (0.5 - 0.5 * np.exp(-np.maximum(x, 0.0))),  # alike at 0
+            cdf=laplace_cdf,
             logcdf=laplace_logcdf,
             ppf=laplace_ppf,
             entropy=lambda: LOG_TWO + 1,

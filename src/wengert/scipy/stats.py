@@ -22,7 +22,7 @@ import scipy.special as sp
 from wengert.core.diagnostics.argument_checks import require_real
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import UsageError
-from wengert.scipy._distributions import numbers
+from wengert.scipy._distributions import numbers, propagate_nan
 from wengert.scipy._multivariate import MULTIVARIATE
 from wengert.scipy._univariate import CONTINUOUS, DISCRETE
 from wengert.support.hints import names_on_demand
@@ -44,7 +44,7 @@ def zscore(a: Any, axis: Any = 0, ddof: float = 0, nan_policy: str = "propagate"
     mean = np.mean(a, axis=axis, keepdims=True)
     spread = np.std(a, axis=axis, ddof=ddof, keepdims=True)
     equal = spread <= np.abs(np.finfo(a.dtype).eps * mean)
-    return as_tensor(np.where(equal, np.nan, (a - mean) / np.where(equal, 1.0, spread)))
+    return as_tensor(np.where(equal, propagate_nan(a), (a - mean) / np.where(equal, 1.0, spread)))
 
 
 def entropy(
