@@ -567,7 +567,7 @@ def native_after(calls: int) -> Iterator[None]:
 
 
 def switch(this: Subject) -> None:
-    """Compare values and gradients, or derivatives on a tape, while what computes them becomes native."""
+    """Compare values, of arrays or Tensors, and gradients, or derivatives on a tape, while they become native."""
     choice = random.Random(this.module.__name__)
     with native_after(choice.choice((1, 2, 3))):
         program = wg.jit(this.module.program)
@@ -576,9 +576,10 @@ def switch(this: Subject) -> None:
                 compare_chosen(this, program, second)
             return
         slope = wg.jit(gradient_of(this.module.loss))
+        given = choice.choice((lambda x: x, wg.tensor))
         for _ in range(2):
             for k, point in enumerate(this.points):
-                compare_results(this, program(*copies(point)), k, wider=True)
+                compare_results(this, program(*map(given, copies(point))), k, wider=True)
                 compare_gradient(this, slope(*copies(point)), k)
 
 
