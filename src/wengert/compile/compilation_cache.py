@@ -28,6 +28,8 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.lowering.segments import Segment, Segments
 from wengert.native.cache import object_cache
 from wengert.native.lapack import installation
+from wengert.passes.pipeline import flatten_calls
+from wengert.support.caches import cached
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.machine import MEASURED
 
@@ -47,8 +49,12 @@ APART = 16
 class Keeper:
     """Know what is kept of a graph.
 
+    It is known by the graph as it was traced, so that one which a single program computes is found before the passes
+    that come before lowering, which take as long as all else that finding it does. One that no digest tells may have
+    one without its calls, as calls of functions with rules of the user do.
+
     Args:
-        graph: without calls; see `wengert.passes.pipeline.flatten_calls`.
+        traced: the graph as it was traced; without calls, if `is_apart`.
         is_apart: whether each loop, and each routine of small matrices, is a program by itself.
 
     Attributes:
@@ -57,23 +63,50 @@ class Keeper:
         beside: the large constants.
     """
 
-    def __init__(self, graph: Graph, is_apart: bool = False) -> None:
-        self.graph, self.is_apart, self.backend = graph, is_apart, BACKEND.get()
-        self.key = key_of(graph, f"{self.backend.name} {'apart' if is_apart else 'graph'}")
-        self.beside = list(map(elements, large_constants(graph)))
+    def __init__(self, traced: Graph, is_apart: bool = False) -> None:
+        self.traced, self.is_apart, self.backend = traced, is_apart, BACKEND.get()
+        kind = f"{self.backend.name} {'apart' if is_apart else 'graph'}"
+        self.key, known = key_of(traced, kind), traced
+        if self.key is None and not is_apart:
+            self.key, known = key_of(self.graph, kind), self.graph
+        self.beside = list(map(elements, large_constants(known)))
+
+    @cached
+    def graph(self) -> Graph:
+        """The graph that is lowered."""
+        return self.traced if self.is_apart else flatten_calls(self.traced)
 
     def load_segments(self) -> Segments[Any] | None:
         """Return the segments that were kept; None if there are none."""
         kept = None if self.key is None else object_cache().get(self.key, self.beside)
         if kept is None:
             return None
-        return Segments(self.graph, restore(self.graph, marshal.loads(kept), self.backend, self.beside))
+        image, described = marshal.loads(kept)
+        if described is None:
+            whole = Segment(self.traced, self.backend.unpack(image, self.beside), (), (), is_whole=True)
+            return Segments(self.traced, (whole,))
+        return Segments(self.graph, restore(self.graph, described, self.backend, self.beside))
 
     def keep(self, segments: Segments[Any]) -> None:
         """Keep what the graph was compiled to, unless most of it are constants."""
         if self.key is not None and constant_bytes(self.graph) <= MOST_CONSTANT:
             numbers = {array.tobytes(): n for n, array in enumerate(self.beside)}
-            object_cache().put(self.key, marshal.dumps(plain_data(segments, self.backend, numbers)), self.beside)
+            if stands_for(segments, self.traced):
+                described: Any = self.backend.pack(segments.whole, numbers), None
+            else:
+                described = None, plain_data(segments, self.backend, numbers)
+            object_cache().put(self.key, marshal.dumps(described), self.beside)
+
+
+def stands_for(segments: Segments[Any], traced: Graph) -> bool:
+    """Tell whether one program gives all that a graph gives, of the same types and lying in memory alike."""
+    if segments.whole is None:
+        return False
+    graph = segments.parts[0].graph
+    return (graph.inputs, len(graph.outputs)) == (traced.inputs, len(traced.outputs)) and all(
+        type(x) is type(y) is Variable and (x.aval, x.strides) == (y.aval, y.strides)
+        for x, y in zip(graph.outputs, traced.outputs, strict=True)
+    )
 
 
 def constant_bytes(graph: Graph) -> int:

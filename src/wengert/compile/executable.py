@@ -63,7 +63,7 @@ class NativeGraph:
     """Run a graph natively as far as programs can.
 
     Args:
-        graph: without calls; see `wengert.passes.pipeline.flatten_calls`.
+        graph: without calls, if `is_apart`.
         is_apart: whether each loop, and each routine of small matrices, is a program by itself.
 
     Attributes:
@@ -90,9 +90,10 @@ class NativeGraph:
     def instead(self, graph: Graph, values: Sequence[Any]) -> Sequence[Any]:
         """Return what a part gives that its program could not compute: each step alone, or NumPy, which raises."""
         if id(graph) not in self.others:
-            is_one = self.is_apart or len(graph.equations) == 1 or not any(map(may_be_step, graph.equations))
+            flat = flatten_calls(graph) if graph is self.graph and not self.is_apart else graph
+            is_one = self.is_apart or len(flat.equations) == 1 or not any(map(may_be_step, flat.equations))
             self.others[id(graph)] = (
-                partial(evaluate, inside(graph, natively)) if is_one else NativeGraph(graph, is_apart=True).run
+                partial(evaluate, inside(flat, natively)) if is_one else NativeGraph(flat, is_apart=True).run
             )
         return self.others[id(graph)](values)
 
@@ -133,16 +134,15 @@ def holds_native(graph: Graph) -> bool:
 
 
 class Compiled(NativeGraph):
-    """Run a graph that may have calls.
+    """Run a graph that may have calls, as a function of its inputs.
 
     Attributes:
         merged: the places of the results that must be copied, since only merging made one array of them.
     """
 
     def __init__(self, graph: Graph) -> None:
-        simple = flatten_calls(graph)
-        self.merged = merged_results(graph, simple)
-        super().__init__(simple)
+        super().__init__(graph)
+        self.merged = merged_results(graph, self.segments.graph)
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the outputs for arrays and numbers of the types of the graph's inputs."""

@@ -19,8 +19,8 @@ from wengert.kernel.durations import cycles_of
 from wengert.kernel.kernel import Buffer, Copy, Invoke, Loop, Product, Program, ProgramStep, Run, Switch
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
-from wengert.native.executable import GROWING
 from wengert.native.functions import NativeFunction
+from wengert.native.growing_rows import GROWING
 from wengert.native.interrupts import LOOK, LOOK_UP, give_back, looking
 from wengert.native.row_pool import (
     POOL,

@@ -17,7 +17,7 @@ from wengert.emission.programs import typed_address
 from wengert.emission.registers import Places, Registers, number_of, write_number
 from wengert.kernel.durations import cycles_of
 from wengert.kernel.kernel import Carried, Loop, Row
-from wengert.native.executable import GROWING
+from wengert.native.growing_rows import GROWING
 from wengert.native.row_pool import TAKE_ROOM
 from wengert.native.structs import I8, I64, POINTER, Array
 from wengert.native.values import Value

@@ -1,8 +1,4 @@
-"""Programs of machine code: what is kept of one, as plain data, and one in memory as a function of arrays.
-
-Rows that loops leave behind, of which nobody knows how many there will be, lie in memory that grows while a program
-runs: `row_pool` has the native functions.
-"""
+"""Programs of machine code: what is kept of one, as plain data, and one in memory as a function of arrays."""
 
 from __future__ import annotations
 
@@ -14,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from wengert.native.availability import UnavailableError
-from wengert.native.code_memory import Code, address_of
+from wengert.native.code_memory import Code
 from wengert.native.entries.callee import Callee
 from wengert.native.entries.entry import Entry, Variant
 from wengert.native.entries.kinds import MANY_LEAVES, ArrayKind, ContainerKind
 from wengert.native.loader import load_code
-from wengert.native.structs import I64, POINTER, Struct
 from wengert.native.threads.elementwise import SHARING
 from wengert.support.caches import cached
+from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.machine import MACHINE
 from wengert.support.records import FieldRecord
 
@@ -33,14 +29,6 @@ UNKNOWN = -1
 
 ENDLESS = 1 << 36
 """Rows that all lie at one place: more than anybody reads, of at most so many elements as NumPy may count then."""
-
-GROWING = Struct(
-    "Growing",
-    first=POINTER,
-    step=I64,  # bytes from one to the next: 0 where one stands for all
-    count=I64,
-)
-"""Rows of which nobody knows how many there are, as programs hand them to each other."""
 
 
 class Image(FieldRecord):
@@ -68,41 +56,6 @@ class Image(FieldRecord):
     cycles: float
     looks: bool
     overwritten: tuple[tuple[int, int], ...]
-
-
-class Rows(np.ndarray[Any, Any]):
-    """GROWING as an array, which keeps alive what it has the address of."""
-
-    rows: np.ndarray[Any, Any]
-
-    @classmethod
-    def of(cls, rows: np.ndarray[Any, Any]) -> Rows:
-        """Return rows, of which one may stand for all."""
-        found = np.array([rows.ctypes.data, rows.strides[0], len(rows)], np.int64).view(cls)
-        found.rows = rows
-        return found
-
-
-def taken_over(rows: np.ndarray[Any, Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return rows that a program handed out as an array, and give their memory back; one for all of them is of zeros.
-
-    Args:
-        rows: GROWING.
-        shape: of one of them.
-        dtype: of their elements.
-    """
-    place, step, count = rows.tolist()
-    if step:
-        found = np.empty((count, *shape), dtype)
-        ctypes.memmove(found.ctypes.data, place, found.nbytes)
-    else:
-        found = np.broadcast_to(np.zeros(shape, dtype), (count, *shape))
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address_of("free"))(place)
-    return found
-
-
-GROWN = ArrayKind(np.dtype(np.int64), (len(GROWING.fields),))
-"""How programs get and give rows of which nobody knows how many there are."""
 
 
 class Executable:
@@ -138,22 +91,22 @@ class Executable:
         )
         self.given = [ArrayKind(np.dtype(dtype), shape) for dtype, shape in image.inputs]
         self.made = [ArrayKind(np.dtype(dtype), shape) for dtype, shape in image.outputs]
-        self.grown = [i for i, kind in enumerate(self.made) if UNKNOWN in kind.shape]
 
     @cached
-    def entry(self) -> OfArrays:
+    def entry(self) -> Callable[..., list[Any]]:
         """The program as a function of arrays that are what it is given."""
-        return OfArrays(
-            self.callee, *[[GROWN if UNKNOWN in x.shape else x for x in xs] for xs in (self.given, self.made)]
-        )
+        given, made = ({i: x for i, x in enumerate(kinds) if UNKNOWN in x.shape} for kinds in (self.given, self.made))
+        if not given and not made:
+            return OfArrays(self.callee, self.given, self.made)
+        with UNSTOPPED:
+            from wengert.native.growing_rows import GROWN, RowsProgram  # which few programs have
+
+        kinds = ([GROWN if UNKNOWN in x.shape else x for x in xs] for xs in (self.given, self.made))
+        return RowsProgram(OfArrays(self.callee, *kinds), given, made)
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """Return the outputs for arrays that are the inputs, of their dtypes and shapes."""
-        made: list[Any] = self.entry(*map(check_array, arrays, self.given))
-        if self.grown and not made[-1]:
-            for i in self.grown:
-                made[i] = taken_over(made[i], self.made[i].shape[1:], self.made[i].dtype)
-        return made
+        return self.entry(*map(check_array, arrays, self.given))
 
 
 def written_address(content: Content) -> bytes:
@@ -184,9 +137,9 @@ class OfArrays(Entry):
 
 
 def check_array(array: Any, kind: ArrayKind) -> Any:
-    """Return an array that must be of a dtype and a shape, with its elements side by side; rows that grow as those."""
+    """Return an array that must be of a dtype and a shape, its elements side by side; rows that grow as they are."""
     if kind.shape[:1] == (UNKNOWN,) and array.dtype == kind.dtype and array.shape[1:] == kind.shape[1:]:
-        return Rows.of(array)
+        return array
     if array.dtype != kind.dtype or array.shape != kind.shape:
         raise TypeError(f"an input is {kind.dtype}{kind.shape}, {array.dtype}{array.shape} was given")
     return np.asarray(array, order="C")

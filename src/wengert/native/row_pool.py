@@ -8,8 +8,9 @@ inner loop take as much as for one iteration of the outer one.
 from __future__ import annotations
 
 from wengert.native.builder import Builder
-from wengert.native.executable import ENDLESS, GROWING
+from wengert.native.executable import ENDLESS
 from wengert.native.functions import NativeFunction, external
+from wengert.native.growing_rows import GROWING
 from wengert.native.structs import BOOL, I8, I64, POINTER, VOID, Pointer, Signature, Struct
 from wengert.native.values import Value
 from wengert.support.machine import MACHINE
