@@ -967,8 +967,8 @@ def by_network(w, b, xs):
 
 
 def by_batch(w, b, xs):
-    batch = np.sin(np.arange(TERMS * 2 * 51).reshape(TERMS, 2, 51).astype(w.dtype) * xs[0, 0])
-    end, rows = wg.scan(lambda h, x: (np.tanh(h + x @ w.T),) * 2, np.stack([b, -b]), batch, reverse=True)
+    batch = np.sin(np.arange(TERMS * 32 * 51).reshape(TERMS, 32, 51).astype(w.dtype) * xs[0, 0])
+    end, rows = wg.scan(lambda h, x: (np.tanh(h + x @ w.T),) * 2, np.stack([b, -b] * 16), batch, reverse=True)
     return np.sum(end * rows[0])
 
 

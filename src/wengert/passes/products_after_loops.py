@@ -33,9 +33,9 @@ LEAST = 4
 LARGE = 2048
 """Elements of a sum from which on it costs more to read and write it in each round than to leave factors behind."""
 SMALL = 1 << 16
-"""Bytes that factors may take; more of them only if they take no more than the sum, which the loop does not carry.
+"""Bytes that factors may take; more of them only if they take no more than the sum, or than the rows of the loop.
 
-So they stay beside what a byte budget counts, and products of matrices, which gain nothing, stay in the loop.
+The loop does not carry the sum then, and what a byte budget counts bounds the rows.
 """
 
 
@@ -165,11 +165,12 @@ class SumsOfLoop:
         return self.rows[x]
 
     def has_room(self, products: Sequence[ProductOfRows], result: Variable) -> bool:
-        """Tell whether what the loop would leave behind besides is small, or no larger than the sum."""
+        """Tell whether what the loop would leave behind is small, or no larger than the sum, or than what it reads."""
         new = {x for product in products for x in product.factors if x not in self.rows}
-        added, summed = (sum([math.prod(x.shape) * x.dtype.itemsize for x in xs]) for xs in (new, [result]))
+        rows = self.whole.inputs[self.spec.constants + self.spec.carried :]
+        added, summed, read = (sum(map(bytes_of, xs)) for xs in (new, [result], rows))
         length: int = self.spec.length
-        return length * added <= max(SMALL, summed)
+        return length * added <= max(SMALL, summed, read)
 
     def products(self, i: int) -> list[ProductOfRows]:
         """Return the products that each round adds to what it carries, if it does nothing else with that."""
@@ -275,6 +276,12 @@ def with_factors(choice: Equation, products: Sequence[BranchProduct]) -> Equatio
 def zeros_like(x: Variable) -> Any:
     """Return zeros of the shape and dtype of a variable, in memory for one."""
     return np.broadcast_to(np.zeros((), x.dtype), x.shape)
+
+
+def bytes_of(x: Any) -> int:
+    """Return how many bytes an array has."""
+    aval = aval_of(x)
+    return math.prod(aval.shape) * aval.dtype.itemsize
 
 
 def lies_plainly(x: Any) -> bool:

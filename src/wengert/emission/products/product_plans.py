@@ -259,7 +259,7 @@ class ProductPlan:
         is_large = max(k * n, m * k) * size > MACHINE.second_cache // 4 or collides(k, terms.right * size)
         if is_large and min(m, n, k) >= MACHINE.packed_sides[0] and m >= MACHINE.packed_sides[1]:
             self.packs_right = SHARED_PANELS if m > MACHINE.packed_once[0] else OWN_PANELS
-            is_far = terms.left != 1 and m * k * size > MACHINE.second_cache // 4
+            is_far = 1 not in (rows.left, terms.left) and m * k * size > MACHINE.second_cache // 4
             self.packs_left = is_far or (collides(8, rows.left * size) and n > 4 * wide)
             self.height = most
             self.block_terms = even(k, MACHINE.block[0])
