@@ -9,7 +9,7 @@ import numpy as np
 from tests.samples.base import fixed, integers, normal, positive, sample, spaced
 from tests.samples.reductions import MASK, options
 from wengert.core.values.dispatch import apply
-from wengert.primitives import statistics
+from wengert.primitives import quantiles
 
 HOLES = np.array([[False, True, False, False], [True, False, False, True], [False, False, False, False]])
 METHODS = (
@@ -31,12 +31,12 @@ def with_holes(function: Any) -> Any:
 
 def collect(t: Any, x: Any, q: Any, part: str = "value") -> Any:
     """Combine elements of t as the quantiles of x combine those of x."""
-    return apply(statistics.quantile_collect, t, x, q, part=part, **PLAN)
+    return apply(quantiles.quantile_collect, t, x, q, part=part, **PLAN)
 
 
 def distribute(ct: Any, x: Any, q: Any, part: str = "value") -> Any:
     """Bring cotangents of quantiles of x to its elements."""
-    return apply(statistics.quantile_distribute, ct, x, q, part=part, **PLAN)
+    return apply(quantiles.quantile_distribute, ct, x, q, part=part, **PLAN)
 
 
 SAMPLES = [

@@ -18,6 +18,7 @@ from wengert.numpy import (  # noqa: F401 - they enter their functions
     _indexing,
     _joining,
     _methods,
+    _padding,
     _polynomials,
     _reductions,
     _selection,

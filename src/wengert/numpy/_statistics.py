@@ -34,7 +34,7 @@ from wengert.numpy._reductions import (
 )
 from wengert.numpy._results import FITS_RESULT, WITHIN_KIND, with_out
 from wengert.numpy._shapes import squeeze
-from wengert.primitives import statistics
+from wengert.primitives import quantiles, statistics
 from wengert.traces.operands import operand
 
 Function = Callable[..., Any]
@@ -140,7 +140,7 @@ def order_params(x: Tensor, axis: Any, keepdims: Any) -> Params:
 def compute_median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, *, skipna: bool) -> Tensor:
     """Return a median."""
     x = screen_nans(a) if skipna else as_tensor(a)
-    result = apply(statistics.median, x, skipna=skipna, **order_params(x, axis, keepdims))
+    result = apply(quantiles.median, x, skipna=skipna, **order_params(x, axis, keepdims))
     return with_out(name, result, out)
 
 
@@ -165,7 +165,7 @@ TAKING = {"lower", "higher", "nearest", "inverted_cdf", "closest_observation"}
 def quantiles_as_mixed(x: Any, q: Any, weight: tuple[Any, ...], params: Params) -> Any:
     """Return quantiles without NaN for q of two axes, which NumPy mixes up with others if it reduces several."""
     axis, shape = params["axis"], q.shape
-    found: Any = apply(statistics.quantile, x, q.ravel(), *weight, **{**params, "keepdims": False})
+    found: Any = apply(quantiles.quantile, x, q.ravel(), *weight, **{**params, "keepdims": False})
     rest = found.shape[1:]
     found = np.moveaxis(found, 0, -1).reshape(rest + shape)
     first = -1 if len(axis) > 1 and rest else len(rest)
@@ -200,7 +200,7 @@ def enter_quantile(function: Any, *, percent: bool, skipna: bool) -> Callable[..
         if skipna and np.ndim(parts) == 2 and x.size:
             result = quantiles_as_mixed(x, parts, weight, params)
         else:
-            result = apply(statistics.quantile, x, parts, *weight, **params)
+            result = apply(quantiles.quantile, x, parts, *weight, **params)
         takes = method in TAKING and weights is None and not skipna
         return with_out(name, result, out, rule=FITS_RESULT if takes else WITHIN_KIND)
 

@@ -203,15 +203,16 @@ def call_plain_method(name: str, x: Tensor, argument: Any) -> Tensor | None:
 
 
 def join_plain(function: Function, operands: Any, *args: Any) -> Tensor | None:
-    """Return what a function gives for a list of arrays and numbers, Tensors among them; None as `call_plain` does."""
-    if WATCHES or (type(operands) is not tuple and type(operands) is not list):
+    """Return what a function gives for a list of arrays and numbers, first a plain Tensor; None as `call_plain`."""
+    if WATCHES or (type(operands) is not tuple and type(operands) is not list) or not operands:
+        return None
+    first = operands[0]
+    if type(first) is not Tensor or first._trace is not None:
         return None
     values = []
-    any_tensor = False
     for x in operands:
         kind = type(x)
         if kind is Tensor:
-            any_tensor = True
             x = x._value if x._trace is None else array_of(x)
             if type(x) is not ndarray and not isinstance(x, generic):
                 return None
@@ -221,8 +222,6 @@ def join_plain(function: Function, operands: Any, *args: Any) -> Tensor | None:
         elif kind is not float and kind is not int:
             return None
         values.append(x)
-    if not any_tensor:
-        return None
     try:
         out = function(values, *args)
     except GIVEN_UP:

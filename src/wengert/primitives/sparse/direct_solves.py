@@ -15,17 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.forms.batching import lead
 from wengert.core.forms.form import Form
 from wengert.core.forms.shape_probes import Results
 from wengert.core.primitives.cotangent import match_dtype
 from wengert.core.primitives.declare import opaque
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.values.aval import Aval, aval_of, shape_of
+from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.errors import NumericalError
 from wengert.primitives.linear_algebra.matrices import vector_text
-from wengert.primitives.sparse.products import sampled_product, sparse_product, stacked_elements
+from wengert.primitives.sparse.products import batch_product, sampled_product, sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern
 from wengert.support.caches import FACTORS, KeptFactor
 
@@ -163,25 +162,6 @@ def jvp_system(
     return apply(sparse_solve, data, right, pattern=pattern, transposed=transposed, **options)
 
 
-def batch_system(
-    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Params
-) -> Any:
-    """Take the lanes as further right-hand sides, or one matrix that has those of the lanes along its diagonal."""
-    (data, b), pattern = operands, params["pattern"]
-    if not batched[0]:
-        columns = np.moveaxis(b, 0, -1)
-        rest = shape_of(columns)
-        width = size * (rest[1] if len(rest) == 3 else 1)
-        found = apply(primitive, data, np.reshape(columns, (rest[0], width)), **params)
-        return np.moveaxis(np.reshape(found, rest), -1, 0)
-    many = pattern.repeat_lanes(size)
-    stacked = lead(b, batched[1], size)
-    rest = shape_of(stacked)
-    flat = np.reshape(stacked, (size * rest[1], *rest[2:]))
-    found = apply(primitive, stacked_elements(data, pattern, many), flat, **{**params, "pattern": many})
-    return np.reshape(found, rest)
-
-
 sparse_solve: Primitive = opaque(
-    "sparse_solve", evaluate_system, vjp=vjp_system, jvp=jvp_system, form=SystemForm(), batch=batch_system
+    "sparse_solve", evaluate_system, vjp=vjp_system, jvp=jvp_system, form=SystemForm(), batch=batch_product
 )

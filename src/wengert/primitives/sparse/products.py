@@ -128,7 +128,7 @@ def transpose_to_factor(ct: Any, aval: Aval, data: Any, *, pattern: StoragePatte
 def batch_product(
     primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Params
 ) -> Any:
-    """Multiply with the lanes as further columns, or one matrix that has those of the lanes along its diagonal."""
+    """Multiply (or solve) with the lanes as further columns, or one matrix that has theirs along its diagonal."""
     (data, x), pattern, transposed = operands, params["pattern"], params["transposed"]
     if not batched[0]:
         columns = np.moveaxis(x, 0, -1)
@@ -140,7 +140,7 @@ def batch_product(
     stacked = lead(x, batched[1], size)
     rest = shape_of(stacked)
     flat = np.reshape(stacked, (size * rest[1], *rest[2:]))
-    found = apply(primitive, stacked_elements(data, pattern, many), flat, pattern=many, transposed=transposed)
+    found = apply(primitive, stacked_elements(data, pattern, many), flat, **{**params, "pattern": many})
     return np.reshape(found, (size, pattern.shape[1 if transposed else 0], *rest[2:]))
 
 
