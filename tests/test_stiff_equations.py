@@ -172,6 +172,11 @@ def test_banded_matrices_are_held_as_full_ones_are():
     y, full = np.linspace(0.5, 1.5, 12), FullMatrices()
     few = matrix_choice.matrices_for(find_pattern(lambda y: slope(0.0, y), (y,), (0,)))
     assert (few.below, few.above) == (2, 2)
+    matrix = np.tril(full.jacobian(slope, 0.1, y), 1)
+    lower = matrix_choice.matrices_for(find_pattern(lambda y: matrix @ y, (y,), (0,)))
+    turned, elements = lower.transpose, lower.transpose.of_user(matrix.T)
+    np.testing.assert_array_equal(turned.jacobian(lambda t, y: matrix.T @ y, 0.0, y), elements)
+    np.testing.assert_allclose(turned.solve(turned.factors(elements), elements, y), np.linalg.solve(matrix.T, y))
 
     def found(matrices, y, count):
         states = [y + i for i in range(count)]

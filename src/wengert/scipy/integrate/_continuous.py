@@ -32,7 +32,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     try_step,
 )
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, at_other_time
-from wengert.scipy.integrate._methods.jacobian_matrices import FULL
+from wengert.scipy.integrate._methods.jacobian_matrices import FULL, Matrices
 from wengert.scipy.integrate._methods.methods_by_name import AnyMethod
 from wengert.scipy.integrate._methods.rosenbrock import Rosenbrock
 from wengert.scipy.integrate._methods.tableaux import Tableau, jacobian_by_state
@@ -99,6 +99,11 @@ class Flow:
     def rate_of(self, leaves: Any) -> Slope:
         """Return how states change."""
         return rate_of(self.slope_of(leaves), *self.masses(leaves))
+
+    @property
+    def matrices(self) -> Matrices:
+        """How Jacobians of the slope are held."""
+        return self.method.matrices if isinstance(self.method, ImplicitMethod | Rosenbrock) else FULL
 
     def masses(self, leaves: Any) -> tuple[Any, Algebraic | None]:
         """Return the mass matrix, None for that of ones, and the algebraic equations, None without."""
@@ -167,8 +172,9 @@ class Flow:
 
         nothing = [0.0 * x for x in piece.leaves]
         mass, algebraic = self.masses(piece.leaves)
+        held = self.matrices.transpose
         if mass is None:
-            return self.integrate(change, (end, piece.t), ct, 1.0 / piece.sizes, piece.control, add, nothing)
+            return self.integrate(change, (end, piece.t), ct, 1.0 / piece.sizes, piece.control, held, add, nothing)
         mass, by_state = mass.T, jacobian_by_state(self.slope_of(piece.leaves), end, state(end)).T
         matrix, missed = mass, []
         if algebraic is not None:
@@ -181,7 +187,7 @@ class Flow:
         sizes = 1.0 / stop_gradient(np.where(weights == 0, 1.0, weights))
         sizes = np.where(stop_gradient(np.max(np.abs(mass), axis=0)) == 0, UNMEASURED, sizes)
         ends = end, piece.t
-        last, total = self.integrate(change, ends, first, sizes, piece.control, add, nothing, mass)
+        last, total = self.integrate(change, ends, first, sizes, piece.control, held, add, nothing, mass)
         total = [x + y for x, y in zip(total, missed, strict=True)] if missed else total
         return mass @ last, total
 
@@ -203,7 +209,8 @@ class Flow:
             missed = np.linalg.solve(rows @ by_state @ columns, rows @ change(piece.t, first))
             first = first - columns @ missed
         times = piece.t, end
-        last, _ = self.integrate(change, times, first, piece.sizes, piece.control, lambda t, v: [], [], mass)
+        held = self.matrices
+        last, _ = self.integrate(change, times, first, piece.sizes, piece.control, held, lambda t, v: [], [], mass)
         return value, last
 
     def state_at(self, y: Any, end: Any, leaves: Any) -> Any:
@@ -217,6 +224,7 @@ class Flow:
         first: Any,
         sizes: Any,
         control: Control,
+        matrices: Matrices,
         add: Any,
         total: Any,
         mass: Any = None,
@@ -229,12 +237,13 @@ class Flow:
             first: the value at the beginning.
             sizes: what numbers of it are measured by.
             control: its relative tolerance is that here, too.
+            matrices: how Jacobians of the equation are held.
             add: what is integrated, arrays, of time and value.
             total: zeros like these.
             mass: what the rate of the value is multiplied by.
         """
         start, end = ends
-        method: OneStepMethod = self.method if isinstance(self.method, Tableau) else Rosenbrock(FULL, mass)
+        method: OneStepMethod = self.method if isinstance(self.method, Tableau) else Rosenbrock(matrices, mass)
         largest = np.maximum(np.max(np.abs(stop_gradient(first)) / sizes, initial=0.0), LEAST)
         control = Control(control.rtol, control.rtol * sizes * largest, np.inf, 0.0, control.most)
         length = stop_gradient(end) - stop_gradient(start)

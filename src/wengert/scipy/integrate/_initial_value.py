@@ -208,7 +208,7 @@ def solve_ivp(
     is_solved, places = start == "solved", mass_places(masses)
     flags = chosen, dense, bool(vectorized)
     kinds = is_solved, is_outside or kind == "continuous", type(t0) is Tensor, type(times) is Tensor
-    options = Options(method, *flags, memory_budget, settings, pattern, places, *kinds)
+    options = Options(method, *flags, memory_budget, settings, pattern, places, *kinds, state.shape, state.dtype.kind)
     if is_outside:
         outside = OutsideIntegration(values, options, (t0, t1), state, control, kind == "forward")
         return outside.result(times, bool(dense_output))

@@ -63,6 +63,7 @@ class Options(NamedTuple):
         is_solved: whether initial states and those after resets are solved for what algebraic equations determine.
         has_moving_start: whether derivatives by the beginning may be asked for, which it is a number without.
         has_moving_times: likewise of output times.
+        shape, kind: of the states, by which it is chosen how Jacobians are held.
     """
 
     method: str
@@ -77,6 +78,8 @@ class Options(NamedTuple):
     is_continuous: bool = False
     has_moving_start: bool = True
     has_moving_times: bool = True
+    shape: tuple[int, ...] = ()
+    kind: str = "f"
 
     @property
     def steps_hold_times(self) -> bool:

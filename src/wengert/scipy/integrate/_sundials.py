@@ -6,9 +6,10 @@ Source: A. C. Hindmarsh et al., SUNDIALS: suite of nonlinear and differential/al
 
 from __future__ import annotations
 
+import ctypes
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.integrate import DenseOutput, OdeSolver
@@ -77,6 +78,8 @@ class SundialsSolver(OdeSolver):  # type: ignore[misc]  # SciPy has no types
         super().__init__(fun, t0, y0, t_bound, vectorized)
         self.y: Any = y0
         self.inner = make(fun, t0, y0, max_num_steps=MOST_ATTEMPTS, **options)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.inner))
+        self.is_held = True  # SuperLU_MT frees what its first factorisation allocates also where there was none
 
     def _step_impl(self) -> tuple[bool, str | None]:
         """Take a step."""
@@ -84,6 +87,9 @@ class SundialsSolver(OdeSolver):  # type: ignore[misc]  # SciPy has no types
         self.nfev, self.njev = found.nfev, found.njev
         if not found.success:
             return False, found.message
+        if self.is_held:
+            ctypes.pythonapi.Py_DecRef(ctypes.py_object(self.inner))
+            self.is_held = False
         self.t, self.y = float(found.t), found.y
         return True, None
 
@@ -124,24 +130,27 @@ class JacobianForm:
     Args:
         program: has the compiled Jacobian.
         leaves: what it reads.
+        size: of how many states SUNDIALS knows.
+        places: of those the ones whose rates the program has as further states.
 
     Attributes:
         options: what is to be said of it.
         is_sparse: whether it has a pattern.
     """
 
-    def __init__(self, program: IntegrationProgram, leaves: Any, size: int) -> None:
-        self.program, self.leaves, matrices = program, leaves, program.matrices
+    def __init__(self, program: IntegrationProgram, leaves: Any, size: int, places: Array) -> None:
+        self.program, self.leaves, self.size, self.places = program, leaves, size, places
+        matrices = program.matrices
         self.is_sparse = isinstance(matrices, ElementMatrices)
         self.options: dict[str, Any] = {"linsolver": "dense" if size < DENSE else "lapackdense"}
-        self.rows: Any = ()
-        self.columns: Any = ()
-        self.order: Any = ()
         if isinstance(matrices, ElementMatrices):
-            self.rows, self.columns = matrices.rows, matrices.columns
-            self.order = np.lexsort((self.rows, self.columns))
-            ones = np.ones(len(self.order))
-            pattern = csc_matrix(csc_array((ones, (self.rows, self.columns)), (size, size)))
+            self.chosen = np.flatnonzero(matrices.rows < size)
+            rows, columns = matrices.rows[self.chosen], matrices.columns[self.chosen]
+            self.is_rate = columns >= size
+            columns = np.concatenate([np.arange(size), places])[columns]
+            both, self.order = np.unique(columns * size + rows, return_inverse=True)
+            self.rows, self.columns = both % size, both // size
+            pattern = csc_matrix(csc_array((np.ones(len(both)), (self.rows, self.columns)), (size, size)))
             pattern.indices, pattern.indptr = pattern.indices.astype(np.int32), pattern.indptr.astype(np.int32)
             self.options = {"linsolver": "sparse", "sparsity": pattern}
 
@@ -153,12 +162,19 @@ class JacobianForm:
 
     def of_mass(self, mass: Any) -> Any:
         """Return a mass matrix in the form that `elements` gives."""
-        return mass[self.rows, self.columns][self.order] if self.is_sparse else mass
+        return mass[self.rows, self.columns] if self.is_sparse else mass
 
-    def elements(self, t: float, y: Array) -> Any:
-        """Return the Jacobian of the right-hand side."""
+    def elements(self, t: float, y: Array, factor: float = 0.0) -> Any:
+        """Return the Jacobian of the right-hand side by the states, and `factor` times that by their rates."""
         found = self.program.jacobian_at(self.leaves, t, y)
-        return found[self.order] if self.is_sparse else found
+        if self.is_sparse:
+            own = found[self.chosen] * np.where(self.is_rate, factor, 1.0)
+            return np.bincount(self.order, own, len(self.rows))
+        size, by_state = self.size, found[: self.size, : self.size]
+        if len(self.places):
+            by_state = np.array(by_state)
+            by_state[:, self.places] += factor * found[:size, size:]
+        return by_state
 
 
 def explicit_maker(program: IntegrationProgram, leaves: Any) -> Callable[..., Any]:
@@ -167,7 +183,7 @@ def explicit_maker(program: IntegrationProgram, leaves: Any) -> Callable[..., An
     def make(fun: Callable[..., Any], t0: float, y0: Array, **options: Any) -> Any:
         from sksundae.cvode import CVODE
 
-        form = JacobianForm(program, leaves, len(y0))
+        form = JacobianForm(program, leaves, len(y0), np.zeros(0, int))
 
         def slope(t: float, y: Array, yp: Array) -> None:
             yp[:] = fun(t, y)
@@ -183,22 +199,53 @@ def explicit_maker(program: IntegrationProgram, leaves: Any) -> Callable[..., An
 
 
 def implicit_maker(program: IntegrationProgram, leaves: Any, mass: Any) -> Callable[..., Any]:
-    """Return what makes IDA's integrator of 0 = M y' - f(t, y), and lets it begin, with the rates that follow."""
+    """Return what makes IDA's integrator of 0 = M y' - f(t, y), and lets it begin, with the rates that follow.
 
-    def make(fun: Callable[..., Any], t0: float, y0: Array, **options: Any) -> Any:
+    States whose errors are not looked at are the rates of residuals F(t, y, y') = 0, which IDA takes as such: as states
+    they would be as exact as others need them, which is not at all.
+    """
+
+    def make(fun: Callable[..., Any], t0: float, y0: Array, *, atol: Any, **options: Any) -> Any:
         from sksundae.ida import IDA
 
-        form, matrix = JacobianForm(program, leaves, len(y0)), np.eye(len(y0)) if mass is None else np.asarray(mass)
+        size = len(y0) - int(np.count_nonzero(np.asarray(atol) >= UNLIMITED))
+        matrix = np.eye(size) if mass is None else np.asarray(mass)
+        places = np.nonzero(matrix[size:])[1]
+        form, matrix = JacobianForm(program, leaves, size, places), matrix[:size, :size]
         own = form.of_mass(matrix)
 
         def residual(t: float, y: Array, yp: Array, out: Array) -> None:
-            out[:] = matrix @ yp - fun(t, y)
+            out[:] = matrix @ yp - fun(t, with_rates(y, yp, places))[:size]
 
         def jacobian(t: float, y: Array, yp: Array, _: Array, cj: float, out: Array) -> None:
-            out[...] = cj * own - form.elements(t, y)
+            out[...] = cj * own - form.elements(t, with_rates(y, yp, places), cj)
 
+        options["atol"] = atol if np.ndim(atol) == 0 else atol[:size]
         found = form.integrator(IDA, residual, jacobian, options)
-        found.init_step(t0, y0, np.asarray(program.rate_at(leaves, t0, y0)))
-        return found
+        found.init_step(t0, y0[:size], np.asarray(program.rate_at(leaves, t0, y0))[:size])
+        return RatesBeside(found, places) if len(places) else found
 
     return make
+
+
+class RatesBeside(NamedTuple):
+    """Be an integrator of IDA whose states have rates of some beside them.
+
+    Attributes:
+        inner: the integrator.
+        places: of the states whose rates follow.
+    """
+
+    inner: Any
+    places: Array
+
+    def step(self, *given: Any) -> Any:
+        """Take a step, or give a state within the last one."""
+        found = self.inner.step(*given)
+        found.y = with_rates(found.y, found.yp, self.places)
+        return found
+
+
+def with_rates(y: Array, yp: Array, places: Array) -> Array:
+    """Return states, and after them the rates of those at some places."""
+    return np.concatenate([y, yp[places]]) if len(places) else y

@@ -6,6 +6,7 @@ a banded matrix, or front by front, with no more elements than the order of elim
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from typing import Any
 
@@ -48,6 +49,12 @@ class ElementMatrices(Matrices):
         self.coloring: Any = None
         self.solve, self.solve_transposed = solvers_by(self.solution, self.outer, self.product)
         self.solve_many = self.solve
+
+    @functools.cached_property
+    def transpose(self) -> ElementMatrices:
+        """How transposes are held, by the elements at the same places, row by row as `jacobian` gives them."""
+        order = np.lexsort((self.rows, self.columns))
+        return self.of_blocks(1, self.columns[order], self.rows[order])
 
     @property
     def are_kept(self) -> bool:

@@ -58,6 +58,11 @@ class Matrices(ABC):
         """Whether reverse mode keeps the factors of all steps, rather than to make them again."""
         return True
 
+    @property
+    @abstractmethod
+    def transpose(self) -> Matrices:
+        """How transposes are held, which are Jacobians of equations for cotangents."""
+
     @abstractmethod
     def jacobian(self, slope: Slope, t: Any, y: Any) -> Any:
         """Return the Jacobian of a slope by the state."""
@@ -114,6 +119,11 @@ class FullMatrices(Matrices):
 
         self.solve, self.solve_transposed = solvers_by(solve, outer, self.product)
         self.solve_many, _ = solvers_by(self.product, outer, self.product)
+
+    @property
+    def transpose(self) -> Matrices:
+        """How transposes are held, which are full, too."""
+        return self
 
     def jacobian(self, slope: Slope, t: Any, y: Any) -> Any:
         """Return the Jacobian of a slope by the state."""
