@@ -11,7 +11,7 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
-from wengert.control import subgraphs
+from wengert.control import subgraph_gradients, subgraphs
 from wengert.core.graph.graph import evaluate
 from wengert.core.graph.graph_checker import check
 from wengert.core.primitives.kinds import Opaque
@@ -743,7 +743,7 @@ CUTS = {
     "batched": lambda run, graph: subgraphs.batched_graph(
         lambda x: run(graph, [x]), 3, [graph.inputs[0].aval], YES, YES
     ),
-    "halves": lambda run, graph: subgraphs.split_gradient(
+    "halves": lambda run, graph: subgraph_gradients.split_gradient(
         graph, YES, YES, at_hand=YES, fixed=YES, summed=(False,), name="halves"
     ),
     "jvp": lambda run, graph: propagate_opaque(
@@ -763,6 +763,7 @@ def test_traces_end_where_what_they_run_raises(cut, monkeypatch):
 
     graph = trace(lambda x: x * x)(1.0)
     monkeypatch.setattr(subgraphs, "evaluate", failing)
+    monkeypatch.setattr(subgraph_gradients, "evaluate", failing)
     with pytest.raises(OSError):  # noqa: PT011 - what `failing` raises
         cut(failing, graph)
     assert all(x._trace.ended for x in seen)

@@ -14,10 +14,11 @@ import tests.samples  # noqa: F401 - its functions declare primitives when they 
 import wengert as wg
 from tests.cases import together
 from wengert.core.forms.abstract_evaluation import avals_and_strides
-from wengert.core.forms.form import Form, Reduction, Scan, Selection, form_of
+from wengert.core.forms.form import Form, Reduction, Scan, form_of
 from wengert.core.forms.label_products import for_blas
 from wengert.core.forms.labels import Labels, labelled
 from wengert.core.forms.routine import Routine
+from wengert.core.forms.view_forms import Selection
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import Aval
 from wengert.errors import GraphError, RegistrationError, ShapeError, UsageError

@@ -17,7 +17,7 @@ import wengert as wg
 from tests.cases import some_of, together
 from wengert.compile import executable
 from wengert.compile.executable import Compiled, NativeGraph, Natively
-from wengert.core.forms.form import Region
+from wengert.core.forms.view_forms import Region
 from wengert.core.graph.graph import Graph, Variable, subgraphs
 from wengert.core.graph.loop_spec import Items, LoopSpec
 from wengert.core.primitives.structured import Structured, StructuredLowering

@@ -18,7 +18,8 @@ import pytest
 import wengert as wg
 import wengert.nn.functional as F
 from wengert.control import store_analysis
-from wengert.control.store_analysis import MayWriteError, StoreSearch, operands_before_out, runs_alone
+from wengert.control.bytecode import MANY, MayWriteError
+from wengert.control.store_analysis import StoreSearch, operands_before_out, runs_alone
 from wengert.core.memory import buffers
 
 Function = Callable[..., Any]
@@ -352,7 +353,7 @@ def test_outputs_stand_where_numpy_has_them() -> None:
     assert {f: operands_before_out(f) for f in wanted} == wanted
     for name, count in store_analysis.ATTRIBUTES.items():
         method = getattr(np.ndarray, name, None)
-        if callable(method) and count < store_analysis.MANY and name not in ("conj", "conjugate"):
+        if callable(method) and count < MANY and name not in ("conj", "conjugate"):
             x, out = np.ones((2, 2)), np.zeros(7)
             operands = {"dot": (x,), "take": (0, 0), "clip": (0, 1), "trace": (0, 0)}.get(name, (0,) * count)[:count]
             with pytest.raises((TypeError, ValueError, IndexError)):  # the next operand is an output of another shape

@@ -49,9 +49,10 @@ import numpy as np
 
 from wengert.core.forms.batching import aligned, lead, shift
 from wengert.core.forms.contraction import Contraction
-from wengert.core.forms.form import SIZE, Like, Place, Pointwise, Reduction, Scan, Selection, View
+from wengert.core.forms.form import Pointwise, Reduction, Scan
 from wengert.core.forms.labels import labelled
 from wengert.core.forms.routine import Routine
+from wengert.core.forms.view_forms import SIZE, Like, Place, Selection, View
 from wengert.core.primitives import primitive
 from wengert.core.primitives.declare import constant, elementwise, linear, multilinear, opaque
 from wengert.core.primitives.primitive import Primitive

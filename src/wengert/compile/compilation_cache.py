@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.compile.programs import BACKEND
-from wengert.core.forms.form import Like, Pointwise, Selection, form_of
+from wengert.core.forms.form import Pointwise, form_of
 from wengert.core.forms.routine import Routine
+from wengert.core.forms.view_forms import Like, Selection
 from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.graph.identity import digest

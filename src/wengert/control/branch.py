@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wengert.control.structured_checks import check_branch
+from wengert.control.subgraph_gradients import split_gradient, with_zeros
 from wengert.control.subgraphs import (
     batched_graph,
     dependent_outputs,
@@ -28,12 +29,10 @@ from wengert.control.subgraphs import (
     scatter_parts,
     select,
     select_flagged,
-    split_gradient,
     trace_closed,
-    with_zeros,
 )
 from wengert.control.zero_sequence import zeros, zeros_like
-from wengert.core.forms.form import Region
+from wengert.core.forms.view_forms import Region
 from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.primitives.primitive import register

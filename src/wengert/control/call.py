@@ -20,7 +20,7 @@ from wengert.control.traced_bodies import FlatFunction
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.diagnostics.source_positions import caller, position_of
-from wengert.core.forms.form import Region
+from wengert.core.forms.view_forms import Region
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.identity import identity

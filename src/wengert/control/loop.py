@@ -25,9 +25,8 @@ from wengert.control.argument_aliasing import apart
 from wengert.control.loop_segments import COUNTER, SegmentedLoop
 from wengert.control.loop_snapshots import reversal_of
 from wengert.control.structured_checks import check_loop
+from wengert.control.subgraph_gradients import SweptHalves, backward_body, split_gradient, with_zeros
 from wengert.control.subgraphs import (
-    SweptHalves,
-    backward_body,
     batched_graph,
     dependent_outputs,
     fill_inactive,
@@ -42,11 +41,9 @@ from wengert.control.subgraphs import (
     scatter_parts,
     select,
     select_flagged,
-    split_gradient,
-    with_zeros,
 )
 from wengert.control.zero_sequence import RowCollector, zeros
-from wengert.core.forms.form import Region
+from wengert.core.forms.view_forms import Region
 from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.graph.loop_spec import Parts, is_counted, parts, sequence_aval

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert.control.structured_checks import require
-from wengert.core.forms.form import Region
+from wengert.core.forms.view_forms import Region
 from wengert.core.graph.loop_spec import Items, sequence_aval
 from wengert.core.memory.memory_layout import Strides, example, strides_of, strides_of_stack
 from wengert.core.primitives.primitive import register

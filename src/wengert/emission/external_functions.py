@@ -20,9 +20,11 @@ from wengert.emission.products.product_functions import PRODUCTS, product
 from wengert.emission.products.product_plans import PRODUCT
 from wengert.emission.routines.band_routines import BANDED, band_kernel
 from wengert.emission.routines.front_routines import FRONTS, front_kernel
-from wengert.emission.routines.lapack_routines import LAPACK, lapack_kernel
+from wengert.emission.routines.lapack_problems import LAPACK
+from wengert.emission.routines.lapack_routines import lapack_kernel
 from wengert.emission.routines.matrix_lanes import LANES, lanes_kernel
-from wengert.emission.routines.matrix_routines import MATRICES, SMALL, small
+from wengert.emission.routines.matrix_problems import MATRICES
+from wengert.emission.routines.matrix_routines import SMALL, small
 from wengert.emission.routines.sparse_routines import SPARSE, sparse_kernel
 from wengert.emission.stages import added_exactly, correct_total
 from wengert.kernel.opcodes import OPCODES

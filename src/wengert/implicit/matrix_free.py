@@ -13,8 +13,8 @@ import numpy as np
 
 from wengert.control.subgraphs import trace_closed
 from wengert.core.forms.batching import lead
-from wengert.core.forms.form import Like
 from wengert.core.forms.routine import Routine
+from wengert.core.forms.view_forms import Like
 from wengert.core.graph.graph import Graph, evaluate, fitting
 from wengert.core.memory.views import current
 from wengert.core.primitives.kinds import Constant

@@ -17,7 +17,7 @@ import numpy as np
 from wengert.control.cond import cond
 from wengert.control.structured_checks import require
 from wengert.core.forms.batching import lead
-from wengert.core.forms.form import Region
+from wengert.core.forms.view_forms import Region
 from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.memory.views import current

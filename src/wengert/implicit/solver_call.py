@@ -14,7 +14,7 @@ from wengert.control.side_effects import Reach
 from wengert.control.subgraphs import trace_within
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
 from wengert.core.diagnostics.source_positions import user_stacklevel
-from wengert.core.forms.form import Region
+from wengert.core.forms.view_forms import Region
 from wengert.core.graph.equation import Variable
 from wengert.core.memory.views import current
 from wengert.core.primitives.declaration_checks import in_form

@@ -15,7 +15,8 @@ from wengert.emission.routines.band_routines import BANDED, is_banded, room_of_b
 from wengert.emission.routines.band_routines import is_available as has_bands
 from wengert.emission.routines.front_routines import FRONTS, is_of_fronts
 from wengert.emission.routines.front_routines import SPARE as ENDS
-from wengert.emission.routines.lapack_routines import LAPACK, PANEL, ROOM, SPECTRAL, is_available
+from wengert.emission.routines.lapack_problems import LAPACK, PANEL, ROOM
+from wengert.emission.routines.lapack_routines import SPECTRAL, is_available
 from wengert.emission.routines.matrix_lanes import LANES, lanes_of
 from wengert.emission.routines.matrix_routines import CONDITIONED, SMALL, TRIANGULAR, dtypes_of
 from wengert.passes.equations import keyword_parameters, unknown_parameters

@@ -11,8 +11,9 @@ import numpy as np
 
 from wengert.core.forms.batching import lead
 from wengert.core.forms.element_maps import broadcast_maps
-from wengert.core.forms.form import Form, Params, Pointwise, Region, View
+from wengert.core.forms.form import Form, Params, Pointwise
 from wengert.core.forms.routine import Routine
+from wengert.core.forms.view_forms import Region, View
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.primitives.cotangent import match_dtype, unbroadcast
 from wengert.core.primitives.declare import constant, elementwise, linear, opaque

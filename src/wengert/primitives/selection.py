@@ -10,7 +10,8 @@ import numpy as np
 from numpy import ndarray
 
 from wengert.core.forms.batching import lead
-from wengert.core.forms.form import Flags, Lanes, Params, Pointwise, Selection
+from wengert.core.forms.form import Flags, Lanes, Params, Pointwise
+from wengert.core.forms.view_forms import Selection
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import Coordinate
 from wengert.core.memory.masked_selection import either, select_where, select_where_not

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.element_maps import rolled_maps
-from wengert.core.forms.form import SIZE, Boxes, Flags, Lanes, Params, Place, Shape, Steps, View
+from wengert.core.forms.form import Flags, Lanes, Params, Shape, Steps
 from wengert.core.forms.routine import Routine
+from wengert.core.forms.view_forms import SIZE, Boxes, Place, View
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import Coordinate
 from wengert.core.memory.masked_selection import select_where, select_where_not

@@ -17,7 +17,8 @@ import numpy as np
 
 from wengert.core.forms.batching import lead
 from wengert.core.forms.element_maps import lane_maps
-from wengert.core.forms.form import Like, Params, Pointwise
+from wengert.core.forms.form import Params, Pointwise
+from wengert.core.forms.view_forms import Like
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.primitives.declare import opaque
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.forms.form import Selection
 from wengert.core.forms.routine import Routine
+from wengert.core.forms.view_forms import Selection
 from wengert.core.primitives.declare import constant, opaque
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import visible_array

@@ -18,7 +18,8 @@ import numpy as np
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.forms.abstract_evaluation import abstract
-from wengert.core.forms.form import Selection, form_of
+from wengert.core.forms.form import form_of
+from wengert.core.forms.view_forms import Selection
 from wengert.core.graph.equation import Variable
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, is_differentiable, strong

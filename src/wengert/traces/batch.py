@@ -13,7 +13,8 @@ from numpy import ndarray, ufunc
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.forms.abstract_evaluation import avals_and_strides
 from wengert.core.forms.batching import aligned, each_lane, lead
-from wengert.core.forms.form import Place, Reduction, Selection, form_of, stepwise
+from wengert.core.forms.form import Reduction, form_of
+from wengert.core.forms.view_forms import Place, Selection, stepwise
 from wengert.core.graph.equation import Variable
 from wengert.core.memory.buffers import may_overwrite
 from wengert.core.memory.memory_layout import (

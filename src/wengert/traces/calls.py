@@ -17,8 +17,8 @@ import numpy as np
 
 from wengert.core.diagnostics.source_positions import Position, caller, position_of
 from wengert.core.forms.batching import lead
-from wengert.core.forms.form import Region
 from wengert.core.forms.shape_probes import example_of
+from wengert.core.forms.view_forms import Region
 from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.memory.memory_layout import strides_of

@@ -16,7 +16,8 @@ import numpy as np
 from numpy import ndarray
 
 from wengert.core.diagnostics.source_positions import caller, position_of
-from wengert.core.forms.form import Form, Like, Pointwise, Shape, told_by
+from wengert.core.forms.form import Form, Pointwise, Shape, told_by
+from wengert.core.forms.view_forms import Like
 from wengert.core.primitives.signatures import Rule
 from wengert.core.values.aval import NUMBERS, UNKNOWN, aval_of, aval_text, shape_of, strong
 from wengert.core.values.tensor import Tensor, constant_tensor, current, is_staged, unwrap_plain

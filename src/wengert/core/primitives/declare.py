@@ -12,7 +12,8 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import caller, is_own
-from wengert.core.forms.form import View, form_of
+from wengert.core.forms.form import form_of
+from wengert.core.forms.view_forms import View
 from wengert.core.primitives.declaration_checks import Claim, Evaluation
 from wengert.core.primitives.kinds import Constant, Elementwise, Linear, Multilinear, Opaque
 from wengert.core.primitives.primitive import MOST_SAVINGS, PRIMITIVES, Occasion, Primitive, register

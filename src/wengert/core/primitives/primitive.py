@@ -53,7 +53,7 @@ class RoutineCall(NamedTuple):
     Attributes:
         routine: what the kernel computes, one of `wengert.emission.routines.matrix_routines`.
         turned: the places of operands and results of which it takes rows as columns.
-        fields: further ones of `wengert.emission.routines.matrix_routines.MATRICES`.
+        fields: further ones of `wengert.emission.routines.matrix_problems.MATRICES`.
         operands: the places of those that it reads, in its order; None if it reads all as they are.
     """
 

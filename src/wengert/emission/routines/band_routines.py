@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from wengert.emission.routines.lapack_routines import LETTERS, LapackProblem, fill, kernel_on_one_thread, pivots_of
-from wengert.emission.routines.matrix_routines import Matrix, Problems, element_product
+from wengert.emission.routines.lapack_problems import LETTERS, LapackProblem, fill, pivots_of
+from wengert.emission.routines.lapack_routines import kernel_on_one_thread
+from wengert.emission.routines.matrix_problems import Matrix, Problems, element_product
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.lapack import are_offered

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from wengert.emission.routines.eliminations import Eliminations
-from wengert.emission.routines.matrix_routines import Matrix, Problem, Problems, kernel_of_each
+from wengert.emission.routines.matrix_problems import Matrix, Problem, Problems
+from wengert.emission.routines.matrix_routines import kernel_of_each
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.structs import F64, I8, I32, I64

@@ -12,15 +12,8 @@ from typing import Any, NamedTuple
 
 from wengert.emission.products.tiled_functions import SCALARS, transpose_square
 from wengert.emission.routines.eliminations import SUMS, Eliminations
-from wengert.emission.routines.matrix_routines import (
-    SOLVERS,
-    DenseProblem,
-    Matrix,
-    Problems,
-    Solver,
-    kernel_of,
-    substitute_factors,
-)
+from wengert.emission.routines.matrix_problems import DenseProblem, Matrix, Problems
+from wengert.emission.routines.matrix_routines import SOLVERS, Solver, kernel_of, substitute_factors
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
@@ -255,7 +248,7 @@ TILED: dict[str, tuple[Solver, str]] = {
     "factors_in_place": (factors_in_place, "etp"),
     "solve_in_place": (solve_in_place, "tepe"),
 }
-"""Routines by factors whose elements of all lanes lie side by side; see `wengert.emission.matrix_routines.SOLVERS`."""
+"""Routines by factors whose elements of all lanes lie side by side; see `matrix_routines.SOLVERS`."""
 TILES = "tp"
 """Those operands and results: factors, and with which row each was exchanged."""
 

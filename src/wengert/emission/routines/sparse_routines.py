@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from wengert.emission.routines.matrix_routines import ElementParts, Matrix, Problems, element_product, kernel_of
+from wengert.emission.routines.matrix_problems import ElementParts, Matrix, Problems, element_product
+from wengert.emission.routines.matrix_routines import kernel_of
 from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.structs import F32, F64, I32, I64, vector_of

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.contraction import Contraction
-from wengert.core.forms.form import Form, Place, View, form_of
+from wengert.core.forms.form import Form, form_of
+from wengert.core.forms.view_forms import Place, View
 from wengert.core.maps.index_maps import AxisIndex, identity_map
 from wengert.core.primitives.kinds import Linear
 from wengert.core.values.aval import PARTS, Aval

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.contraction import Contraction
-from wengert.core.forms.form import Boxes, Form, Pointwise, Reduction, Region, Scan, Selection, View, form_of
+from wengert.core.forms.form import Form, Pointwise, Reduction, Scan, form_of
 from wengert.core.forms.routine import Routine
+from wengert.core.forms.view_forms import Boxes, Region, Selection, View
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.maps.index_maps import AxisIndex

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.forms.form import Form, Like, Pointwise, Reduction, form_of
+from wengert.core.forms.form import Form, Pointwise, Reduction, form_of
+from wengert.core.forms.view_forms import Like
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.whole_number_errors import DIVIDING, raises_in_python
 from wengert.core.primitives.primitive import Primitive

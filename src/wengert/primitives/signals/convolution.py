@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.forms.form import Flags, Form, Lanes, Params, stepwise
+from wengert.core.forms.form import Flags, Form, Lanes, Params
 from wengert.core.forms.shape_probes import Results
+from wengert.core.forms.view_forms import stepwise
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.primitives.cotangent import FEW, sum_over
 from wengert.core.primitives.declare import multilinear, opaque

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.contraction import Contraction
-from wengert.core.forms.form import Place, Pointwise, form_of
+from wengert.core.forms.form import Pointwise, form_of
+from wengert.core.forms.view_forms import Place
 from wengert.core.graph.equation import Equation
 from wengert.core.maps.coordinates import Array
 from wengert.core.primitives.kinds import Linear

@@ -12,7 +12,8 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from wengert.core.forms.contraction import Contraction
-from wengert.core.forms.form import Reduction, View, form_of
+from wengert.core.forms.form import Reduction, form_of
+from wengert.core.forms.view_forms import View
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.primitives.structured import Structured

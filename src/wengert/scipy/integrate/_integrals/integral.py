@@ -17,7 +17,7 @@ import numpy as np
 from wengert.control.structured_checks import require
 from wengert.control.subgraphs import trace_closed
 from wengert.core.diagnostics.source_positions import user_stacklevel
-from wengert.core.forms.form import Region
+from wengert.core.forms.view_forms import Region
 from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.primitives.primitive import Primitive, register
