@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import marshal
 import os
 import random
 import subprocess
@@ -20,6 +21,7 @@ from wengert import extend
 from wengert.compile import codegen, compilation_cache
 from wengert.compile.executable import Compiled, GraphFunction
 from wengert.core.primitives.primitive import PRIMITIVES
+from wengert.native import cache, code_memory, loader
 from wengert.native.availability import UnavailableError
 from wengert.native.cache import object_cache
 from wengert.passes.pipeline import flatten_calls
@@ -285,13 +287,49 @@ def test_damaged_entries_are_compiled_anew(folder: Path) -> None:
     assert key is not None
     path = object_cache().path_of(key)
     assert path is not None
-    for _ in range(10_000 if OPTIONS.every else 300):
+    for _ in range(10_000 if OPTIONS.every else 100):
         Path(path).write_bytes(damaged(files[Path(path)], rng))
         assert compilation_cache.Keeper(graph).load_segments() is None
     for one, content in files.items():
         one.write_bytes(damaged(content, rng))
     assert [x.tobytes() for x in run(graph)] == [x.tobytes() for x in expected]
     assert compilation_cache.Keeper(graph).load_segments() is not None
+
+
+def wrong_records(content: bytes) -> list[bytes]:
+    """Return what cannot be the content of an entry."""
+    start = len(code_memory.MAGIC) if code_memory.is_linked(content) else 0
+    data = marshal.loads(content[start:])
+    made: list[Any] = [None, 1, "text", (1, 2, 3), [(1,) * 7], (1,) * 4]
+    if start:
+        code, inside, outside, functions = data
+        made += [(code[:4], inside, ((0, "free"),), functions), (code, ((-1, 0),), outside, functions)]
+        made += [(code, inside, ((0, 1),), functions), (code, inside, outside, (("run", len(code) + 1),))]
+    else:
+        (code, outside, *rest), _ = data
+        made += [((code, outside), None), ((code[:-9], outside, *rest), None), (None, [([999],) * 7])]
+        made += [((code, outside, (("rubbish", (1,)),), *rest[1:]), None)]
+    ends = range(start, len(content), len(content) // 20)
+    return [content[:n] for n in ends] + [content[:start] + marshal.dumps(x) for x in made]
+
+
+def test_records_that_nobody_wrote_are_passed_by_whatever_their_digest(folder: Path) -> None:
+    graph = flatten_calls(trace(lambda x: np.exp(x) * 2.0)(X))
+    expected = run(graph)
+    keeper = compilation_cache.Keeper(graph)
+    for path in folder.iterdir():
+        content = cache.unseal(path.name, path.read_bytes())
+        assert content is not None
+        for wrong in wrong_records(content):
+            if code_memory.is_linked(content):
+                assert cache.read_or_pass(wrong, loader.check_code) is None
+            else:
+                path.write_bytes(cache.seal(path.name, wrong))
+                assert keeper.load_segments() is None
+    for path in folder.iterdir():
+        path.write_bytes(cache.seal(path.name, code_memory.MAGIC))
+    assert [x.tobytes() for x in run(graph)] == [x.tobytes() for x in expected]
+    assert keeper.load_segments() is not None
 
 
 def test_where_nothing_can_be_kept_all_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal as signals
 import statistics
 from collections.abc import Callable, Iterable, Iterator
@@ -194,6 +195,10 @@ TRACED: dict[str, tuple[type[Exception], Callable[[], Any]]] = {
         lambda: np.matmul(wnp.asarray(MATRIX), wnp.asarray(MATRIX), axes=((0, 1), (0, 1), (0, 1))),
     ),
     r"Tensor.__pow__\(\) takes 2 positional arguments": (TypeError, lambda: pow(wnp.asarray(5), 2, 7)),
+    r"trunc: an array of shape \(\) and dtype float64; a real scalar": (
+        DtypeError,
+        lambda: math.trunc(wnp.asarray(2.5)),
+    ),
     r".*no attribute 'bit_length'; write np.frexp": (AttributeError, lambda: wnp.asarray(5).bit_length()),
     "as_integer_ratio: a Tensor that a transf": (GraphError, lambda: wg.grad(statistics.mean)(ROW)),
     "axis: False; whole numbers are needed. Write": (DtypeError, lambda: wnp.concatenate([MATRIX, MATRIX], False)),

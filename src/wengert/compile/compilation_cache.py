@@ -79,10 +79,14 @@ class Keeper:
 
     def load_segments(self) -> Segments[Any] | None:
         """Return the segments that were kept; None if there are none."""
-        kept = None if self.key is None else object_cache().get(self.key, self.beside)
-        if kept is None:
+        if self.key is None:
             return None
-        image, described = marshal.loads(kept)
+        found: Segments[Any] | None = object_cache().get(self.key, self.beside, self.read_segments)
+        return found
+
+    def read_segments(self, packed: bytes) -> Segments[Any]:
+        """Return the segments that bytes describe."""
+        image, described = marshal.loads(packed)
         if described is None:
             whole = Segment(self.traced, self.backend.unpack(image, self.beside), (), (), is_whole=True)
             return Segments(self.traced, (whole,))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from wengert.lowering.segments import Segments, with_programs
 from wengert.native.availability import UnavailableError
 from wengert.native.executable import Executable, Image
-from wengert.native.loader import kept_function, kept_object
+from wengert.native.loader import check_code, kept_function, kept_object
 from wengert.native.threads.elementwise import SHARING
 from wengert.support.fork_safety import UNSTOPPED
 
@@ -86,6 +86,8 @@ class Processor:
     def unpack(self, data: Any, beside: Sequence[Any] = ()) -> Image:
         """Return what plain data describe, and the bytes that lie beside."""
         image = Image(*data)
+        check_code(image.code)
+        image.check()
         kept: tuple[tuple[int, Any, bool], ...] = image.constants
         constants = tuple([(place, beside[x] if type(x) is int else x, is_far) for place, x, is_far in kept])
         return image.replace(constants=constants)

@@ -21,7 +21,7 @@ import stat
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ MAKERS = ("compile", "control", "core", "emission", "kernel", "lowering", "nativ
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 PLAINLY = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """How to open what may be a link, which is refused, or a pipe, which nobody may write to."""
+UNREADABLE = (ValueError, TypeError, EOFError, LookupError, ArithmeticError, MemoryError)
+"""What `marshal` and those who use its values raise of bytes that nobody wrote so."""
 MOST_LINKS = 40
 """Links on the way to a folder, as many as Linux follows."""
 
@@ -70,22 +72,29 @@ class ObjectCache:
         if folder is not None and self.refusal:
             log_line(f"{folder} is not used, because {self.refusal}")
 
-    def get(self, text: str, beside: Sequence[Bytes] = ()) -> bytes | None:
-        """Return what was kept for a text and the arrays beside it; None if there is nothing, or if it is damaged."""
+    def get(self, text: str, beside: Sequence[Bytes] = (), read: Callable[[bytes], Any] = bytes) -> Any:
+        """Return what was kept for a text and the arrays beside it; None if there is nothing, or if it is damaged.
+
+        Args:
+            text: what it was made from.
+            beside: the arrays.
+            read: makes of the bytes what is wanted, or raises one of `UNREADABLE`.
+        """
         path = self.path_of(text)
         if path is None:
             return None
         content, status = read_trusted(path, beside)
         name = os.path.basename(path)
         data = unseal(name, content)
-        if data is None:
+        found = None if data is None else read_or_pass(data, read)
+        if found is None:
             log_line(f"{name}: {'not found' if status is None else 'damaged or of other arrays, and not used'}")
             return None
         log_line(f"{name}: found")
         if status is not None and time.time() - status.st_mtime > USED_AGAIN:
             with contextlib.suppress(OSError):  # another process removed it, or it cannot be written to
                 os.utime(path, follow_symlinks=os.utime not in os.supports_follow_symlinks)
-        return data
+        return found
 
     def put(self, text: str, data: bytes, beside: Sequence[Bytes] = ()) -> None:
         """Keep what was made from a text and the arrays beside it; do nothing where that is not possible."""
@@ -155,6 +164,14 @@ class ObjectCache:
                 if SUFFIX in entry.name:
                     with contextlib.suppress(OSError):
                         yield entry.path, entry.stat(follow_symlinks=False)
+
+
+def read_or_pass(data: bytes, read: Callable[[bytes], Any]) -> Any:
+    """Return what is made of bytes; None where they are not what they are read as, though their digest is right."""
+    try:
+        return read(data)
+    except UNREADABLE:
+        return None
 
 
 def read_trusted(path: str, beside: Sequence[Bytes] = ()) -> tuple[bytes, os.stat_result | None]:

@@ -101,13 +101,30 @@ def is_linked(image: bytes) -> bool:
     return image.startswith(MAGIC)
 
 
+def read_linked(packed: bytes) -> Linked:
+    """Return what code was packed, whose places are inside of it.
+
+    Raises:
+        ValueError: these bytes are not what `Linked.to_bytes` made; or an EOFError or TypeError.
+    """
+    code = Linked(*marshal.loads(memoryview(packed)[len(MAGIC) :]))
+    size = len(code.content)
+    last = size - ADDRESS.size
+    sound = all(0 <= place <= last and 0 <= target <= size for place, target in code.inside)
+    sound = sound and all(0 <= place <= last and type(name) is str for place, name in code.outside)
+    sound = sound and all(0 <= place <= size and type(name) is str for name, place in code.functions)
+    if not sound or type(code.content) is not bytes:
+        raise ValueError("a place outside of code")
+    return code
+
+
 def load(packed: bytes, external: Callable[[str], int]) -> Code:
     """Map code into this process.
 
     Raises:
         UnavailableError: there is no memory, or none may be executed.
     """
-    return map_code(Linked(*marshal.loads(memoryview(packed)[len(MAGIC) :])), external)
+    return map_code(read_linked(packed), external)
 
 
 def map_code(code: Linked, external: Callable[[str], int]) -> Code:

@@ -146,8 +146,7 @@ def loaded_by_llvm(image: bytes, external: Mapping[str, int], others: Callable[[
         others: gives those of others, as far as it is known which these are: LLVM finds those of the system by itself.
 
     Raises:
-        UnavailableError: there is no such function, or no LLVM.
-        RuntimeError: LLVM refuses the code.
+        UnavailableError: there is no such function, or no LLVM, or it refuses the code.
     """
     with UNSTOPPED:
         llvm = load_llvm()
@@ -161,7 +160,10 @@ def loaded_by_llvm(image: bytes, external: Mapping[str, int], others: Callable[[
             llvm.add_symbol(name, address)
         generator = llvm.Target.from_default_triple().create_target_machine()  # the engine's from now on
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), generator)
-        engine.add_object_file(llvm.ObjectFileRef.from_data(image))
+        try:
+            engine.add_object_file(llvm.ObjectFileRef.from_data(image))
+        except RuntimeError as error:
+            raise elf.damage_error(f"what LLVM does not load ({error})") from error
         engine.finalize_object()
         return Code(Addresses(engine), engine)
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 
 from wengert.native.cache import object_cache
-from wengert.native.code_memory import Code, address_of, is_linked, load
+from wengert.native.code_memory import Code, address_of, is_linked, load, read_linked
 from wengert.support.fork_safety import UNSTOPPED
 
 
@@ -27,6 +27,13 @@ def load_code(
     return loaded_by_llvm(image, known, others)
 
 
+def check_code(image: bytes) -> bytes:
+    """Return object code that was kept; an error of `cache.UNREADABLE` is raised if it cannot have been written so."""
+    if is_linked(image):
+        read_linked(image)
+    return image
+
+
 def kept_object(key: str, write: Callable[[], str]) -> bytes:
     """Return object code for this machine that is known by a key: from the cache, or made now and kept there.
 
@@ -34,7 +41,7 @@ def kept_object(key: str, write: Callable[[], str]) -> bytes:
         UnavailableError: there is no LLVM.
     """
     cache = object_cache()
-    image = cache.get(key)
+    image: bytes | None = cache.get(key, read=check_code)
     if image is None:
         with UNSTOPPED:
             from wengert.native.engine import emit_object, host, link_object

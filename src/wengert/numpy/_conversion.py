@@ -245,6 +245,14 @@ def round_scalar(x: Tensor, ndigits: Any) -> Any:
     return np.round(x, ndigits)
 
 
+def truncate_scalar(x: Tensor) -> int:
+    """Return what is before the point of a scalar, as a Python integer, which no gradient follows; arrays have none."""
+    if not is_scalar(x) or x.dtype.kind not in "iuf":
+        given = f"an array of shape {x.shape} and dtype {x.dtype}"
+        raise DtypeError("trunc", given, "a real scalar is needed, as by arrays of NumPy", "Use numpy.trunc")
+    return int(x)
+
+
 def dtype_or_value(value: Any) -> Any:
     """Return the dtype of a Tensor; other values as they are."""
     return value.dtype if type(value) is Tensor else value

@@ -153,6 +153,9 @@ class ArrayMethods:
     def __round__(self: Any, ndigits: Any = None) -> Any:
         return _conversion.round_scalar(self, ndigits)
 
+    def __trunc__(self: Any) -> int:
+        return _conversion.truncate_scalar(self)
+
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         if api_version not in (None, *STANDARDS):
             needed = f"one of {', '.join(STANDARDS)} is needed"
