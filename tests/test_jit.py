@@ -371,6 +371,16 @@ def test_what_is_written_to_after_a_call_is_as_it_was(view: Any) -> None:
         np.testing.assert_array_equal(w.grad.numpy(), expected)
 
 
+def test_what_is_cheaply_made_of_much_smaller_values_is_computed_again() -> None:
+    def spread(x: Any, w: Any) -> Any:
+        return np.sum(np.exp(w) * (x - np.mean(x, axis=1, keepdims=True)))
+
+    x, w = np.linspace(1.0, 2.0, 400).reshape(4, 100) ** 2, np.linspace(0.0, 1.0, 100)
+    halves = cut(joint_graph(wg.graph.trace(spread)(x, w), [False, True]).graph, 2, 1, at_hand=[True, True])
+    assert sorted(v.shape for v in halves.residuals) == [(4, 1), (100,)]  # means, not differences from them; exp
+    np.testing.assert_allclose(wg.grad(wg.jit(spread), 1)(x, w), wg.grad(spread, 1)(x, w), rtol=1e-13)
+
+
 def test_large_residuals_that_are_few_cheap_operations_from_others_are_computed_again() -> None:
     def softplus(x: Any, w: Any) -> Any:
         return np.sum(x[1:] * np.log(2.0 * (1.0 + np.exp(w)) - 0.5))

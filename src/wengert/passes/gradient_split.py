@@ -17,6 +17,8 @@ from wengert.support.machine import MACHINE
 Flags = Sequence[bool]
 MOST_AGAIN = 4
 """Cheap operations in a row that take no longer than to keep and read what they give."""
+FEW = 8
+"""How many times as many bytes something must take for what it is cheaply computed from to be kept in its place."""
 
 
 class Halves(NamedTuple):
@@ -39,8 +41,8 @@ def cut(joint: Graph, known: int, outputs: int, at_hand: Flags = (), fixed: Flag
     """Cut a graph of values and cotangents where equations begin to depend on the cotangents.
 
     What depends on none belongs to the forward half; its values that the other half uses are the residuals. One that is
-    a view of others, or a few cheap operations away from them, is computed again instead of being kept, if it is not
-    small, or if this is the body of a loop, which would keep one for each iteration.
+    a view of others, or a few cheap operations away from them and from much smaller values, is computed again instead
+    of being kept, if it is not small, or if this is the body of a loop, which would keep one for each iteration.
 
     Args:
         joint: a graph whose first inputs are values and the others cotangents, and whose first outputs are those of
@@ -73,11 +75,12 @@ def cut(joint: Graph, known: int, outputs: int, at_hand: Flags = (), fixed: Flag
     ]
     least = MACHINE.small_residual if fixed is None else 0
     steady |= near(early, {v for v in outside if v not in steady}, steady | direct, least)
-    saved = [v for v in outside if v not in direct and v not in steady]
     again = [equation for equation in early if equation.outputs and steady.issuperset(equation.outputs)]
     recomputed = eliminate_dead(Graph((), again, [v for v in outside if v in steady])).equations
-    used = set(outside).union(*(variables(e.inputs) for e in recomputed))
-    read = tuple(i for i, v in enumerate(values) if v in direct and v in used)
+    needed = distinct_variables([*outside, *(x for e in recomputed for x in e.inputs)])
+    saved = [v for v in needed if v not in direct and v not in steady]
+    direct &= set(needed)
+    read = tuple(i for i, v in enumerate(values) if v in direct)
     forward = eliminate_dead(Graph(values, early, (*joint.outputs[:outputs], *saved)))
     backward = Graph((*(values[i] for i in read), *saved, *joint.inputs[known:]), (*recomputed, *rest), results)
     return Halves(forward, eliminate_dead(backward), read, tuple(v.aval for v in saved))
@@ -86,6 +89,7 @@ def cut(joint: Graph, known: int, outputs: int, at_hand: Flags = (), fixed: Flag
 def near(equations: Sequence[Equation], needed: set[Variable], given: set[Variable], least: int) -> set[Variable]:
     """Return those of the needed values, of so many bytes at least, that are cheap to compute from others or given.
 
+    They may be computed from values that nobody else reads, too, if these are much smaller: from means of rows, say.
     With them come the values between, so that a few cheap operations in a row are one step, too.
     """
     known = needed | given
@@ -93,8 +97,14 @@ def near(equations: Sequence[Equation], needed: set[Variable], given: set[Variab
     found: list[Variable] = []
     for equation in equations:
         value, used = equation.outputs[0] if equation.outputs else None, variables(equation.inputs)  # or a check alone
-        if value is None or not used <= steps.keys() or not is_cheap(equation):
+        if value is None or not is_cheap(equation):
             continue
+        more = used - steps.keys()
+        if more:
+            if value not in needed or size_of(value) < least or not all(is_smaller(x, value) for x in more):
+                continue
+            steps.update(dict.fromkeys(more, 0))
+            known.update(more)
         count = 1 + sum([steps[x] for x in used])
         if count > MOST_AGAIN:
             continue
@@ -109,6 +119,11 @@ def near(equations: Sequence[Equation], needed: set[Variable], given: set[Variab
         again.add(value)
         found += [x for x in made[value] if x not in known and x not in again]
     return again
+
+
+def is_smaller(value: Variable, other: Variable) -> bool:
+    """Tell whether a value takes so few bytes that it is kept in the place of another; not if it has unknown rows."""
+    return 0 <= FEW * size_of(value) <= size_of(other)
 
 
 def size_of(variable: Variable) -> int:
