@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import numpy as np
@@ -109,6 +110,16 @@ def numbers_are_looked_at_afterwards(x, zs):
     return total * known.get(f"{steps}", 1.0) * known.get(counter.rounds, 1.0) * known[flag] * known[places[-1]] * share
 
 
+def numbers_are_given_to_python(x, zs):
+    step, total = 0.1, x * 0
+    for i, z in enumerate(zs[1:], 2):
+        window, share = math.sin(i * step) ** 2, float(i // 3)
+        for k in range(2, 2 * ROUNDS + 2, 2):
+            total = total + math.gcd(k, 12) * 1e-3 * x
+        total = total + window * z * x + share
+    return (total * window).sum() * {float: 1.0, int: 2.0}[type(share)]
+
+
 @pytest.mark.parametrize(
     ("program", "loops"),
     [
@@ -120,6 +131,7 @@ def numbers_are_looked_at_afterwards(x, zs):
         (nested, 1),
         (a_number_is_a_shape, 1),
         (numbers_are_looked_at_afterwards, 1),
+        (numbers_are_given_to_python, 1),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
@@ -220,6 +232,13 @@ def an_index_may_fail(x, zs):
     return total
 
 
+def a_carried_number_is_given_to_python(x, zs):
+    time = 0.0
+    for z in zs:
+        time, x = time + 0.1, x * math.exp(-time) + z
+    return x.sum()
+
+
 def shapes_grow(x, zs):
     for z in zs:
         x = np.concatenate([x, z[:1] * x[:1]])
@@ -239,6 +258,7 @@ def shapes_grow(x, zs):
         random_numbers_are_drawn,
         an_index_may_fail,
         shapes_grow,
+        a_carried_number_is_given_to_python,
     ],
     ids=lambda x: x.__name__,
 )

@@ -22,6 +22,7 @@ from wengert.conversion.branch_statements import and_, or_
 from wengert.conversion.called_functions import BUILTINS, RUNTIME, callee, convert, make_passing
 from wengert.conversion.loop_statements import decide_items, staged_sum
 from wengert.conversion.repeatable_calls import require_known
+from wengert.conversion.tabulated_calls import TABULATED
 from wengert.conversion.traced_numbers import SIZED, StagedRange, as_integer, raise_here
 from wengert.conversion.traced_regions import as_truth, is_array, one_element
 from wengert.conversion.user_attributes import MOST, change_target, choose_item, item_of, read_attribute
@@ -239,6 +240,6 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     **{function: functools.partial(apply_unary, sign) for sign, (function, _) in UNARY.items()},
 }
 
-BUILTINS.update(REPLACED)
+BUILTINS.update({**TABULATED, **REPLACED})
 for module in (branch_statements, called_functions, loop_statements, traced_regions, user_attributes, user_operators):
     vars(RUNTIME).update(vars(module))

@@ -16,6 +16,7 @@ from wengert.control.variable_places import Holder, StatementSite
 from wengert.conversion.appended_lists import AppendedLists
 from wengert.conversion.carried_values import Aliases, CarriedLeaf, CarriedPlace
 from wengert.conversion.known_rounds import KnownRounds, Numbers, Source
+from wengert.conversion.tabulated_calls import Tables, TracedRounds
 from wengert.conversion.traced_regions import (
     TracedRegion,
     is_unchanged,
@@ -34,6 +35,7 @@ from wengert.support.function_contents import UNBOUND
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import Staging
 from wengert.traces.whole_number_bounds import set_bounds
+from wengert.traces.written_out import ROLLING
 
 Thunk = Callable[[], Any]
 EXPECTED: Cache[CodeType, dict[str, list[Aval | None]]] = Cache()
@@ -99,6 +101,7 @@ class StagedLoop:
         self.passes = self.strangers = 0
         self.rounds = counted.rounds if counted is not None and test is None else None
         self.items: list[Tensor] = []
+        self.tables: Tables = {}
         self.row_written = self.changes_kind = False
         self.peeled = peeled
         self.aliases = Aliases(shared_text(self.note))
@@ -335,10 +338,11 @@ class StagedLoop:
 
     def iteration(self) -> TracedRegion:
         """Trace one iteration."""
-        counted = self.counted
+        counted, around = self.counted, ROLLING.rounds
 
         def begin(stage: Staging) -> None:
             self.items = [item_input(stage, x, counted.count if counted else 0) for x in self.sources]
+            ROLLING.rounds = self.traced_rounds(stage)
             pairs = zip(self.items, self.sources, strict=True)
             self.aliases.rows = [(item, source) for item, source in pairs if type(source) is Tensor]
             self.start(stage)
@@ -353,7 +357,18 @@ class StagedLoop:
                 self.body(self.rounds.build(self.items))
                 self.row_written = any(x._value is not y for x, y in zip(self.items, before, strict=True))
 
-        return trace_region(self.note, self.heap, run, begin)
+        try:
+            return trace_region(self.note, self.heap, run, begin)
+        finally:
+            ROLLING.rounds = around
+
+    def traced_rounds(self, stage: Staging) -> TracedRounds | None:
+        """Return what is known of the rounds while one is traced; None if nobody knows what they go through."""
+        pairs = zip(self.items, self.sources, strict=True)
+        counters = [(item, source) for item, source in pairs if type(source) is Numbers]
+        if self.counted is None or not counters or not is_number(self.counted.count):
+            return None
+        return TracedRounds(stage, self.counted.count, counters, self.tables)
 
 
 def item_input(stage: Staging, source: Source, count: Any) -> Tensor:

@@ -41,6 +41,7 @@ class Rolling(threading.local):
         strict: whether a piece is traced that may be written out instead, and must be if it is not the same each round.
         refused: the code of bodies that were written out.
         bounds: between which numbers whole numbers of Python's lie, by what stands for them.
+        rounds: what is known of the rounds of the loop that is being traced, of which `conversion` knows more.
     """
 
     def __init__(self) -> None:
@@ -52,6 +53,7 @@ class Rolling(threading.local):
         self.strict, self.rolled = False, 0
         self.refused: set[CodeType] = set()
         self.bounds: dict[Any, tuple[int, int]] = {}
+        self.rounds: Any = None
 
 
 ROLLING = Rolling()
