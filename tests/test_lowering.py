@@ -28,6 +28,7 @@ from wengert.core.graph.graph import Equation, Graph
 from wengert.core.values.aval import Aval
 from wengert.errors import GraphError, RangeError
 from wengert.kernel.evaluation import Evaluator
+from wengert.kernel.grammar import text
 from wengert.kernel.kernel import Program, Stage, Switch
 from wengert.lowering import kernel_stages
 from wengert.lowering.matrix_steps import matrix_routine
@@ -862,14 +863,35 @@ def test_computed_places(case: str) -> None:
     assert segments.whole is not None
 
 
-@pytest.mark.parametrize("place", [4, -5, 1 << 40])
-def test_places_out_of_bounds_raise_numpys_error(place: int) -> None:
+def test_places_out_of_bounds_raise_numpys_error() -> None:
     x = np.arange(4.0)
     for function in (lambda x, i: x[i] * 2, lambda x, i: written(x, i, 1.0), lambda x, i: added_at(x * 2, i)):
         segments = partition_graph(flatten_calls(trace(function)(x, PLACES)))
         assert [part.program is None for part in segments.parts] == [False]
-        with pytest.raises(IndexError, match=f"index {place} is out of bounds for axis 0 with size 4"):
-            segments.run([x, np.array([0, 1, place, 2])], checked)
+        for place in (4, -5, 1 << 40):
+            with pytest.raises(IndexError, match=f"index {place} is out of bounds for axis 0 with size 4"):
+                segments.run([x, np.array([0, 1, place, 2])], checked)
+
+
+def test_places_in_rows_of_loops_are_looked_at_before() -> None:
+    def add_rows(x: Any, rows: Any) -> Any:
+        def add(sums: Any, row: Any) -> Any:
+            inner = wg.scan(lambda c, at: (c + x[at], None), 0.0, row[1])[0]
+            return added_at(sums, row[0], x[row[0]] * inner), None
+
+        return wg.scan(add, x * 0, rows)[0]
+
+    x, rows = np.arange(1.0, 5), np.array([[[0, 3], [1, 1]], [[3, 0], [-4, 2]]])
+    for least, most, fails in ((-4, 3, False), (-5, 3, True), (-4, 4, True)):
+        rows[0, 0, 1], rows[1, 1, 0] = most, least
+        graph = trace(partial(add_rows, rows=rows.copy()))(x)
+        program = partition_graph(flatten_calls(graph)).whole
+        assert program is not None
+        assert ("greater_equal" in text(program)) == fails
+        if not fails:
+            require_same(graph, [x])
+    with pytest.raises(IndexError, match="index 4 is out of bounds for axis 0 with size 4"):
+        partition_graph(flatten_calls(graph)).run([x], checked)
 
 
 def test_numbers_that_come_out_while_lowering_do_not_cut_programs() -> None:

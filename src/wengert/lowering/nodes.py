@@ -21,6 +21,8 @@ Shape = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]
 """For each dimension from where to where it goes."""
 
+Bounds = tuple[int, int]
+"""The least and the greatest of some whole numbers."""
 Kind = Literal["buffer", "constant", "index", "point", "reduce", "scan", "choice", "pieces", "row", "gather", "scatter"]
 LONGEST_PATH = 4000
 """Processor cycles of what one stage computes one after the other, so that none has thousands of operations."""
@@ -164,17 +166,19 @@ class Nodes:
     Attributes:
         made: all of them, in order of creation.
         outside: truths, of which one holds if a place was out of bounds, or a whole number too large.
+        bounds: of inputs the least and greatest whole number, where that is known.
     """
 
     def __init__(self) -> None:
         self.known: dict[Hashable, PointNode] = {}
         self.made: list[PointNode] = []
         self.outside: list[Access] = []
+        self.bounds: dict[PointNode, Bounds] = {}
 
     def apart(self) -> Nodes:
         """Return what makes the same nodes, and has truths of its own."""
         other = Nodes()
-        other.known, other.made = self.known, self.made
+        other.known, other.made, other.bounds = self.known, self.made, self.bounds
         return other
 
     def make(

@@ -11,16 +11,20 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, must_run, subgraphs
+from wengert.core.graph.loop_spec import is_counted
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.kernel.checking import check_step
 from wengert.kernel.kernel import Program
 from wengert.lowering.correlation_steps import correlation_step
-from wengert.lowering.iterations import iteration_of
+from wengert.lowering.iterations import LoopIteration, iteration_of
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.matrix_steps import matrix_routine
+from wengert.lowering.nodes import Bounds
 from wengert.lowering.product_bodies import originals, with_product_steps
 from wengert.lowering.products import ProductStep, product_step
 from wengert.lowering.program_steps import (
@@ -37,7 +41,7 @@ from wengert.lowering.program_steps import (
     with_results_like,
 )
 from wengert.lowering.rules.joins import MOST_BOXES
-from wengert.lowering.rules.lower import lower
+from wengert.lowering.rules.lower import UNBOUNDED, lower
 from wengert.lowering.segments import Segment, Segments, without_numbers
 from wengert.lowering.shared_factors import with_factors_before_loops, with_shared_factors
 from wengert.lowering.sparse_steps import sparse_step
@@ -56,7 +60,12 @@ INDEXING = frozenset((getitem, assign))
 
 
 def partition_graph(
-    graph: Graph, least: Callable[[Graph], bool] | None = None, *, is_apart: bool = False, lent: Lent | None = None
+    graph: Graph,
+    least: Callable[[Graph], bool] | None = None,
+    *,
+    is_apart: bool = False,
+    lent: Lent | None = None,
+    bounds: Mapping[Variable, Bounds] = UNBOUNDED,
 ) -> Segments[Program]:
     """Return a graph in segments.
 
@@ -68,8 +77,9 @@ def partition_graph(
             do not fit together.
         lent: if a loop runs it, so that what it reads and gives may be rows of rows that grow, the outputs that may lie
             in the memory of inputs, and these.
+        bounds: of those inputs whose least and greatest whole numbers are known, these.
     """
-    partition = Partition(graph, lent)
+    partition = Partition(graph, lent, bounds=bounds)
     try:
         return partition.segments(least, is_apart)
     except UnfitError:
@@ -77,7 +87,15 @@ def partition_graph(
 
 
 class StepLowering(StructuredLowering):
-    """Lower loops to programs of iterations, branches to programs, and calls to products with views and sums."""
+    """Lower loops to programs of iterations, branches to programs, and calls to products with views and sums.
+
+    Args:
+        operands: of what is lowered.
+        bounds: of those of them whose least and greatest whole numbers are known, these.
+    """
+
+    def __init__(self, operands: Sequence[Any] = (), bounds: Mapping[Variable, Bounds] = UNBOUNDED) -> None:
+        self.operands, self.bounds = operands, bounds
 
     def call(self, graph: Graph) -> ProductStep | None:
         """Return a product; None if it is another graph."""
@@ -116,23 +134,49 @@ class StepLowering(StructuredLowering):
         condition = None if params["cond"] is None else flatten_calls(params["cond"])
         if iteration is None or (condition is not None and type(condition.outputs[0]) is not Variable):
             return None
-        body = partition_graph(iteration.graph, lent=iteration.lent).whole
+        bounds = self.bounds_within(iteration)
+        body = partition_graph(iteration.graph, lent=iteration.lent, bounds=bounds).whole
         first = None if condition is None else partition_graph(condition, lent=EMPTY).whole
         if body is None or (condition is not None and first is None):
             return None
         return Rounds(iteration, body, first)
 
+    def bounds_within(self, iteration: LoopIteration) -> dict[Variable, Bounds]:
+        """Return the bounds of what an iteration reads: of constants and rows, since what is carried changes."""
+        first, count = iteration.spec.constants, iteration.spec.carried
+        pairs = [*zip(self.operands[int(is_counted(iteration.params)) :], iteration.inputs, strict=True)]
+        del pairs[first : first + count]
+        found = [(v, self.bounds.get(x) if type(x) is Variable else bounds_of(x)) for x, v in pairs]
+        return {v: bounds for v, bounds in found if bounds is not None}
+
 
 STEPS = StepLowering()
 
 
-def step_of(equation: Equation) -> GraphStep | None:
+def bounds_of(x: Any) -> Bounds | None:
+    """Return the least and the greatest whole number of an array; None if it has none."""
+    is_known = type(x) is np.ndarray and x.dtype.kind in "iu" and x.size
+    return (int(x.min()), int(x.max())) if is_known else None
+
+
+def with_bounds_of_views(graph: Graph, bounds: Mapping[Variable, Bounds]) -> Mapping[Variable, Bounds]:
+    """Return bounds with those of views of what has some."""
+    found = dict(bounds)
+    for equation in graph.equations if bounds else ():
+        own = found.get(equation.inputs[0]) if equation.primitive.view and len(equation.inputs) == 1 else None
+        if own is not None:
+            found[equation.outputs[0]] = own
+    return found
+
+
+def step_of(equation: Equation, bounds: Mapping[Variable, Bounds]) -> GraphStep | None:
     """Return an equation that no kernel computes as what a program has a step for; None if NumPy has to compute it."""
     if isinstance(equation.primitive, Structured):
-        found: GraphStep | None = equation.primitive.lower(equation.params, STEPS)
+        lowering = StepLowering(equation.inputs, bounds)
+        found: GraphStep | None = equation.primitive.lower(equation.params, lowering)
         return found
     found = product_step((equation,)) or matrix_routine(equation) or sparse_step(equation)
-    found = found or correlation_step(equation) or write_step(equation)
+    found = found or correlation_step(equation) or write_step(equation, bounds)
     usual = usual_graph(equation) if found is None else None
     return found if usual is None else STEPS.recomputation(usual)
 
@@ -149,6 +193,7 @@ class Partition:
         graph: without calls.
         lent: see `partition_graph`.
         required: how many of the last outputs are truths that have to hold, and no results.
+        bounds: see `partition_graph`; with those of views.
 
     Attributes:
         given: the graph as it is given; `graph` has products as they are steps.
@@ -159,19 +204,26 @@ class Partition:
         changes: what these change in place, and what it is then.
     """
 
-    def __init__(self, graph: Graph, lent: Lent | None, required: int = 0) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        lent: Lent | None,
+        required: int = 0,
+        bounds: Mapping[Variable, Bounds] = UNBOUNDED,
+    ) -> None:
         self.given, self.lent, self.required = graph, lent, required
         graph, self.origins = with_product_steps(graph)
+        self.bounds = bounds = with_bounds_of_views(graph, bounds)
         self.graph = graph
         self.whole = Graph(graph.inputs, graph.equations, without_numbers(graph.outputs))
-        self.lowered = lower(self.whole)
+        self.lowered = lower(self.whole, bounds)
         self.reasons = {i: found.reason for i, found in self.lowered.refused.items()}
-        found = [(graph.equations[i], step_of(graph.equations[i])) for i in self.reasons]
+        found = [(graph.equations[i], step_of(graph.equations[i], bounds)) for i in self.reasons]
         is_inner = lent is not None
         self.steps = {e: step for e, step in found if step is not None and (is_inner or not isinstance(step, ZeroRows))}
         readers = last_readers(graph.equations, graph.outputs)
         parts = {e.outputs[0]: s.base for e, s in self.steps.items() if isinstance(s, ProductStep) and s.base}
-        self.steps |= writes_in_place(graph, readers, lent or EMPTY, parts)
+        self.steps |= writes_in_place(graph, readers, lent or EMPTY, parts, bounds)
         self.changes = {equation: pairs for equation, pairs in readers.items() if equation in self.steps}
         self.changes |= {e: [(parts[v], v)] for e in self.steps for v in e.outputs if v in parts}
 
@@ -220,7 +272,7 @@ class Partition:
     def with_factors(self, part: Graph) -> tuple[Graph, dict[Equation, GraphStep], Changes]:
         """Return a part that factorises no matrix twice, nor in each round of a loop; its steps; what they change."""
         changed, loops = with_factors_before_loops(part)
-        own = {e: step_of(e) for e in changed.equations if e in loops or e.primitive is lu_factor}
+        own = {e: step_of(e, self.bounds) for e in changed.equations if e in loops or e.primitive is lu_factor}
         known = {e: step for e, step in own.items() if step is not None}
         part, shared = with_shared_factors(changed if len(known) == len(own) else part)
         steps = {**{e: self.steps[e] for e in part.equations if e in self.steps}, **known, **shared}
@@ -233,7 +285,7 @@ class Partition:
         shared = with_shared_decompositions(self.given, usual)
         if shared is not None:
             graph, required = shared
-            other = Partition(graph, self.lent, required)
+            other = Partition(graph, self.lent, required, self.bounds)
             if all(other.graph.equations[i] in other.steps for i in other.reasons) and not sharing_views(other.graph):
                 return other.program(other.whole)
         return self.program(self.whole)
@@ -242,7 +294,7 @@ class Partition:
         """Return a part of the graph as a program; raise UnfitError if its steps do not fit together."""
         part, steps, changes = self.with_factors(part)
         if not steps:
-            return program_of(lower(part))
+            return program_of(lower(part, self.bounds))
         if self.lent is None and any(x.shape.count(UNKNOWN) > 1 for x in (*part.inputs, *part.outputs)):
             raise UnfitError
         results = Graph(part.inputs, part.equations, part.outputs[: len(part.outputs) - self.required])
@@ -253,7 +305,7 @@ class Partition:
                 rest = writer.without_aliases(own)
                 own = subgraph(rest.equations, set(distinct_variables(rest.outputs)))
             if own.outputs or any(map(must_run, own.equations)):
-                writer.add(own, program_of(lower(own)) if step is None else step)
+                writer.add(own, program_of(lower(own, self.bounds)) if step is None else step)
         return check_step("steps", writer.program())
 
 
@@ -338,14 +390,18 @@ def turns_of(
 
 
 def writes_in_place(
-    graph: Graph, readers: Changes, lent: Lent, parts: Mapping[Variable, Variable]
+    graph: Graph,
+    readers: Changes,
+    lent: Lent,
+    parts: Mapping[Variable, Variable],
+    bounds: Mapping[Variable, Bounds],
 ) -> dict[Equation, WriteStep]:
     """Return the writes, and their steps, for which it pays to change memory: of little, into what is in memory.
 
     That is what is lent, what products are added to parts of (`parts`, by what it is then), and what more of them write
     to, one after the other, than a kernel chooses from at once, those counted again that others read between writes.
     """
-    steps = [(equation, write_step(equation, is_small=True)) for equation in readers]
+    steps = [(equation, write_step(equation, bounds, is_small=True)) for equation in readers]
     found = {equation: step for equation, step in steps if step is not None}
     written = {v: (x, equation) for equation in found for x, v in readers[equation]}
     before = {**{v: x for v, (x, _) in written.items()}, **parts}

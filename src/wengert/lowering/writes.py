@@ -6,7 +6,7 @@ A result may have the memory of an operand that nothing reads any more.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from wengert.core.graph.equation import Equation, Variable
@@ -15,10 +15,10 @@ from wengert.core.memory.memory_layout import lie_alike
 from wengert.core.values.aval import aval_of
 from wengert.kernel.kernel import Program
 from wengert.lowering.kernel_stages import program_of
-from wengert.lowering.nodes import Nodes
+from wengert.lowering.nodes import Bounds, Nodes
 from wengert.lowering.rules.complexes import is_complex
 from wengert.lowering.rules.joins import write_in_place
-from wengert.lowering.rules.lower import Lowered, Lowering, reason_refused
+from wengert.lowering.rules.lower import UNBOUNDED, Lowered, Lowering, reason_refused
 from wengert.lowering.rules.operands import Refused
 from wengert.passes.equations import distinct_variables
 from wengert.passes.output_aliasing import axes_in_kernels
@@ -41,11 +41,14 @@ class WriteStep(NamedTuple):
     inputs: tuple[Variable, ...]
 
 
-def write_step(equation: Equation, *, is_small: bool = False) -> WriteStep | None:
+def write_step(
+    equation: Equation, bounds: Mapping[Variable, Bounds] = UNBOUNDED, *, is_small: bool = False
+) -> WriteStep | None:
     """Return an equation as a write in place; None if it is none, or if native code cannot write so.
 
     Args:
         equation: any.
+        bounds: of variables whose least and greatest whole numbers are known, these.
         is_small: whether it must write so little of an array that to copy the array would take longer than a step.
     """
     avals = list(map(aval_of, equation.inputs))
@@ -55,7 +58,7 @@ def write_step(equation: Equation, *, is_small: bool = False) -> WriteStep | Non
     base: Any = equation.inputs[0]
     if type(base) is not Variable or inputs.index(base) or any(is_complex(v.aval) for v in inputs):
         return None
-    lowering = Lowering(Graph(inputs, (), ()), Nodes())
+    lowering = Lowering(Graph(inputs, (), ()), Nodes(), bounds)
     lowering.give_inputs()
     values = list(map(lowering.value, equation.inputs))
     found = write_in_place(lowering.call(equation, values, avals), axes_in_kernels(base))

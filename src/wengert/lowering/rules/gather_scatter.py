@@ -97,7 +97,7 @@ def broadcast_map_at(source: Shape, before: int, rank: int) -> IndexMap:
 def safe(call: Call, at: int, length: int) -> Access:
     """Return an operand as indices along an axis of some length: from its beginning, and within it.
 
-    What is known is looked at now; of what is not, the program tells whether it was.
+    What is known is looked at now; of what is not, the program tells whether it was, unless its bounds are known.
     """
     literals = call.literals(at)
     if literals is not None or type(call.operands[at]) is np.ndarray:
@@ -106,7 +106,10 @@ def safe(call: Call, at: int, length: int) -> Access:
             return table_of(call.nodes, np.where(known < 0, known + length, known), length)
     shape = call.shapes[at]
     given = convert(Scalar(call.nodes, call.args[at].through(identity_map(shape)), shape), LONG)
-    place = select(given < 0, given + length, given)
+    low, high = call.nodes.bounds.get(call.args[at].node, (-math.inf, math.inf))
+    place = select(given < 0, given + length, given) if low < 0 else given
+    if -length <= low and high < length:
+        return place.access
     outside = (place < 0) | (place >= length)
     (~outside).require()
     return select(outside, 0, place).access

@@ -26,7 +26,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_number
 from wengert.kernel.checking import DTYPES
-from wengert.lowering.nodes import LONG, Access, Nodes, PointNode, Shape
+from wengert.lowering.nodes import LONG, Access, Bounds, Nodes, PointNode, Shape
 from wengert.lowering.rules.branches import are_short, branch_flags, select_branch, specialise_graph
 from wengert.lowering.rules.complexes import complex_call, is_complex, joined_parts, literal_parts, parts_in_memory
 from wengert.lowering.rules.contractions import contraction
@@ -57,6 +57,8 @@ from wengert.passes.inlining import of_dtype
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.shapes import inverse
 
+UNBOUNDED: Mapping[Variable, Bounds] = {}
+
 
 @dataclass(frozen=True)
 class Lowered:
@@ -76,11 +78,18 @@ class Lowered:
 
 
 class Lowering:
-    """Hold what the variables of a graph stand for, while its equations are lowered."""
+    """Hold what the variables of a graph stand for, while its equations are lowered.
 
-    def __init__(self, graph: Graph, nodes: Nodes) -> None:
+    Args:
+        graph: the graph.
+        nodes: what makes nodes.
+        bounds: of those inputs whose least and greatest whole numbers are known, these.
+    """
+
+    def __init__(self, graph: Graph, nodes: Nodes, bounds: Mapping[Variable, Bounds] = UNBOUNDED) -> None:
         self.graph = graph
         self.nodes = nodes
+        self.bounds = bounds
         self.known: dict[Variable, Value] = {}
         self.uses = uses_of(graph)
         self.rules: dict[Primitive, tuple[Container[str] | None, Rule]] = {}
@@ -105,6 +114,9 @@ class Lowering:
         """Let the inputs stand for buffers."""
         for i, variable in enumerate(self.graph.inputs):
             self.give(variable, f"x{i}")
+            node, bounds = self.buffer(variable), self.bounds.get(variable)
+            if node is not None and bounds is not None:
+                self.nodes.bounds[node] = bounds
 
     def outside(self) -> list[tuple[Access, Shape]]:
         """Return whether a place was out of bounds, as one output; nothing where none can be."""
@@ -224,9 +236,9 @@ class Lowering:
         return list(map(inner.value, found))
 
 
-def lower(graph: Graph) -> Lowered:
+def lower(graph: Graph, bounds: Mapping[Variable, Bounds] = UNBOUNDED) -> Lowered:
     """Return what a graph computes as nodes; what an equation gives that is refused is a buffer of its own."""
-    return Lowering(graph, Nodes()).lower_graph()
+    return Lowering(graph, Nodes(), bounds).lower_graph()
 
 
 def have_dtypes(values: Sequence[Any], variables: Sequence[Variable]) -> bool:

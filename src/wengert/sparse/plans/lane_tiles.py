@@ -16,6 +16,7 @@ from wengert.control.scan import scan
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.maps.coordinates import Array
+from wengert.core.maps.index_maps import Shape
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_staged, raw
@@ -29,6 +30,9 @@ from wengert.transforms.tracing import as_function, trace
 
 TILE_BYTES = 1 << 17
 """Of the numbers of a tile, about: they stay in the caches of a processor."""
+SIDE_BY_SIDE = 8
+"""Lanes whose numbers lie side by side, each behind those of the one before, so that what is added to is still in the
+nearest cache: 48,000 lanes of 78 numbers take 12.0 ms for 14.4 to 16.6, with 16 or 64 side by side 14 to 15."""
 FEWEST_TILES = 4
 
 
@@ -69,8 +73,8 @@ class TileFunction:
         """Return what is read beside the numbers that are gathered, from inputs that are still."""
         return [*as_function(self.before)(*still), *self.fixed.values()]
 
-    def entries(self, tile: int) -> tuple[Graph, list[LaneDerivative]]:
-        """Return the graph of second derivatives of a tile of some lanes, and where these stand; constants as they are.
+    def entries(self, tile: Shape) -> tuple[Graph, list[LaneDerivative]]:
+        """Return the graph of second derivatives of a tile of some shape, and where these stand; constants as they are.
 
         The inputs of the graph are the numbers, and then what is read besides.
         """
@@ -114,6 +118,7 @@ class LaneTiles:
 
     Attributes:
         pattern: the rows and columns of the elements.
+        tile, shape: how many lanes a tile has, and in how many rows.
         total: how many numbers are added up.
         count: how many numbers of each lane are computed.
     """
@@ -130,10 +135,13 @@ class LaneTiles:
         length = function.length
         numbers = len(columns) * (len(columns) + 1) // 2
         self.tile = max(64, TILE_BYTES // (8 * numbers) // 64 * 64)
+        self.shape = self.tile // SIDE_BY_SIDE, SIDE_BY_SIDE
         if length < FEWEST_TILES * self.tile:
             raise NotByLanes
-        self.graph, entries = function.entries(self.tile)
-        self.lanes = np.minimum(np.arange(-(-length // self.tile) * self.tile), length - 1)
+        self.graph, entries = function.entries(self.shape)
+        # lanes that share columns follow each other: in the order of a mesh they take a tenth to a fifth more
+        near = np.argsort(np.min(columns, axis=0), kind="stable")
+        self.lanes = near[np.minimum(np.arange(-(-length // self.tile) * self.tile), length - 1)]
         rows, places, constants = [], [], []
         for entry in sorted(entries, key=lambda entry: entry.values is not None):
             pair = columns[entry.row], columns[entry.column]
@@ -174,7 +182,8 @@ class LaneTiles:
         whole = np.concatenate([elements, np.reshape(more, (-1, elements.shape[1]))]).astype(np.int32)
         found = whole[:, self.lanes]
         found[:, len(columns[0]) :] = self.lower
-        return doubled, np.swapaxes(found.reshape(len(whole), -1, self.tile), 0, 1).reshape(-1, len(whole) * self.tile)
+        found = found.reshape(len(whole), -1, *self.shape)
+        return doubled, np.ascontiguousarray(np.moveaxis(found, 0, 2))
 
     def elements(self, sources: Sequence[tuple[Any, Array]], still: Sequence[Any]) -> Any:
         """Return the elements.
@@ -184,10 +193,10 @@ class LaneTiles:
             still: the inputs that are not differentiated by.
         """
         tables = np.stack([places[self.lanes] for _, places in sources]).astype(np.int32)
-        tables = np.ascontiguousarray(np.swapaxes(tables.reshape(len(sources), -1, self.tile), 0, 1))
+        tables = np.ascontiguousarray(np.swapaxes(tables.reshape(len(sources), -1, *self.shape), 0, 1))
         others = self.function.others(still)
         flags = [*self.function.lanes, *[True] * len(self.function.fixed)]
-        rows = [x[self.lanes].reshape(-1, self.tile) for x, flag in zip(others, flags, strict=True) if flag]
+        rows = [x[self.lanes].reshape(-1, *self.shape) for x, flag in zip(others, flags, strict=True) if flag]
         derivatives: Callable[..., Any] = as_function(self.graph)
 
         def add_tile(sums: Any, of_tile: Any) -> tuple[Any, None]:
@@ -195,7 +204,7 @@ class LaneTiles:
             numbers, lanes = [x[own[k]] for k, (x, _) in enumerate(sources)], iter(lanes)
             found = derivatives(*numbers, *[next(lanes) if flag else x for x, flag in zip(others, flags, strict=True)])
             values = [*found, *[found[k] for k in self.doubled]]
-            np.add.at(sums, places, wnp.stack(values).reshape(-1))
+            np.add.at(sums, places, wnp.stack(values, axis=1))
             return sums, None
 
         start = wnp.zeros(self.lower + 1, self.graph.outputs[0].dtype)
