@@ -35,7 +35,10 @@ def of_root(a: Any) -> Any:
 
 
 def of_arguments(a: Any) -> Any:
-    return np.sum(optimize.root(lambda x, p: x**3 - p["a"] * TWICE, [1, 2], ({"a": a},), method="krylov", tol=1e-13).x)
+    def residuals(x: Any, p: Any) -> Any:
+        return [x[0] ** 3 - p["a"], x[1] ** 3 - 2.0 * p["a"]]
+
+    return np.sum(optimize.root(residuals, [1, 2], ({"a": a},), method="krylov", tol=1e-13).x)
 
 
 def cubic(a: Any) -> Any:
@@ -64,7 +67,7 @@ def at_bounds_by_hand(a: Any) -> Any:
 
 
 def on_a_circle(a: Any) -> Any:
-    inside = {"type": "ineq", "fun": lambda x, p: p - x[0] ** 2 - x[1] ** 2, "args": (a,)}
+    inside = {"type": "ineq", "fun": lambda x, p: [p - x[0] ** 2 - x[1] ** 2], "args": (a,)}
     far = {"type": "ineq", "fun": lambda x: 10.0 - x[0]}
     options = {"ftol": 1e-15}
     found = optimize.minimize(lambda x: x @ TWICE, [0.1, 0.2], constraints=[far, inside], options=options)
@@ -108,20 +111,20 @@ CASES = {
         lambda a: a,
     ),
     "least squares": (
-        lambda a: optimize.least_squares(lambda x, a: np.stack([x[0] - a, x[0] - x[1], x[1] ** 2 - a * a]), [1.0, 1.0],
+        lambda a: optimize.least_squares(lambda x, a: [x[0] - a, x[0] - x[1], x[1] ** 2 - a * a], [1.0, a / a],
                                          args=(a,), **EXACT).x.sum(),
         lambda a: 2.0 * a,
     ),
     "nnls": (
-        lambda a: optimize.nnls(np.eye(2) * a, np.array([3.0, -1.0]))[0].sum(),
+        lambda a: optimize.nnls([[a, 0.0], [0.0, a]], [3.0 * a / a, -1.0])[0].sum(),
         lambda a: 3.0 / a,
     ),
     "linear least squares": (
-        lambda a: optimize.lsq_linear(np.eye(2) * a, TWICE, (0.0, 0.9)).x.sum(),
+        lambda a: optimize.lsq_linear([[a, 0.0], [0.0, a]], TWICE, (0.0, 0.9)).x.sum(),
         lambda a: 1.0 / a + np.where(a > 2.0 / 0.9, 2.0 / a, 0.9),
     ),
     "linear program": (
-        lambda a: optimize.linprog([-1.0, -2.0], [[1.0, 1.0], [1.0, 3.0]], np.stack([4.0 * a, 6.0 * a])).fun,
+        lambda a: optimize.linprog([-1.0, -2.0], [[1.0, 1.0], [1.0, 3.0]], [4.0 * a, 6.0 * a]).fun,
         lambda a: -5.0 * a,
     ),
     "own newton": (

@@ -389,3 +389,16 @@ def test_gradients_are_the_same_traced_and_in_lanes() -> None:
     matrix = np.ones((4, 2))
     with pytest.raises(np.linalg.LinAlgError, match="lstsq: a matrix without full rank"):  # nobody had looked
         wg.jit(wg.grad(lambda b: np.sum(np.linalg.lstsq(matrix, b)[1])))(np.arange(4.0))
+
+
+def test_lists_of_traced_numbers_are_arrays() -> None:
+    at, samples = np.array([0.2, 0.5, 0.9]), np.array([0.3, 0.7, 0.1])
+    for function in (
+        lambda q: wnp.quantile(samples, q),
+        lambda q: wnp.nanpercentile(samples, q),
+        lambda x: wnp.gradient(samples, x),
+        lambda w: wnp.histogram(samples, 2, weights=w)[0],
+    ):
+        expected = wg.jacobian(function)(at)
+        assert np.any(expected)
+        np.testing.assert_array_equal(wg.jacobian(lambda x, f=function: f([x[0], *x[1:]]))(at), expected)

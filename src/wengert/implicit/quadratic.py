@@ -15,6 +15,7 @@ from wengert.core.diagnostics.argument_checks import require_callable, require_n
 from wengert.core.diagnostics.source_positions import Position, caller, position_of
 from wengert.core.forms.routine import ALONE
 from wengert.core.values.aval import aval_of
+from wengert.core.values.dispatch import one_array
 from wengert.core.values.tensor import Tensor
 from wengert.errors import NumericalError, ShapeError, UsageError
 from wengert.implicit.attaching import DENSE, implicit_solution
@@ -282,7 +283,7 @@ def warn_of_sides(found: Polished, count: int, place: Position) -> None:
 
 def checked_program(data: dict[str, Any]) -> tuple[Any, ...]:
     """Return the data of a program by its names, with constraints of no rows where there are none."""
-    data = {name: np.asarray(x) if isinstance(x, list | tuple) else x for name, x in data.items()}
+    data = {name: one_array(x) for name, x in data.items()}
     require_number("qp", "q", data["q"])
     n = np.shape(data["q"])[-1] if np.ndim(data["q"]) else 0
     wanted: dict[str, tuple[int, ...]] = {"P": (n, n), "q": (n,)}

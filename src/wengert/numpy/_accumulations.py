@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from wengert.core.diagnostics.argument_checks import as_dtype
 from wengert.core.diagnostics.numpy_warnings import strict
 from wengert.core.primitives.primitive import PRIMITIVES
-from wengert.core.values.dispatch import apply, as_tensor, implements
+from wengert.core.values.dispatch import apply, as_tensor, implements, one_array
 from wengert.core.values.plain_functions import call_plain
 from wengert.core.values.tensor import Tensor, concrete, innermost_trace, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -391,7 +391,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         raise UsageError("gradient", f"edge_order={edge_order}", "1 or 2 is needed", "Use one of them")
     axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
     results = []
-    for i, h in zip(axes, spacings(x, axes, varargs), strict=True):
+    for i, h in zip(axes, spacings(x, axes, list(map(one_array, varargs))), strict=True):
         if x.shape[i] < edge_order + 1:
             given = f"{x.shape[i]} elements along axis {i}"
             needed = f"at least {edge_order + 1} are needed for edge_order={edge_order}"

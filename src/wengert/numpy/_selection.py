@@ -13,7 +13,7 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.memory.masked_selection import MANY, either
 from wengert.core.values.aval import aval_of
-from wengert.core.values.dispatch import ARRAYS, apply, as_tensor, implements, is_weak, strengthen
+from wengert.core.values.dispatch import ARRAYS, apply, as_tensor, implements, is_weak, one_array, strengthen
 from wengert.core.values.interop import without_dispatch
 from wengert.core.values.tensor import (
     WATCHES,
@@ -301,7 +301,7 @@ def histogram(
 
     The counts are constant in the data, as are the edges, and linear in the weights.
     """
-    x = as_tensor(a)
+    x, weights = as_tensor(a), one_array(weights)
     edges = histogram_bin_edges(x, bins, range, weights)
     bins = bins if isinstance(bins, int | str) else np.asarray(bins)
     if weights is None:

@@ -13,7 +13,7 @@ from wengert.core.diagnostics.argument_checks import as_dtype, require_one_numbe
 from wengert.core.diagnostics.numpy_warnings import at_users_line
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.values.dispatch import apply, as_tensor, implements
+from wengert.core.values.dispatch import apply, as_tensor, implements, one_array
 from wengert.core.values.numpy_overrides import DIRECT
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -192,7 +192,7 @@ def enter_quantile(function: Any, *, percent: bool, skipna: bool) -> Callable[..
         *,
         weights: Any = None,
     ) -> Tensor:
-        x = screen_nans(a) if skipna else as_tensor(a)
+        x, q = screen_nans(a) if skipna else as_tensor(a), one_array(q)
         weight = () if weights is None else (operand(name, weights),)
         params = {"method": method, "percent": percent, "skipna": skipna, "moving": type(q) is Tensor}
         params |= order_params(x, axis, keepdims)

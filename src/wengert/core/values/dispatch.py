@@ -305,6 +305,12 @@ def stacked_lists(data: Any, dtype: Any = None, axes: int = MOST_AXES) -> Any:
     return np.stack([as_tensor(item) if dtype is None else with_dtype(item, dtype, True) for item in items])
 
 
+def one_array(data: Any) -> Any:
+    """Return nested lists as one array, or as a Tensor if there are Tensors in them; others as they are."""
+    found = stacked_lists(data)
+    return np.asarray(found) if isinstance(found, list | tuple) else found
+
+
 def with_dtype(value: Any, dtype: Any, element: bool = False) -> Any:
     """Return a value as a Tensor of a dtype, as `numpy.array` does: whole ones must have room for Python's numbers.
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.values.dispatch import one_array
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
 from wengert.scipy.optimize._optimality import Sides
@@ -43,6 +44,7 @@ def stack_numbers(numbers: Sequence[Any]) -> Any:
 
 def spread(name: str, side: Any, size: int) -> Any:
     """Return a limit, or one for each number, as a vector."""
+    side = one_array(side)
     if np.size(side) not in (1, size):
         raise ShapeError(name, f"{np.size(side)} limits for {size} numbers", "one for each is needed", "Pass as many")
     flat = np.reshape(side, (-1,)) if isinstance(side, Tensor) else np.ravel(np.asarray(side, dtype=float))
@@ -115,7 +117,7 @@ def constraint_of(name: str, given: Any, x0: Any) -> Constraint:
         function = given["fun"]
 
         def of_dictionary(x: Any, args: dict[str, Any]) -> Any:
-            return function(x, *args["args"])
+            return one_array(function(x, *args["args"]))
 
         return Constraint(given, of_dictionary, {"args": args}, given["type"] == "eq", size_at(of_dictionary, x0, args))
     if hasattr(given, "A"):
@@ -127,7 +129,7 @@ def constraint_of(name: str, given: Any, x0: Any) -> Constraint:
         function, further = (given.fun, ()) if own is None else (own, given.args)
 
         def of_function(x: Any, args: dict[str, Any]) -> Any:
-            return function(x, *args["args"])
+            return one_array(function(x, *args["args"]))
 
         limits = {"lb": given.lb, "ub": given.ub, "args": further}
         size = size_at(of_function, x0, further)

@@ -11,6 +11,7 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import require_callable, shown
 from wengert.core.values.aval import aval_of
+from wengert.core.values.dispatch import one_array
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError
 from wengert.scipy.optimize._constraints import sides_of, spread
@@ -107,11 +108,12 @@ def least_squares(
     name = "scipy.optimize.least_squares"
     require_callable(name, fun)
     given = (as_tuple(args), dict(kwargs or {}))
+    x0 = one_array(x0)
     size = int(np.prod(aval_of(x0 if isinstance(x0, Tensor) else np.asarray(x0)).shape))
     rho = robust_losses(loss)
 
     def residuals(x: Any, args: Any, kwargs: Any) -> Any:
-        found = fun(x, *args, **kwargs)
+        found = one_array(fun(x, *args, **kwargs))
         return np.reshape(found, (-1,)) if np.ndim(found) != 1 else found
 
     def cost(x: Any, args: Any, kwargs: Any) -> Any:
@@ -203,11 +205,12 @@ def curve_fit(
 
     name = "scipy.optimize.curve_fit"
     require_callable(name, f)
+    p0 = one_array(p0)
     size = parameter_count(name, f) if p0 is None else int(np.size(p0))
-    data = xdata, ydata, sigma
+    data = one_array(xdata), one_array(ydata), one_array(sigma)
 
     def residuals(p: Any, xdata: Any, ydata: Any, sigma: Any) -> Any:
-        return scale_by_deviation(f(xdata, *(p[i] for i in range(size))) - ydata, sigma)
+        return scale_by_deviation(one_array(f(xdata, *(p[i] for i in range(size)))) - ydata, sigma)
 
     def cost(p: Any, *data: Any) -> Any:
         return 0.5 * np.sum(residuals(p, *data) ** 2)
@@ -303,8 +306,8 @@ def lsq_linear(
            [0., 0.]])
     """
     name = "scipy.optimize.lsq_linear"
-    size = int(A.shape[1] if hasattr(A, "shape") else np.shape(A)[1])
-    given = A if hasattr(A, "shape") else np.asarray(A), b if hasattr(b, "shape") else np.asarray(b)
+    given = one_array(A), one_array(b)
+    size = int(given[0].shape[1])
     program = NonlinearProgram(name, squares, given, size, pair_of_sides(name, bounds, size))
 
     def solve(_start: Any, given: Any, sides: Any, _limits: Any) -> Any:
@@ -340,7 +343,7 @@ def nnls(A: Any, b: Any, **options: Any) -> tuple[Any, Any]:  # noqa: N803 - Sci
            [0., 0.]])
     """
     name = "scipy.optimize.nnls"
-    given = A if hasattr(A, "shape") else np.asarray(A), b if hasattr(b, "shape") else np.asarray(b)
+    given = one_array(A), one_array(b)
     size = int(given[0].shape[1])
     program = NonlinearProgram(name, squares, given, size, Sides(np.zeros(size), np.full(size, np.inf)))
 

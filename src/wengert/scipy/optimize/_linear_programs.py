@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.values.dispatch import one_array
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError
 from wengert.scipy.optimize._constraints import Constraint, dense, of_matrix, sides_of
@@ -60,6 +61,7 @@ def linprog(
     np.float64(3.0)
     """
     name = "scipy.optimize.linprog"
+    c = one_array(c)
     cost = c if isinstance(c, Tensor) else np.asarray(c, dtype=float)
     size = int(np.size(cost))
     many = [rows for rows in (rows_of(A_eq, b_eq, True), rows_of(A_ub, b_ub, False)) if rows is not None]
@@ -111,6 +113,7 @@ def rows_of(matrix: Any, right: Any, equal: bool) -> Constraint | None:
     """Return rows of constraints; None if there are none."""
     if matrix is None:
         return None
+    matrix, right = one_array(matrix), one_array(right)
     matrix = matrix if isinstance(matrix, Tensor) else dense(matrix)
     right = np.reshape(right, (-1,)) if isinstance(right, Tensor) else np.ravel(np.asarray(right, dtype=float))
     limits = {"A": matrix, "lb": right if equal else np.full(matrix.shape[0], -np.inf), "ub": right}

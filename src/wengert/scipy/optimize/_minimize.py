@@ -10,6 +10,7 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import require_callable, require_result
 from wengert.core.values.aval import aval_of
+from wengert.core.values.dispatch import one_array
 from wengert.core.values.tensor import Tensor
 from wengert.scipy.optimize._constraints import sides_of, taken_apart
 from wengert.scipy.optimize._interior_point import IPOPT, solve_by_ipopt
@@ -99,6 +100,7 @@ def minimize(
     require_callable(name, fun)
     given = as_tuple(args)
     value = first_of(fun) if jac is True else fun
+    x0 = one_array(x0)
     start = np.atleast_1d(x0) if isinstance(x0, Tensor) else np.atleast_1d(np.asarray(x0))
     size = int(np.prod(aval_of(start).shape))
     many = taken_apart(name, constraints, start if isinstance(start, Tensor) else np.asarray(start, float))

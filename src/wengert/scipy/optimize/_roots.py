@@ -9,6 +9,7 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import require_callable, require_result
 from wengert.core.values.aval import aval_of
+from wengert.core.values.dispatch import one_array
 from wengert.implicit.attaching import implicit_solution
 from wengert.scipy.optimize._solving import as_tuple, asking, call_scipy, first_of
 from wengert.scipy.optimize._vector_problem import VectorProblem, as_float
@@ -72,11 +73,15 @@ def root(
     name = "scipy.optimize.root"
     require_callable(name, fun)
     given = as_tuple(args)
-    value = first_of(fun) if jac is True else fun
-    shape = aval_of(np.asarray(x0) if isinstance(x0, list | tuple | int | float) else x0).shape
+    own = first_of(fun) if jac is True else fun
+    x0 = np.asarray(x0) if isinstance(x0, int | float) else one_array(x0)
+    shape = aval_of(x0).shape
     shape = (int(np.prod(shape)),) if method in FLAT else shape
 
     asked = asking(name, (x0, given), (fun,))
+
+    def value(x: Any, *args: Any) -> Any:
+        return one_array(own(x, *args))
 
     def solve(x0: Any, args: tuple[Any, ...]) -> Any:
         from scipy import optimize
@@ -214,7 +219,7 @@ def fixed_point(
     """
     name = "scipy.optimize.fixed_point"
     require_callable(name, func)
-    given = as_tuple(args)
+    given, x0 = as_tuple(args), one_array(x0)
     shape = aval_of(x0 if hasattr(x0, "shape") else np.asarray(x0)).shape
 
     def solve(x0: Any, args: Any) -> Any:
@@ -224,7 +229,7 @@ def fixed_point(
         return optimize.OptimizeResult(x=found, success=True), [found]
 
     def residual(x: Any, *args: Any) -> Any:
-        return func(x, *args) - x
+        return one_array(func(x, *args)) - x
 
     traced = asking(name, (x0, given), (func,)).traced
     answer = call_scipy(name, solve, (x0, given), [shape], ("success",), traced)
