@@ -233,6 +233,25 @@ LIMITS: dict[str, tuple[Function, tuple[float, ...], dict[tuple[int, ...], float
     "betaincinv at 0": (lambda y: special.betaincinv(0.5, 0.5, y), (0.0,), {(0,): 0, (0, 0): math.pi**2 / 2}),
     "betaincinv at 1": (lambda y: special.betaincinv(0.5, 3.0, y), (1.0,), {(0,): math.inf, (0, 0): math.inf}),
     "betainccinv": (lambda y: special.betainccinv(0.25, 1.0, y), (1.0,), {(0,): 0, (0, 0): 0, (0, 0, 0, 0): 24.0}),
+    **{
+        f"{name}, shape {a}": (f, (a, end), {(0,): 0, (0, 0): 0, (0, 1): -sign * INF if a > 1 else 0, (1, 1): twice})
+        for a, twice in ((0.3, 0), (2.0, -INF))
+        for name, f, end, sign in (
+            ("gammaincinv at 0", special.gammaincinv, 0.0, -1),
+            ("gammainccinv at 1", special.gammainccinv, 1.0, 1),
+            ("chdtri at 1", lambda a, p: special.chdtri(2 * a, p), 1.0, 1),
+        )
+    },
+    "betaincinv, shapes": (
+        special.betaincinv,
+        (2.0, 3.0, 0.0),
+        {(2,): INF, (0, 2): INF, (1, 2): -INF, (2, 2): -INF, (0, 0): 0, (0, 1): 0, (1, 1): 0},
+    ),
+    "betainccinv, shapes": (
+        special.betainccinv,
+        (0.5, 3.0, 0.0),
+        {(2,): -INF, (0, 2): INF, (1, 2): -INF, (2, 2): INF, (0, 0): 0, (0, 1): 0, (1, 1): 0},
+    ),
     "laplace.cdf, centre": (stats.laplace.cdf, (0.0,), {(0,): 0.5, (0, 0): 0}),
     "laplace.logpdf, centre": (stats.laplace.logpdf, (0.0,), {(0,): 0, (0, 0): 0}),
 }

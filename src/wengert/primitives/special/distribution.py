@@ -15,7 +15,12 @@ from wengert.primitives.special.declaration import special
 from wengert.primitives.special.densities import beta_body, beta_density, beta_density_at, gamma_density_at
 from wengert.primitives.special.error import normal_density
 from wengert.primitives.special.gamma import polygamma_difference
-from wengert.primitives.special.incomplete import betainc_by_shapes, moved_by_shape, shape_slope
+from wengert.primitives.special.incomplete import (
+    betainc_by_shapes,
+    gamma_inverse_by_shape,
+    gamma_inverse_slope,
+    shape_slope,
+)
 from wengert.primitives.trigonometric import faded
 
 # Gamma, chi-square and Poisson distributions
@@ -32,8 +37,8 @@ special(
 )
 special(
     sp.chdtri,
-    lambda t, out, v, _p: t * moved_by_shape(v / 2, out / 2),
-    lambda t, out, v, _p: -t * 2 / gamma_density_at(v / 2, out / 2),
+    lambda t, out, v, p: t * gamma_inverse_by_shape(v / 2, out / 2, 1 - p),
+    lambda t, out, v, p: -t * 2 * gamma_inverse_slope(v / 2, out / 2, 1 - p, p),
 )
 
 

@@ -15,7 +15,7 @@ Like the densities (`densities.py`) these integrals are primitives whose paramet
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special as sp
@@ -24,6 +24,8 @@ from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import at_once
 from wengert.core.values.tensor import is_concrete, raw
+from wengert.primitives.conversion import barrier
+from wengert.primitives.powers import power_derivative
 from wengert.primitives.special.declaration import TANH_SINH, flat, special
 from wengert.primitives.special.densities import (
     beta_density_at,
@@ -210,27 +212,90 @@ def begin_with(slope: Any, rest: Any, term: Callable[[Any], Any], shape: Any = 0
 
     So are its derivatives there, where the density that it is the inverse of is 0 or infinite; of a shape of 1 neither.
     """
-    if is_concrete(rest) and np.all(raw(rest)):
+    known = raw(rest) if is_concrete(rest) else False
+    if known.all() if type(known) is np.ndarray else known:
         return slope
     there = (rest == 0) & (shape != 1)
     return np.where(there, term(np.where(there, rest, 0.5)), slope)
 
 
-def first_term(shape: Any, log_size: Any) -> Callable[[Any], Any]:
-    """Return the slope of (exp(log_size) p)^(1 / shape) as a function of p."""
-    return lambda p: np.exp(log_size / shape) / shape * p ** (1 / shape - 1)
+class FirstTerm(NamedTuple):
+    """The term (size p)^(1 / shape) that an inverse begins with at the probability p = 0, by its slopes.
+
+    All are derivatives of one power, so that mixed ones are the same in every order of the operands. What the size
+    changes by with the shape is left out, since what the power changes by has a factor log p more.
+
+    Attributes:
+        shape: the shape whose reciprocal is the power.
+        log_size: the logarithm of the size to this power.
+        other: its derivative by another shape.
+    """
+
+    shape: Any
+    log_size: Any
+    other: Any = 0.0
+
+    def power(self, p: Any, base: int, exponent: int) -> Any:
+        """Return the term, its power differentiated so often by p and by the exponent."""
+        power = 1 / self.shape
+        found = p**power
+        if base + exponent:
+            found = at_once(power_derivative, p, power, found, base=base, exponent=exponent)
+        return np.exp(self.log_size) * found
+
+    def by_probability(self, p: Any) -> Any:
+        """Return the slope by p."""
+        return self.power(p, 1, 0)
+
+    def by_shape(self, p: Any) -> Any:
+        """Return the slope by the shape."""
+        return -self.power(p, 0, 1) / self.shape**2
+
+    def by_other(self, p: Any) -> Any:
+        """Return the slope by another shape."""
+        return self.power(p, 0, 0) * self.other
+
+
+def gamma_first_term(a: Any) -> FirstTerm:
+    """Return what the x at which P(a, x) is p begins with."""
+    still = at_once(barrier, a)
+    return FirstTerm(a, sp.gammaln(still + 1) / still)
+
+
+def beta_first_term(a: Any, b: Any) -> FirstTerm:
+    """Return what the x at which I_x(a, b) is p begins with."""
+    still = at_once(barrier, a)
+    log_size = (np.log(still) + sp.betaln(still, b)) / still
+    return FirstTerm(a, log_size, -at_once(polygamma_difference, b, still, order=0) / still)
 
 
 def gamma_inverse_slope(a: Any, x: Any, p: Any, q: Any) -> Any:
     """Return the derivative by p of the x at which P(a, x) is p, and 1 - P(a, x) is q."""
-    found = begin_with(1 / gamma_density_at(a, x), p, lambda p: first_term(a, sp.gammaln(a + 1))(p), a)
+    found = begin_with(1 / gamma_density_at(a, x), p, lambda p: gamma_first_term(a).by_probability(p), a)
     return begin_with(found, q, lambda q: 1 / q)
+
+
+def gamma_inverse_by_shape(a: Any, x: Any, p: Any) -> Any:
+    """Return the derivative by a of the x at which P(a, x) is p."""
+    return begin_with(moved_by_shape(a, x), p, lambda p: gamma_first_term(a).by_shape(p))
 
 
 def beta_inverse_slope(a: Any, b: Any, x: Any, p: Any, q: Any) -> Any:
     """Return the derivative by p of the x at which I_x(a, b) is p, and 1 - I_x(a, b) is q."""
-    found = begin_with(1 / beta_density_at(a, b, x), p, lambda p: first_term(a, np.log(a) + sp.betaln(a, b))(p), a)
-    return begin_with(found, q, lambda q: first_term(b, np.log(b) + sp.betaln(a, b))(q), b)
+    found = begin_with(1 / beta_density_at(a, b, x), p, lambda p: beta_first_term(a, b).by_probability(p), a)
+    return begin_with(found, q, lambda q: beta_first_term(b, a).by_probability(q), b)
+
+
+def beta_inverse_by_first(a: Any, b: Any, x: Any, p: Any, q: Any) -> Any:
+    """Return the derivative by a of the x at which I_x(a, b) is p, and 1 - I_x(a, b) is q."""
+    found = begin_with(moved_by_shapes(a, b, x, 1, 0), p, lambda p: beta_first_term(a, b).by_shape(p))
+    return begin_with(found, q, lambda q: -beta_first_term(b, a).by_other(q))
+
+
+def beta_inverse_by_second(a: Any, b: Any, x: Any, p: Any, q: Any) -> Any:
+    """Return the derivative by b, likewise."""
+    found = begin_with(moved_by_shapes(a, b, x, 0, 1), p, lambda p: beta_first_term(a, b).by_other(p))
+    return begin_with(found, q, lambda q: -beta_first_term(b, a).by_shape(q))
 
 
 special(
@@ -245,12 +310,12 @@ special(
 )
 special(
     sp.gammaincinv,
-    lambda t, out, a, _y: t * moved_by_shape(a, out),
+    lambda t, out, a, y: t * gamma_inverse_by_shape(a, out, y),
     lambda t, out, a, y: t * gamma_inverse_slope(a, out, y, 1 - y),
 )
 special(
     sp.gammainccinv,
-    lambda t, out, a, _y: t * moved_by_shape(a, out),
+    lambda t, out, a, y: t * gamma_inverse_by_shape(a, out, 1 - y),
     lambda t, out, a, y: -t * gamma_inverse_slope(a, out, 1 - y, y),
 )
 
@@ -307,13 +372,13 @@ special(
 )
 special(
     sp.betaincinv,
-    lambda t, out, a, b, _y: t * moved_by_shapes(a, b, out, 1, 0),
-    lambda t, out, a, b, _y: t * moved_by_shapes(a, b, out, 0, 1),
+    lambda t, out, a, b, y: t * beta_inverse_by_first(a, b, out, y, 1 - y),
+    lambda t, out, a, b, y: t * beta_inverse_by_second(a, b, out, y, 1 - y),
     lambda t, out, a, b, y: t * beta_inverse_slope(a, b, out, y, 1 - y),
 )
 special(
     sp.betainccinv,
-    lambda t, out, a, b, _y: t * moved_by_shapes(a, b, out, 1, 0),
-    lambda t, out, a, b, _y: t * moved_by_shapes(a, b, out, 0, 1),
+    lambda t, out, a, b, y: t * beta_inverse_by_first(a, b, out, 1 - y, y),
+    lambda t, out, a, b, y: t * beta_inverse_by_second(a, b, out, 1 - y, y),
     lambda t, out, a, b, y: -t * beta_inverse_slope(a, b, out, 1 - y, y),
 )
