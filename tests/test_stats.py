@@ -502,6 +502,13 @@ def test_densities_near_an_end_keep_their_digits() -> None:
             np.testing.assert_allclose(found, second, rtol=1e-14)
 
 
+def test_laplaces_distribution_function_keeps_the_digits_of_its_tails() -> None:
+    x = np.array([-300.0, -30.0, 0.0, 30.0, 300.0])
+    for f, sign in ((ws.laplace.cdf, 1), (ws.laplace.sf, -1)):
+        for found in (wg.grad(lambda x, f=f: np.sum(f(x)))(x), wg.jvp(f, (x,), (np.ones(5),))[1]):
+            np.testing.assert_allclose(found, sign * ss.laplace.pdf(x), rtol=1e-15)
+
+
 def test_densities_of_pareto_keep_the_digits_of_slopes_by_their_shape_near_0() -> None:
     slope = wg.grad(lambda c: ws.genpareto.pdf(1e-8, c))
     np.testing.assert_allclose((slope(0.15), wg.grad(slope)(0.15)), (-9.99999982e-9, 2e-16), rtol=1e-7)

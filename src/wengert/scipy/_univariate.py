@@ -26,6 +26,7 @@ from wengert.scipy._distributions import (
     known_truth,
     log_of_smaller,
     propagate_nan,
+    select_defined,
 )
 
 STEEP = 700.0
@@ -199,8 +200,8 @@ def invgauss_entropy(mu: Value) -> Value:
 
 def laplace_cdf(x: Value) -> Value:
     """Return the distribution function: both sides are alike at 0, and NaN has a slope, which extrema give none."""
-    half, size = x / 2, np.abs(x / 2)
-    return 0.5 * np.exp(half - size) + (0.5 - 0.5 * np.exp(-half - size))
+    found = 0.5 * np.exp(np.minimum(x, 0.0)) + (0.5 - 0.5 * np.exp(-np.maximum(x, 0.0)))
+    return select_defined(~np.isnan(x), found, [x])
 
 
 def laplace_logcdf(x: Value) -> Value:
