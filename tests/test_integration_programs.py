@@ -9,6 +9,7 @@ import scipy.integrate
 import scipy.sparse
 
 import wengert as wg
+from wengert import optim
 from wengert.errors import GraphError
 from wengert.scipy.integrate import _programs, solve_ivp
 
@@ -118,6 +119,33 @@ def test_no_program_outlives_what_it_read(slope):
         SET_RATE(rate)
         found = solve_ivp(slope, (0.0, 0.1), [1.0], rtol=1e-3).y[0, -1]
         np.testing.assert_allclose(found, np.exp(0.1 * rate), rtol=1e-3)
+
+
+def with_power(rate):
+    power = 1
+
+    def slope(t, y):
+        return -rate * y**power
+
+    def rebind(value):
+        nonlocal power
+        power = value
+
+    return slope, rebind
+
+
+def test_programs_do_not_see_what_is_rebound_in_another_function_of_their_code():
+    for solve in (
+        lambda slope, size: solve_ivp(slope, (0.0, 1.0), np.ones(size), rtol=1e-6).y[:, -1],
+        lambda slope, size: optim.root(lambda x: slope(0.0, x) + 1.0, np.ones(size), method="newton").x,
+    ):
+        made = [with_power(rate) for rate in (0.5, 2.0)]
+        for slope, rebind in made:
+            solve(slope, 1)
+            rebind(3)
+        for size in (1, 2):  # traced anew for the second
+            want = np.exp(-1.5) if "solve_ivp" in solve.__code__.co_names else 1 / 1.5
+            np.testing.assert_allclose(solve(with_power(1.5)[0], size), want, rtol=1e-5)
 
 
 def test_functions_may_look_at_the_numbers_they_hold_and_branch_on_states():

@@ -124,8 +124,8 @@ def test_what_is_planned_serves_other_arguments_of_floats():
 
     chosen = np.array([3, 0])
     first, second, other = made(2.0, chosen), made(3.0, chosen), made(2.0, np.array([1, 2]))
-    assert first.value is second.value
-    assert first.value is not other.value
+    assert first.made is second.made
+    assert first.made is not other.made
 
 
 @pytest.mark.parametrize("form", ["dictionary", "constraint"])

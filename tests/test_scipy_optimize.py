@@ -15,6 +15,7 @@ from tests.cases import some_of, together
 from wengert import optim
 from wengert.errors import NumericalError, ShapeError, UsageError
 from wengert.scipy import optimize
+from wengert.scipy.optimize._outer_functions import OUTER
 from wengert.scipy.optimize._vector_problem import KEPT
 from wengert.transforms.outer_values import OuterValues
 
@@ -542,6 +543,35 @@ def test_wrappers_of_the_library_are_known_by_what_they_are_of() -> None:
     assert counts[0] == counts[1]
     with_tensor = [OuterValues([[wg.tensor([1.0])]], False, by_identity=True).key for _ in range(2)]
     assert with_tensor[0] != with_tensor[1]  # others may be written to
+
+
+def test_functions_made_anew_share_what_was_traced_of_one() -> None:
+    def solved(a: Any, power: float, solve: Function) -> Any:
+        held = {"a": [a, power]}
+
+        def residual(x: Any) -> Any:
+            if np.sum(x) < -1e9:
+                return x
+            return x ** held["a"][1] - held["a"][0] * LEVEL / 2.0
+
+        return solve(residual)
+
+    ways = (
+        lambda f: optim.root(lambda x: f(x), np.ones(2), tol=1e-12, method="lm").x,
+        lambda f: optimize.minimize(lambda x: np.sum(f(x) ** 2), np.ones(2), method="trust-exact").x,
+    )
+    for solve in ways:
+        KEPT.known.clear(), OUTER.known.clear()
+        for a in (2.0, 3.0, 4.0):
+            np.testing.assert_allclose(solved(a, 2.0 + a / 4.0, solve), a ** (1 / (2.0 + a / 4.0)), rtol=1e-6)
+        assert (len(KEPT.known), len(OUTER.known)) == (1, 1)
+    slopes = [wg.grad(lambda a: np.sum(solved(a, 2.0, ways[0])))(a) for a in (4.0, 9.0)]
+    np.testing.assert_allclose(slopes, [0.5, 1 / 3])
+
+    def repeated(count: float) -> Any:  # looks at what it captures
+        return optim.root(lambda x: x - sum([2.0] * int(count)), np.ones(1)).x
+
+    assert [repeated(count)[0] for count in (1.0, 2.0, 3.0, 1.0)] == [2.0, 4.0, 6.0, 2.0]
 
 
 BIG = np.zeros(5000)

@@ -14,10 +14,11 @@ from wengert.errors import ShapeError, UsageError
 from wengert.optim.equations import IMPLICIT, NEWTON
 from wengert.optim.equations import solve as solve_equations
 from wengert.scipy import optimize as differentiable
+from wengert.scipy.optimize._containers_of_floats import as_example
 from wengert.scipy.optimize._interior_point import IPOPT, solve_by_ipopt
 from wengert.scipy.optimize._least_squares import parameter_count
 from wengert.scipy.optimize._minimize import WITHOUT_GRADIENT, derivatives_for
-from wengert.scipy.optimize._vector_problem import VectorProblem, as_example, as_float, constraint_field
+from wengert.scipy.optimize._vector_problem import VectorProblem, as_float, constraint_field
 from wengert.support.attributes import signature
 from wengert.support.hints import hint_parameters
 from wengert.tree import leaves
@@ -49,7 +50,8 @@ def minimize(
         fun: the function: of a container like `x0`, and of `args`; returns a number.
         x0: where to start: an array, a number, or containers of floats. Lists of numbers are arrays, as in SciPy.
         args: further arguments, of any kind. What was planned and compiled for arrays and floats serves others of the
-            same shapes, here and as `args` of constraints; captured ones are part of it.
+            same shapes, here and as `args` of constraints. Captured ones are part of it, until a function of the same
+            code captures others, of up to 100 unknowns without IPOPT.
         method: SciPy's name of a method; or "ipopt" (`pip install 'wengert[ipopt]'`).
         bounds: a pair of lowest and highest values, each a number or a container like `x0`; or as in SciPy if `x0` is
             an array. (Of two numbers, two lists are SciPy's pairs, and two arrays are refused.)

@@ -37,7 +37,8 @@ from wengert.implicit.newton_iteration import (
 from wengert.implicit.solver_call import solve_without_derivatives
 from wengert.optim import iterations
 from wengert.optim.sparse_newton import few_elements, step_by_elements
-from wengert.scipy.optimize._vector_problem import FlatProblem, as_example
+from wengert.scipy.optimize._containers_of_floats import as_example
+from wengert.scipy.optimize._vector_problem import FlatProblem, as_residuals
 from wengert.support.hints import hint_parameters
 from wengert.transforms.jacobian import jacfwd
 from wengert.transforms.reverse import stop_gradient
@@ -109,7 +110,22 @@ def solution_of(
     """
     from scipy.optimize import OptimizeResult
 
-    name, values, size = problem.name, problem.residuals, problem.vector.size
+    def solver_of(values: Function) -> Function:
+        return solver(problem, values, method, limits, differentiate)
+
+    x, value, converged, steps = problem.run("solution", as_residuals, solver_of)(start)
+    message = None
+    if is_concrete(converged):  # and of no lanes
+        converged, steps = bool(raw(converged)), int(raw(steps))
+        message = CONVERGED if converged else STOPPED
+    return OptimizeResult(x=problem.back(x), fun=value, success=converged, nit=steps, message=message)
+
+
+def solver(
+    problem: FlatProblem, values: Function, method: IterationMethod, limits: Limits, differentiate: str
+) -> Function:
+    """Return the function from a start, and further arguments of the values, to what a method finds."""
+    name, size, compiled = problem.name, problem.vector.size, problem.compiled
 
     def iterate(start: Any, *args: Any, **options: Any) -> Solution:
         return method.iteration(lambda x: values(x, *args), start, limits, **options)
@@ -132,7 +148,7 @@ def solution_of(
             found = iterate(start, *args)
             return found.x, residual(found.x, *args), found.converged, found.steps
         options = {}
-        if problem.compiled and method is NEWTON:
+        if compiled and method is NEWTON:
             options["step_from"] = step_for(name, lambda x: values(x, *args), start)
         found = solve_without_derivatives(functools.partial(iterate_in_blocks, **options), (start, *args), {}, None)
         if differentiate == ONE_STEP:
@@ -149,12 +165,7 @@ def solution_of(
             )
         return x, residual(x, *args), found.converged, found.steps
 
-    x, value, converged, steps = problem.run("solution", lambda: solution)(start, *problem.args)
-    message = None
-    if is_concrete(converged):  # and of no lanes
-        converged, steps = bool(raw(converged)), int(raw(steps))
-        message = CONVERGED if converged else STOPPED
-    return OptimizeResult(x=problem.back(x), fun=value, success=converged, nit=steps, message=message)
+    return solution
 
 
 def step_for(name: str, function: Function, start: Any) -> StepFrom:

@@ -11,7 +11,7 @@ from wengert.core.graph.identity import Object
 from wengert.errors import WengertError
 from wengert.support.caches import Recent
 from wengert.traces.written_out import LongLoop
-from wengert.transforms.outer_values import OuterValues
+from wengert.transforms.outer_values import OutdatedProgram, OuterValues
 from wengert.transforms.repeated_walks import RepeatedWalk, code_of
 
 V = TypeVar("V")
@@ -47,6 +47,26 @@ class FunctionCache(Generic[V]):
 
         Of functions that look at these they are constants.
         """
+        try:
+            return self.run_known(values, options, make, run)
+        except OutdatedProgram:  # whose functions are the user's, who has rebound their variables since
+            self.forget(values, options)
+            return self.run_known(values, options, make, run)
+
+    def forget(self, values: Sequence[Any], options: Hashable) -> None:
+        """Forget what was made for functions and options."""
+        self.walks.pop((code_of(values[0]), options), None)
+        for lifted in (True, False):
+            self.known.pop((OuterValues(values, lifted).key, options), None)
+
+    def run_known(
+        self,
+        values: Sequence[Any],
+        options: Hashable,
+        make: Callable[[OuterValues], V],
+        run: Callable[[V, Sequence[Any]], R],
+    ) -> R:
+        """Return the same by what is known, which may be outdated."""
         outer, found = None, self.walk_again(values, options)
         if found is None:
             outer = OuterValues(values)

@@ -36,14 +36,14 @@ class FunctionTemplate:
     """Stand for a function that reaches arguments.
 
     Attributes:
-        cells: its variables that do, by the identity of the cell, with what they hold.
+        cells: the templates of its variables that do, by their names: a converted form may have cells of its own.
         names: global variables that do, with what they hold.
         parts: of a method or partial: its function and what is bound, each with its template.
     """
 
     def __init__(self, function: Any) -> None:
         self.function = function
-        self.cells: dict[int, tuple[Any, Any]] = {}
+        self.cells: dict[str, Any] = {}
         self.names: dict[str, tuple[Any, Any]] = {}
         self.parts: list[tuple[Any, Any]] = []
 
@@ -66,6 +66,7 @@ class Replacement:
 
     def __init__(self, leaves: Sequence[Any]) -> None:
         self.leaves = leaves
+        self.placed: set[int] = set()
         self.before = [snapshot(x) if type(x) is Tensor else x for x in leaves]
         self.made: dict[int, Any] = {}
         self.cells: list[tuple[CellType, Any]] = []
@@ -77,6 +78,7 @@ class Replacement:
         if template is None:
             return value
         if type(template) is ArgumentPlace:
+            self.placed.add(template.place)
             return self.leaves[template.place]
         if id(template) in self.made:
             return self.made[id(template)]
@@ -95,15 +97,15 @@ class Replacement:
         if type(function) is functools.partial:
             inner, args, keywords = (self.of(x, one) for x, one in self.parts_of(function, template))
             return self.made.setdefault(id(template), functools.partial(inner, *args, **keywords))
-        old = function.__closure__ or ()
-        cells = [CellType() if id(cell) in template.cells else cell for cell in old]
+        named = list(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        cells = [CellType() if name in template.cells else cell for name, cell in named]
         space = self.space_of(function.__globals__) if template.names else function.__globals__
         found = self.made[id(template)] = with_closure(function, cells, space=space)
         for name, (content, inside) in template.names.items():
             space[name] = self.spaces[id(function.__globals__)][1][name] = self.of(content, inside)
-        for before, cell in zip(old, cells, strict=True):
+        for (name, before), cell in zip(named, cells, strict=True):
             if cell is not before:
-                cell.cell_contents = self.of(*template.cells[id(before)])
+                cell.cell_contents = self.of(content_of(before), template.cells[name])
                 self.cells.append((cell, cell.cell_contents))
         return found
 

@@ -33,6 +33,7 @@ from wengert.core.containers.tree_leaves import BARE, containers_in, flatten, ne
 from wengert.core.graph.identity import Elements, Object, elements_for_key
 from wengert.core.values.aval import is_differentiable
 from wengert.core.values.tensor import Tensor
+from wengert.errors import GraphError
 from wengert.support.attributes import attribute, class_attribute, own_attributes
 from wengert.support.function_contents import UNBOUND, captured_by, content_of, names_of
 from wengert.support.function_protocol import LikeFunction
@@ -54,10 +55,15 @@ from wengert.transforms.repeated_walks import (
 )
 
 NUMBERS = frozenset((float, complex))
+FUNCTIONS = FunctionType, MethodType, functools.partial
 DEEPEST = 30
 """Objects of packages inside of each other that are looked at."""
 DESCRIPTORS = MemberDescriptorType, GetSetDescriptorType
 CONSTANTS = BuiltinFunctionType, *DESCRIPTORS, np.ufunc, np.dtype, range, slice, type(Ellipsis), type(UNBOUND)
+
+
+class OutdatedProgram(Exception):
+    """Tell, as a program is traced for other shapes, that the user has rebound variables of the functions it keeps."""
 
 
 ARRAYS: Final = (np.ndarray, np.memmap)
@@ -91,6 +97,7 @@ class OuterValues:
         self.words: set[str] = set()  # of the user's functions, by which they read modules
         self.depth = 0
         self.values = values
+        self.key_kept: tuple[Hashable, ...] | None = None
         try:
             self.templates = [self.enter(x, lifted, i if lifted else UNTRACKED) for i, x in enumerate(values)]
             self.enter_modules()
@@ -224,7 +231,8 @@ class OuterValues:
 
     def enter_function(self, function: FunctionType, lifted: bool, place: int) -> Any:
         """Add a function: those of the user with the variables that they read."""
-        if is_library(function.__code__):
+        of_library = is_library(function.__code__)
+        if of_library and (not lifted or is_named(function) or not function.__closure__):
             self.reads.add_function(function)
             self.record.expect_same(place, function)
             self.parts.append(Object(function if is_named(function) else function.__code__))
@@ -246,11 +254,13 @@ class OuterValues:
             if name in own:
                 continue
             content = content_of(cell)
-            inside = None if content is UNBOUND else self.enter(content, lifted, i)
+            further = lifted and (not of_library or isinstance(content, FUNCTIONS))  # its numbers are options
+            inside = None if content is UNBOUND else self.enter(content, further, i)
             if inside is not None:
-                template.cells[id(cell)] = content, inside
-        self.enter_global_variables(function, template, lifted, own, place)
-        self.enter_defaults(function, rest)
+                template.cells[name] = inside
+        if not of_library:
+            self.enter_global_variables(function, template, lifted, own, place)
+        self.enter_defaults(function, rest, of_library)
         if not template.reaches():
             return self.know(function, None)
         return template
@@ -365,8 +375,11 @@ class OuterValues:
         self.enter_items(held)
         self.depth -= 1
 
-    def enter_defaults(self, function: FunctionType, place: int = UNTRACKED) -> None:
-        """Add the defaults and the attributes of a function, by which some hold what they read."""
+    def enter_defaults(self, function: FunctionType, place: int = UNTRACKED, is_wrapper: bool = False) -> None:
+        """Add the defaults and the attributes of a function, by which some hold what they read.
+
+        What a wrapper of the library is of, it holds in a variable.
+        """
         first, second, third = places_from(place, 3)
         for i, default in ((first, function.__defaults__), (second, function.__kwdefaults__)):
             if default is None:
@@ -374,7 +387,10 @@ class OuterValues:
                 self.record.expect_constant(i, None)
             else:
                 self.enter(default, False, i)
-        self.enter_items(own_attributes(function), third)
+        attributes = own_attributes(function)
+        if is_wrapper:
+            attributes = {key: None if key == "__wrapped__" else x for key, x in attributes.items()}
+        self.enter_items(attributes, third)
 
     def enter_items(self, items: Mapping[Any, Any], place: int = UNTRACKED) -> None:
         """Add names, or other keys, with what stands there."""
@@ -385,15 +401,27 @@ class OuterValues:
 
     def with_zeros(self) -> OuterValues:
         """Return the same of values with zeros for the arguments, which a program keeps."""
-        return OuterValues(self.replace_values(self.values, list(map(zeros_like, self.leaves)))[0], self.lifted)
+        kept = OuterValues(self.replace_values(self.values, list(map(zeros_like, self.leaves)))[0], self.lifted)
+        kept.key_kept = kept.lasting_key
+        return kept
 
     def replace_values(self, values: Sequence[Any], leaves: Sequence[Any]) -> tuple[list[Any], Replacement]:
         """Return values like those given at first, which may have been converted, with others for the arguments.
 
         And what tells, after they were called, whether they wrote to what would be lost.
+
+        Raises:
+            OutdatedProgram: what a program keeps has been changed.
+            GraphError: an argument has no place in what was converted.
         """
+        if self.key_kept is not None and OuterValues(self.values, self.lifted).key != self.key_kept:
+            raise OutdatedProgram
         made = Replacement(leaves)
-        return [made.of(value, template) for value, template in zip(values, self.templates, strict=True)], made
+        found = [made.of(value, template) for value, template in zip(values, self.templates, strict=True)]
+        if len(made.placed) < len(leaves):
+            given = "a converted function that holds something in another place than it did"
+            raise GraphError("captured values", given, "the same places are needed", "Pass them as arguments")
+        return found, made
 
 
 @functools.lru_cache(maxsize=1024)

@@ -23,6 +23,7 @@ from wengert.scipy.optimize._vector_problem import (
     VectorProblem,
     as_float,
     as_residuals,
+    as_scalar,
     constraint_field,
     fix_arguments,
     is_traced,
@@ -161,6 +162,7 @@ class LagrangianDerivatives:
         sizes: of how many values each constraint is.
         count: of values of all constraints.
         counts: how often values, gradients and Hessians were asked for, and of iterations.
+        made: what was planned and traced, which serves other arguments.
         failure: what a function raised, or how it was interrupted.
         iterate: gives the last iterate, during a callback.
     """
@@ -190,20 +192,21 @@ class LagrangianDerivatives:
             return sources
 
         joint = VectorProblem(problem.name, pieces, problem.example, self.args, problem.compiled)
-        self.value = joint.run("value", lambda: objective)
-        self.slope = joint.run("gradient", lambda: grad(objective))
-        self.rest = joint.run("constraints", lambda: values)
+        self.made = joint.plan.made
+        self.value = joint.run("value", as_scalar, lambda _: objective)
+        self.slope = joint.run("gradient", as_scalar, lambda _: grad(objective))
+        self.rest = joint.run("constraints", as_scalar, lambda _: values)
         self.intermediate: Any = None
         self.sizes = [np.size(c.function(self.start, *c.args)) for c in many]
         self.count = sum(self.sizes)
         none: Any = (np.zeros(0, int), np.zeros(0, int))
-        self.first, self.places, self.second, self.second_places = values, none, lagrangian, none
+        self.first, self.places, self.second, self.second_places = self.rest, none, self.rest, none
         if functions:
             ways = lambda: sparse_jacobian(values), lambda: jacobian(values)
-            self.first, self.places = plan_derivative(joint, "first", *ways, self.start, *self.args)
+            self.first, self.places = plan_derivative(joint, "first", *ways, self.start)
         if exact:
             ways = lambda: sparse_hessian(lagrangian, lower=True), lambda: hessian(lagrangian)
-            given = self.start, np.ones(self.count), np.ones(()), *self.args
+            given = self.start, np.ones(self.count), np.ones(())
             self.second, self.second_places = plan_derivative(joint, "second", *ways, *given)
 
     def ask(self, shape: Any, rest: float, function: Function, *args: Any) -> Any:
@@ -216,16 +219,16 @@ class LagrangianDerivatives:
     def objective(self, x: Array) -> Any:
         """Return the value of the objective."""
         self.counts["nfev"] += 1
-        return float(self.ask((), np.nan, lambda: as_float(self.value(x, *self.args))))
+        return float(self.ask((), np.nan, lambda: as_float(self.value(x))))
 
     def gradient(self, x: Array) -> Any:
         """Return the gradient of the objective."""
         self.counts["njev"] += 1
-        return self.ask(self.start.shape, np.nan, self.slope, x, *self.args)
+        return self.ask(self.start.shape, np.nan, self.slope, x)
 
     def constraints(self, x: Array) -> Any:
         """Return the values of all constraints."""
-        return self.ask(self.count, np.nan, self.rest, x, *self.args) if self.count else np.zeros(0)
+        return self.ask(self.count, np.nan, self.rest, x) if self.count else np.zeros(0)
 
     def jacobianstructure(self) -> Any:
         """Return rows and columns of the Jacobian's elements."""
@@ -233,7 +236,7 @@ class LagrangianDerivatives:
 
     def jacobian(self, x: Array) -> Any:
         """Return the elements of the Jacobian of the constraints."""
-        return self.ask(len(self.places[0]), 0.0, self.first, x, *self.args)
+        return self.ask(len(self.places[0]), 0.0, self.first, x)
 
     def hessianstructure(self) -> Any:
         """Return rows and columns of the elements in the lower triangle of the Lagrangian's Hessian."""
@@ -242,7 +245,7 @@ class LagrangianDerivatives:
     def hessian(self, x: Array, multipliers: Array, weight: float) -> Any:
         """Return the elements of the lower triangle of the Lagrangian's Hessian."""
         self.counts["nhev"] += 1
-        return self.ask(len(self.second_places[0]), 0.0, self.second, x, multipliers, np.array(weight), *self.args)
+        return self.ask(len(self.second_places[0]), 0.0, self.second, x, multipliers, np.array(weight))
 
 
 class Iterations:
@@ -279,12 +282,12 @@ def plan_derivative(
     All calls have what functions captured at the beginning. A Hessian has its lower triangle alone.
     """
     if problem.compiled:
-        if what not in problem.made:
-            problem.made[what] = sparse()
-        derivative: Any = problem.made[what]
-        program = note_refusals(problem.name, derivative.program)(*args)
-        return lambda *own: program.run(*own)[0], program.layout.blocks[0].matrix.tocoo().coords
-    run = problem.run(what, dense)
+        if what not in problem.plan.made:
+            problem.plan.made[what] = sparse()
+        derivative: Any = problem.plan.made[what]
+        program = note_refusals(problem.name, derivative.program)(*args, *problem.args)
+        return lambda *own: program.run(*own, *problem.args)[0], program.layout.blocks[0].matrix.tocoo().coords
+    run = problem.run(what, as_scalar, lambda _: dense())
     shape = np.shape(run(*args))
     places = np.tril_indices(len(args[0])) if what == "second" else tuple(np.indices(shape).reshape(2, -1))
     return lambda *own: np.asarray(run(*own))[places], places
@@ -331,7 +334,7 @@ def solve_by_ipopt(
         raise derivatives.failure.error
     message = MESSAGES.get(found.status, f"IPOPT ended with status {found.status}.")
     fields = {"status": found.status, "success": found.status in SOLVED, "message": message}
-    slope = np.asarray(derivatives.slope(found.x, *derivatives.args), dtype=float)
+    slope = np.asarray(derivatives.slope(found.x), dtype=float)
     return OptimizeResult(
         x=found.x, fun=found.value, jac=slope, multipliers=-found.multipliers, **fields, **derivatives.counts
     )

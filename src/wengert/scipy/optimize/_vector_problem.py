@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -16,6 +15,9 @@ from wengert.core.diagnostics.argument_checks import require_callable, require_f
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.scipy.optimize._containers_of_floats import as_example, as_floats, is_array
+from wengert.scipy.optimize._eager_calls import EagerAtFirst, in_better_mode
+from wengert.scipy.optimize._outer_functions import OUTER, ProblemPlan, find_outer_function
 from wengert.scipy.optimize._solving import asking
 from wengert.sparse.derivatives import SparseDerivative
 from wengert.sparse.low_fill import if_low_fill
@@ -23,26 +25,24 @@ from wengert.sparse.sparse_functions import hessian as sparse_hessian
 from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
 from wengert.support.attributes import resemble
 from wengert.support.caches import cached
-from wengert.traces.nodes import CREATED
 from wengert.transforms.boundary import note_refusals
 from wengert.transforms.function_cache import FunctionCache
 from wengert.transforms.jacobian import hessian, jacobian
 from wengert.transforms.jacobian_products import hvp
 from wengert.transforms.jit import jit as jitted
-from wengert.transforms.outer_values import OuterValues
+from wengert.transforms.outer_values import OutdatedProgram, OuterValues
 from wengert.transforms.reverse import value_and_grad
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
-
+Base = Callable[[str, Callable[..., Any], Callable[[Any], Any]], Callable[..., Any]]
+"""What makes a function of a vector of the user's, and of the way back from vectors to containers."""
 
 KEPT: FunctionCache[dict[str, Any]] = FunctionCache(most=128)
 """What was traced of functions, by names."""
 FEW_ELEMENTS, FEW_VALUES = 4096, 300
 """Elements of an array, and values, that a function of a small problem holds at most."""
 FEW_UNKNOWNS = 100
-FEW_OPERATIONS = 300
-SHORT = 0.05
-"""Of a small problem: the numbers looked for, and of an evaluation the operations and the seconds of processor time."""
+"""The numbers looked for in a small problem."""
 UNTRACED_VALUES, UNTRACED_GRADIENTS, UNTRACED_JACOBIANS = 100, 6, 14
 """How many first calls of a small problem are of the function itself, before it is traced at all."""
 
@@ -56,7 +56,6 @@ class FlatProblem:
         vector: the same as one vector.
         back: from such vectors to the containers.
         held: what the function holds, the other arguments with it.
-        made: what was made of the function before, unless it is not to be kept, or holds large arrays.
     """
 
     def __init__(
@@ -85,32 +84,68 @@ class FlatProblem:
             raise UsageError(name, f"{shown(start)} for x0", "one number or more is needed", "Pass where to start")
         found, structure = flatten(self.example)
         places = tuple((type(leaf), np.shape(leaf), aval_of(leaf).dtype) for leaf in found)
-        kind = name, compiled, structure, places, options
+        self.kind = name, compiled, structure, places, options
+        self.keep = keep
         self.held = OuterValues((function,), lifted=False, by_identity=True)
-        self.made = KEPT.find(self.held, kind, dict) if keep and self.holds_small_arrays else {}
         self.residuals = as_residuals(name, function, self.back)
+
+    @cached
+    def plan(self) -> ProblemPlan:
+        """What is traced, and what was, unless that is not to be kept, or the function holds large arrays."""
+        kept = self.keep and self.holds_small_arrays
+        if not (kept and (self.held.key, self.kind) in KEPT.known) and self.compiled and self.has_few_unknowns:
+            found = find_outer_function(self.name, self.function, self.kind, self.example, self.args, not self.keep)
+            if found is not None:
+                return found
+        return ProblemPlan(self.function, self.args, KEPT.find(self.held, self.kind, dict) if kept else {})
 
     def run(
         self,
         what: str,
-        make: Callable[[], Callable[..., Any]],
+        base: Base,
+        make: Callable[[Callable[..., Any]], Callable[..., Any]],
         untraced_calls: int = 0,
-        make_eager: Callable[[], Callable[..., Any]] | None = None,
+        make_eager: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     ) -> Callable[..., Any]:
         """Return a function of vectors, jitted unless the user passed jit=False, and kept by the name of `what` it is.
 
-        Of a small problem the first `untraced_calls` are not: to trace a function takes as long as some of them. These
-        are of what `make_eager` makes, if something else gives the same then.
+        It is what `make` makes of the `base`, `as_scalar` or `as_residuals`, and gets the further arguments by itself.
+        Of a small problem the first `untraced_calls` are not traced: that takes as long as some of them. These are of
+        what `make_eager` makes, if something else gives the same then.
         """
-        run: Callable[..., Any] | None = self.made.get(what)
-        if run is None:
-            run = make() if self.compiled or make_eager is None else make_eager()
+        plan = self.plan
+        is_own = plan.function is self.function
+
+        def plain() -> Callable[..., Any]:
+            return (make_eager or make)(base(self.name, self.function, self.back))
+
+        if what not in plan.made:
+            made = plain() if not self.compiled else make(base(self.name, plan.function, self.back))
             if self.compiled:
-                plain, run = run, note_refusals(self.name, jitted(run))
+                made = note_refusals(self.name, jitted(made))
                 if untraced_calls > 0 and self.is_small:
-                    run = EagerAtFirst(run, plain if make_eager is None else make_eager(), untraced_calls)
-            self.made[what] = run
-        return run
+                    made = EagerAtFirst(made, plain() if is_own else made, untraced_calls)
+            plan.made[what] = made
+        run: Callable[..., Any] = plan.made[what]
+        if is_own:
+            return lambda *args: run(*args, *plan.args)
+        if isinstance(run, EagerAtFirst) and run.calls > 0:
+            eager = plain()
+            run = run.with_plain(lambda *args: eager(*args[: len(args) - len(plan.args)], *self.args))
+
+        def run_planned(*args: Any) -> Any:
+            try:
+                return run(*args, *plan.args)
+            except OutdatedProgram:
+                self.forget_plan()
+                return self.run(what, base, make, untraced_calls, make_eager)(*args)
+
+        return run_planned
+
+    def forget_plan(self) -> None:
+        """Trace the function itself from now on."""
+        OUTER.forget((self.function,), self.kind)
+        vars(self)["plan"] = ProblemPlan(self.function, self.args, {})
 
     def is_asked(self, values: Any = (), functions: Sequence[Any] = ()) -> bool:
         """Tell whether a transformation asks, for which what is found is differentiated, or differs in its lanes.
@@ -119,10 +154,15 @@ class FlatProblem:
         """
         return asking(self.name, (self.vector, self.args, values), (self.function, *functions)).traced
 
+    @property
+    def has_few_unknowns(self) -> bool:
+        """Whether vectors have few elements."""
+        return bool(self.vector.size <= FEW_UNKNOWNS)
+
     @cached
     def is_small(self) -> bool:
         """Whether vectors, and the arrays that the function holds, have few elements."""
-        few = self.vector.size <= FEW_UNKNOWNS and len(self.held.known) <= FEW_VALUES
+        few = self.has_few_unknowns and len(self.held.known) <= FEW_VALUES
         return few and self.holds_small_arrays and all(np.size(x) <= FEW_ELEMENTS for x in flatten(self.args)[0])
 
     @property
@@ -148,16 +188,16 @@ class VectorProblem(FlatProblem):
     @cached
     def value(self) -> Callable[[Vector], Any]:
         """The value at a vector."""
-        run = self.run("value", lambda: self.scalar)
-        return lambda x: as_float(run(as_floats(x), *self.args))
+        run = self.run("value", as_scalar, lambda scalar: scalar)
+        return lambda x: as_float(run(as_floats(x)))
 
     @cached
     def value_and_gradient(self) -> Callable[[Vector], tuple[float, Vector]]:
         """The value and the gradient at a vector."""
-        run = self.run("value_and_gradient", lambda: value_and_grad(self.scalar), UNTRACED_GRADIENTS)
+        run = self.run("value_and_gradient", as_scalar, value_and_grad, UNTRACED_GRADIENTS)
 
         def at(x: Vector) -> tuple[float, Vector]:
-            value, gradient = run(as_floats(x), *self.args)
+            value, gradient = run(as_floats(x))
             return as_float(value), np.asarray(gradient, dtype=float)
 
         return at
@@ -165,24 +205,22 @@ class VectorProblem(FlatProblem):
     @cached
     def product(self) -> Callable[[Vector, Vector], Vector]:
         """The Hessian at a vector times another one."""
-        scalar = self.scalar
-        run = self.run("product", lambda: lambda x, p, *args: hvp(lambda v: scalar(v, *args), (x,), (p,))[0])
-        return lambda x, p: np.asarray(run(x, np.asarray(p, dtype=float), *self.args))
+        run = self.run("product", as_scalar, hessian_product)
+        return lambda x, p: np.asarray(run(x, np.asarray(p, dtype=float)))
 
     @cached
     def hessian(self) -> Callable[[Vector], Any]:
         """The Hessian at a vector."""
-        run = self.run("hessian", lambda: hessian(self.scalar))
-        return lambda x: np.asarray(run(x, *self.args))
+        run = self.run("hessian", as_scalar, hessian)
+        return lambda x: np.asarray(run(x))
 
     def residuals_and_jacobian(self) -> tuple[Callable[[Vector], Vector], Callable[[Vector], Any]]:
         """Return the residuals at a vector, and their Jacobian."""
-        residuals = self.residuals
-        value = self.run("residuals", lambda: residuals, UNTRACED_VALUES)
-        slope = self.run("jacobian", lambda: jacobian(residuals), UNTRACED_JACOBIANS, lambda: in_better_mode(residuals))
+        value = self.run("residuals", as_residuals, lambda residuals: residuals, UNTRACED_VALUES)
+        slope = self.run("jacobian", as_residuals, jacobian, UNTRACED_JACOBIANS, in_better_mode)
         return (
-            lambda x: np.asarray(value(as_floats(x), *self.args), dtype=float),
-            lambda x: np.asarray(slope(as_floats(x), *self.args), dtype=float),
+            lambda x: np.asarray(value(as_floats(x)), dtype=float),
+            lambda x: np.asarray(slope(as_floats(x)), dtype=float),
         )
 
     def sparse_jacobian(self) -> Callable[[Vector], Any] | None:
@@ -201,9 +239,9 @@ class VectorProblem(FlatProblem):
             return None
         examples = as_floats(self.start), *more, *self.args
         what = f"{derivative.__name__} of {[(np.shape(x), aval_of(x).dtype) for x in flatten(examples)[0]]}"
-        if what not in self.made:
-            self.made[what] = if_low_fill(derivative(function), *examples)
-        found = self.made[what]
+        if what not in self.plan.made:
+            self.plan.made[what] = if_low_fill(derivative(function), *examples)
+        found = self.plan.made[what]
         return None if found is None else lambda x, *others: found(as_floats(x), *others, *self.args)
 
     def result(self, found: Any) -> Any:
@@ -306,61 +344,33 @@ class VectorProblem(FlatProblem):
             sparse = inner.sparse_jacobian() if curved else None
             if sparse is not None:
                 return inner.sparse_constraint(given, value, sparse)
-            weighted = inner.run("weighted", lambda: hessian(inner.weighted_sum))
+            weighted = inner.run("weighted", as_residuals, lambda residuals: hessian(weighted_sum(residuals)))
             given = copy.copy(given)
             given.fun, given.jac = value, slope
             if curved:
-                given.hess = lambda x, v: np.asarray(weighted(x, v, *inner.args))
+                given.hess = lambda x, v: np.asarray(weighted(x, v))
         return given
-
-    @cached
-    def weighted_sum(self) -> Callable[..., Any]:
-        """The sum of the residuals with weights, a function of a vector, these and further arguments."""
-        residuals = self.residuals
-        return lambda x, weights, *args: np.sum(residuals(x, *args) * weights)
 
     def sparse_constraint(self, given: Any, value: Callable[..., Any], slope: Callable[..., Any]) -> Any:
         """Return a constraint with sparse derivatives."""
-        if "curvature" not in self.made:
-            self.made["curvature"] = sparse_hessian(self.weighted_sum)
-            self.made["curvature"].is_fixed = True
-        weighted = self.made["curvature"]
+        if "curvature" not in self.plan.made:
+            self.plan.made["curvature"] = sparse_hessian(weighted_sum(self.residuals))
+            self.plan.made["curvature"].is_fixed = True
+        weighted = self.plan.made["curvature"]
         found = copy.copy(given)
         found.fun, found.jac, found.is_sparse = value, slope, True
         found.hess = lambda x, v: weighted(as_floats(x), np.asarray(v, dtype=float), *self.args)
         return found
 
 
-def in_better_mode(residuals: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the Jacobian in the mode that its shape asks for, once that is known."""
-    modes = {mode: jacobian(residuals, mode=mode) for mode in ("auto", "fwd", "rev")}
-    mode = "auto"
-
-    def eagerly(x: Vector, *args: Any) -> Any:
-        nonlocal mode
-        found = modes[mode](x, *args)
-        mode = "fwd" if found.shape[0] >= found.shape[1] else "rev"
-        return found
-
-    return eagerly
+def hessian_product(scalar: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the product of the Hessian at a vector with another one, a function of these and further arguments."""
+    return lambda x, p, *args: hvp(lambda v: scalar(v, *args), (x,), (p,))[0]
 
 
-class EagerAtFirst:
-    """Be a function that is called as it is a number of times, as long as it does little, and compiled from then on."""
-
-    def __init__(self, compiled: Callable[..., Any], plain: Callable[..., Any], calls: int) -> None:
-        self.compiled, self.plain, self.calls = compiled, plain, calls
-
-    def __call__(self, *args: Any) -> Any:
-        """Call it."""
-        if self.calls <= 0:
-            return self.compiled(*args)
-        self.calls -= 1
-        before, since = next(CREATED), time.thread_time()
-        found = self.plain(*args)  # of which loops that were traced before create nothing
-        if next(CREATED) - before > FEW_OPERATIONS or time.thread_time() - since > SHORT:
-            self.calls = 0
-        return found
+def weighted_sum(residuals: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the sum of residuals with weights, a function of a vector, these and further arguments."""
+    return lambda x, weights, *args: np.sum(residuals(x, *args) * weights)
 
 
 # The user's functions are cells of closures, where `jit` finds them to convert their control flow.
@@ -419,28 +429,6 @@ def require_real(name: str, label: str, vector: Any) -> None:
 def is_traced(value: Any) -> bool:
     """Tell whether a further argument is made of arrays and floats alone; integers may count iterations."""
     return all(isinstance(x, Tensor | np.ndarray | np.number | float | complex) for x in flatten(value)[0])
-
-
-def as_example(value: Any) -> Any:
-    """Return containers of floats; lists and tuples of numbers as arrays, and integers as floats, as SciPy does."""
-    leaves, structure = flatten(np.array(value, dtype=float) if is_array(value) else value)
-    return unflatten(structure, [as_floats(leaf) for leaf in leaves])
-
-
-def is_array(value: Any) -> bool:
-    """Tell whether something is a list of numbers or of rows of them; named tuples are containers with fields."""
-    if type(value) not in (list, tuple):
-        return False
-    rows = value if value and all(type(x) in (list, tuple) for x in value) else [value]
-    numbers = all(isinstance(x, int | float | np.number) for row in rows for x in row)
-    return numbers and len({len(row) for row in rows}) == 1
-
-
-def as_floats(leaf: Any) -> Any:
-    """Return a leaf of integers as one of floats; any other as it is."""
-    if isinstance(leaf, int) and not isinstance(leaf, bool):
-        return float(leaf)
-    return leaf.astype(float) if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind in "iu" else leaf
 
 
 def as_float(value: Any) -> float:
