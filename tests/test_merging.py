@@ -58,8 +58,40 @@ def test_lanes_run_over_many_rows_of_few_points() -> None:
     assert not findings(part.program)
 
 
+ROWS = np.random.default_rng(0).normal(size=(1000, 5))
+
+
+def normalised(x: Any) -> Any:
+    centred = x - np.mean(x, axis=1, keepdims=True)
+    return centred / np.sqrt(np.mean(centred * centred, axis=1, keepdims=True) + 1e-5)
+
+
+def softmax(x: Any) -> Any:
+    shares = np.exp(x - np.max(x, axis=1, keepdims=True))
+    return shares / np.sum(shares, axis=1, keepdims=True)
+
+
+SHORT_ROWS: dict[str, Any] = {
+    "softmax": softmax,
+    "its logarithm summed": lambda x: (np.sum(np.log(softmax(x))), softmax(x)),
+    "a gradient": wg.grad(lambda x: np.sum(np.cos(normalised(x)))),
+}
+
+
+@pytest.mark.parametrize("case", SHORT_ROWS)
+def test_lanes_run_over_rows_of_several_stages(case: str) -> None:
+    function = SHORT_ROWS[case]
+    graph = flatten_calls(trace(function)(ROWS))
+    segments = partition_graph(graph)
+    stages = [stage for part in segments.parts for kernel in part.program.kernels for stage in kernel.stages]
+    assert [stage.extents for stage in stages] == [(1, 1000)]
+    natively = wg.tree.leaves(wg.jit(function, native=True)(ROWS))
+    for found, native, want in zip(segments.run([ROWS], evaluate), natively, graph(ROWS), strict=True):
+        np.testing.assert_allclose((found, native), (want, want), rtol=1e-12, atol=1e-12)
+
+
 def test_random_programs_whose_rows_are_spelled_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    as_if(monkeypatch, spelled_rows=2)
+    as_if(monkeypatch, spelled_rows=2, spelled_stages=10**6, gathered=(0, 0), row=-(10**6))
     for seed in range(60):
         made = random_program(seed)
         found = with_long_lanes(merge_loops(made))

@@ -7,10 +7,12 @@ stages of a kernel have but a few points, and it has one row, all are spelled ou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
 
+from wengert.kernel.durations import LANES
 from wengert.kernel.kernel import Affine, Buffer, Guard, Kernel, Operation, Program, Reduce, Stage, Store
 from wengert.kernel.merging import guards_of
 from wengert.kernel.opcodes import OPCODES
@@ -60,21 +62,121 @@ def decide_guards(stage: Stage) -> Stage:
 
 def with_long_lanes(program: Program) -> Program:
     """Return a program in which lanes run over many rows where there are but few points within each."""
-    return replace(program, steps=tuple([spell_out(kernel) for kernel in program.kernels]))
+    own = frozenset([buffer.name for buffer in program.buffers if buffer.kind == "row"])
+    return replace(program, steps=tuple([spell_out(kernel, own) for kernel in program.kernels]))
 
 
-def spell_out(kernel: Kernel) -> Kernel:
-    """Return a kernel of many rows with the few points of its only stage spelled out, if its code stays short."""
+def spell_out(kernel: Kernel, own: frozenset[str]) -> Kernel:
+    """Return a kernel of many rows with the few points of its stages spelled out, if its code stays short."""
     (stage, *others) = kernel.stages
     points = prod(stage.extents[1:])
+    if others or stage.reductions:
+        found = StageOfRows(kernel, own).stage() if saves_by_rows(kernel) else None
+        return kernel if found is None else Kernel(kernel.rows, (found,))
     cost = sum([OPCODES[operation.name].cost for operation in stage.operations])
-    if others or stage.reductions or stage.updates or not 1 < points <= MACHINE.spelled_points[1]:
+    if stage.updates or not 1 < points <= MACHINE.spelled_points[1]:
         return kernel
     if kernel.rows < MACHINE.spelled_rows or points * (cost + len(stage.operations)) > MACHINE.spelled:
         return kernel
+    return replace(kernel, stages=(without_inner(stage),))
+
+
+def without_inner(stage: Stage) -> Stage:
+    """Return a stage with all points of a row spelled out."""
     while len(stage.extents) > 1:
         stage = Spelling(stage, len(stage.extents) - 1).stage()
-    return replace(kernel, stages=(stage,))
+    return stage
+
+
+def saves_by_rows(kernel: Kernel) -> bool:
+    """Tell whether lanes over rows take less time than those within rows of a few points, and code stays short.
+
+    Lanes within rows are few of a vector, sums across them take long, and numbers of the row are computed one by one.
+    Lanes over rows lie apart in memory.
+    """
+    within = spelled = 0
+    apart = set[tuple[str, Affine, int]]()
+    for stage in kernel.stages:
+        (_, *inner), sums = stage.extents, stage.reductions
+        if stage.updates or any(guards_of(stage)) or any(r.kind in ("scan", "column") for r in sums):
+            return False
+        if max(inner, default=1) >= LANES:
+            return False
+        each, points = sum([OPCODES[o.name].cost + 1 for o in stage.operations]) + len(stage.stores), prod(inner)
+        spelled += points * each
+        within += LANES * (prod(inner[:-1]) * each + MACHINE.across * len(sums) * bool(inner))
+        maps = [(o.buffer, o.at) for o in stage.operations if o.name == "load" and o.at is not None]
+        maps += [(store.buffer, store.at) for store in stage.stores]
+        apart |= {(*found, points) for found in maps if found[1].coefficients[0] > 1}
+    if kernel.rows < MACHINE.spelled_rows or spelled > MACHINE.spelled_stages:
+        return False
+    over = spelled + MACHINE.gathered[1] * sum([points for _, _, points in apart])
+    return over + LANES * MACHINE.row < within
+
+
+class StageOfRows:
+    """Write the stages of a kernel as one, whose only dimension are the rows.
+
+    Args:
+        kernel: without guards, updates, scans and columns.
+        own: the buffers of the row.
+
+    Attributes:
+        operations: of the stage.
+        values: the places of what earlier stages have stored or summed, by buffer or number, and where.
+        stores, sums: of the stage.
+    """
+
+    def __init__(self, kernel: Kernel, own: frozenset[str]) -> None:
+        self.kernel, self.own = kernel, own
+        self.operations: list[Operation] = []
+        self.known: dict[tuple[Operation, str], int] = {}
+        self.values: dict[tuple[str, Affine | None], int] = {}
+        self.stores: list[Store] = []
+        self.sums: list[Reduce] = []
+        results = [
+            *[x.buffer for s in kernel.stages for x in s.stores],
+            *[r.into for s in kernel.stages for r in s.reductions],
+        ]
+        self.written = frozenset(results)
+
+    def stage(self) -> Stage | None:
+        """Return the stage; None if it would read elsewhere what it writes, or before."""
+        for stage in self.kernel.stages:
+            given, places = without_inner(stage), list[int]()
+            for operation in given.operations:
+                place = self.put(operation, places)
+                if place is None:
+                    return None
+                places.append(place)
+            for store in given.stores:
+                self.store(store.buffer, store.at, places[store.value])
+            for r in given.reductions:
+                if 0 in r.over:
+                    self.sums.append(replace(r, value=places[r.value]))
+                else:
+                    self.store(r.into, r.at, places[r.value])
+        for keep in self.kernel.kept:
+            self.store(keep.buffer, keep.at, self.values[keep.number, None])
+        return prune_stage(Stage((self.kernel.rows,), tuple(self.operations), tuple(self.stores), tuple(self.sums)))
+
+    def put(self, operation: Operation, places: Sequence[int]) -> int | None:
+        """Return the place of an operation's value, given those of the stage; None of what is not written yet."""
+        if operation.name == "number" or operation.buffer in self.written:
+            known = operation.name in ("number", "load")
+            return self.values.get((operation.buffer, operation.at)) if known else None
+        own = replace(operation, operands=tuple([places[x] for x in operation.operands]))
+        key = own, repr(own.value)  # 0.0 equals -0.0
+        if key not in self.known:
+            self.known[key] = len(self.operations)
+            self.operations.append(own)
+        return self.known[key]
+
+    def store(self, buffer: str, at: Affine | None, place: int) -> None:
+        """Note a value that later stages may read, and store it if it leaves the row."""
+        self.values[buffer, at] = place
+        if at is not None and buffer not in self.own:
+            self.stores.append(Store(buffer, at, place))
 
 
 def with_numbers_alone(program: Program) -> Program:

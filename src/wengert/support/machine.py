@@ -89,6 +89,7 @@ class Machine(FieldRecord):
     spelled_points: tuple[int, ...] = (4, 6)  # of a spelled out dimension; of a row without lanes (t)
     spelled_rows: int = 32  # from which lanes run over them, rather than over a part of a vector (t)
     spelled: int = 200  # operations and cycles of a row up to which its points are spelled out (t)
+    spelled_stages: int = 1500  # those of a row of several stages that become one (t)
     quick: int = 4000  # operations of a kernel, in all, up to which short code, soon compiled, counts for more (t)
     prefetched: int = 512  # bytes of a row from which on it is brought ahead: processors reach shorter ones (t)
     idle: float = 1.0  # what a stage computes for what it moves if it brings something ahead, see `prefetch` (t)
