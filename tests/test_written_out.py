@@ -94,18 +94,18 @@ class Counter:
 def numbers_are_looked_at_afterwards(x, zs):
     global ROUNDS_RUN
     steps, share, flag, total, places, last, previous = 0, 0.5, False, 0.0, [], 0, 0
-    counter, ROUNDS_RUN = Counter(), 0
+    counter, ROUNDS_RUN, same = Counter(), 0, 0
     for i, z in enumerate(zs):
         steps, share, flag = steps + 2, share * 0.75, not flag
         ROUNDS_RUN += 1
         counter.rounds += i
-        previous, last = last, i
+        previous, last, same = last, i, True
         half, rest = divmod(i, 2)
         places.append(half)
         total = total * 0.9 + z @ x
     known = {"66": 2.0, 528: 3.0, True: 5.0, 16: 7.0}
-    kinds = [type(v) for v in (steps, share, flag, rest, ROUNDS_RUN, places[-1])]
-    assert kinds == [int, float, bool, int, int, int], kinds
+    kinds = [type(v) for v in (steps, share, flag, rest, ROUNDS_RUN, places[-1], same)]
+    assert kinds == [int, float, bool, int, int, int, bool], kinds
     assert (previous, last) == (i - 1, i)
     return total * known.get(f"{steps}", 1.0) * known.get(counter.rounds, 1.0) * known[flag] * known[places[-1]] * share
 

@@ -46,6 +46,7 @@ class NumbersInRounds:
                 break
             begins = rest
         self.places = [k for k, x in enumerate(self.ends) if type(x) is Variable and self.is_known(x, known)]
+        self.constants = {k: x for k, x in enumerate(self.ends) if type(x) in NUMBERS}
         self.begins: dict[Variable, tuple[int, Any]] = {}
         while True:
             self.graph = self.graph_of(own)
@@ -71,8 +72,9 @@ class NumbersInRounds:
 
         The last round alone is carried out if nothing else is asked for, as 10^6 rounds would take seconds.
         """
+        same = {k: x for k, x in self.constants.items() if k < rows and rounds}
         if not self.places:
-            return {}
+            return same
         state = [start for _, start in self.begins.values()]
         left: list[tuple[Any, ...]] = []
         is_last = not self.begins and self.places[-1] < rows
@@ -83,7 +85,7 @@ class NumbersInRounds:
             left[len(left) if self.places[-1] >= rows else 0 :] = [found[len(state) :]]
         columns = zip(self.places, zip(*left, strict=True), strict=True)
         numbers_of = {k: [as_python(x, self.ends[k]) for x in column] for k, column in columns}
-        return {k: column if k >= rows else column[-1] for k, column in numbers_of.items()}
+        return same | {k: column if k >= rows else column[-1] for k, column in numbers_of.items()}
 
 
 def equations_of(equations: Sequence[Equation], given: set[Variable]) -> tuple[list[Equation], set[Variable]]:
