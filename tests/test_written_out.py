@@ -110,6 +110,16 @@ def numbers_are_looked_at_afterwards(x, zs):
     return total * known.get(f"{steps}", 1.0) * known.get(counter.rounds, 1.0) * known[flag] * known[places[-1]] * share
 
 
+MATRICES = np.random.default_rng(5).normal(size=(4, 3, 2)) * 0.4
+
+
+def matrices_take_turns(x, zs):
+    for i, z in enumerate(zs):
+        part = MATRICES[i % 4, 1:]
+        x = part @ x + z
+    return x.sum() + part[0, 1] * x[0]
+
+
 def numbers_are_given_to_python(x, zs):
     step, total = 0.1, x * 0
     for i, z in enumerate(zs[1:], 2):
@@ -132,6 +142,7 @@ def numbers_are_given_to_python(x, zs):
         (a_number_is_a_shape, 1),
         (numbers_are_looked_at_afterwards, 1),
         (numbers_are_given_to_python, 1),
+        (matrices_take_turns, 1),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
@@ -232,6 +243,25 @@ def an_index_may_fail(x, zs):
     return total
 
 
+def a_matrix_that_took_turns_is_written_to(x, zs):
+    matrices = MATRICES[:, 1:] * 1.0
+    for i, z in enumerate(zs):
+        part = matrices[i % 4]
+        x = part @ x + z
+    matrices[(len(zs) - 1) % 4] += 1.0
+    return (part @ x).sum()
+
+
+def a_view_of_a_matrix_is_written_to(x, zs):
+    matrices = MATRICES[:, 1:] * 1.0
+    for i, z in enumerate(zs):
+        part = matrices[i % 4]
+        row = part[0]
+        row *= 0.9
+        x = part @ x + z
+    return x.sum() + matrices[1, 0, 0]
+
+
 def a_carried_number_is_given_to_python(x, zs):
     time = 0.0
     for z in zs:
@@ -259,6 +289,8 @@ def shapes_grow(x, zs):
         an_index_may_fail,
         shapes_grow,
         a_carried_number_is_given_to_python,
+        a_matrix_that_took_turns_is_written_to,
+        a_view_of_a_matrix_is_written_to,
     ],
     ids=lambda x: x.__name__,
 )

@@ -18,11 +18,14 @@ from wengert.conversion.traced_numbers import has_index, raise_here
 from wengert.conversion.user_operators import AUGMENTED, Left, StandIn, augment, is_plain
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.graph.identity import Elements
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.aval import NUMBERS, is_number, strong
 from wengert.core.values.dispatch import as_index, as_tensor, weaken
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.support.attributes import class_attribute, own_attributes
+from wengert.traces.whole_number_bounds import not_alike
+from wengert.traces.written_out import ROLLING
 
 MOST = 64
 """Items that are chosen one after the other."""
@@ -64,13 +67,37 @@ def index_target(value: Any) -> Any:
 
 
 def part_of_array(array: np.ndarray[Any, Any], index: Any, entries: Sequence[Any]) -> Any:
-    """Return a part of an ndarray that NumPy would copy; a view would see what is written to the array later."""
+    """Return a part of an ndarray that NumPy would copy; a view would see what is written to the array later.
+
+    A loop that could be written out has a part in the place of a view, if nobody writes to either.
+    """
     if array.dtype.kind not in "biufc":
         return array[index]
     found = as_tensor(array)[index]
     is_number = not found.ndim and not any(entry is Ellipsis for entry in entries)
-    is_copy = is_number or any(np.ndim(x) for x in entries if isinstance(x, Tensor | np.ndarray | list))
-    return found if is_copy else array[index]
+    if is_number or any(np.ndim(x) for x in entries if isinstance(x, Tensor | np.ndarray | list)):
+        return found
+    if not (ROLLING.strict and ROLLING.allowed):
+        return array[index]
+    require_unwritten(array, found)
+    return found
+
+
+def require_unwritten(array: np.ndarray[Any, Any], part: Tensor) -> None:
+    """Let the trace end, and the loop be written out, if an array is not what it was in the end, or a part of it."""
+    now, variable = Elements(array), part._value
+    before = now.copy() if id(array) not in ROLLING.steady else now
+
+    def require_unchanged() -> None:
+        if now != before:
+            raise not_alike("an array that was written to")
+
+    def require_same() -> None:
+        if part._value is not variable:
+            raise not_alike("a view that was written to")
+
+    ROLLING.steady.setdefault(id(array), require_unchanged)
+    ROLLING.steady[variable] = require_same
 
 
 def item_of(items: Sequence[Any], index: Any) -> Any:

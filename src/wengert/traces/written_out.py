@@ -10,7 +10,7 @@ from __future__ import annotations
 import dis
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
@@ -42,6 +42,7 @@ class Rolling(threading.local):
         refused: the code of bodies that were written out.
         bounds: between which numbers whole numbers of Python's lie, by what stands for them.
         rounds: what is known of the rounds of the loop that is being traced, of which `conversion` knows more.
+        steady: raise, by what they ask about, if something has been changed that a loop takes for a constant.
     """
 
     def __init__(self) -> None:
@@ -54,6 +55,7 @@ class Rolling(threading.local):
         self.refused: set[CodeType] = set()
         self.bounds: dict[Any, tuple[int, int]] = {}
         self.rounds: Any = None
+        self.steady: dict[Any, Callable[[], None]] = {}
 
 
 ROLLING = Rolling()

@@ -107,7 +107,10 @@ class Attempts(Generic[T]):
         reach = Reach(self.name, form, self.more)
         with RollingScope(allowed=not reach.heap.iterators, least=least) as loops:
             try:
-                return (self.run(form, reach),)
+                found = self.run(form, reach)
+                for require_unchanged in loops.steady.values():
+                    require_unchanged()
+                return (found,)
             except UNLIKE:
                 if not loops.rolled:
                     raise
