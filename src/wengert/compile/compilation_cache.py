@@ -142,8 +142,13 @@ def without_elements(graph: Graph) -> Graph:
     stand_ins = {id(x): ("constant", n, *outline(x)) for n, x in enumerate(large_constants(graph))}
     if not stand_ins:
         return graph
-    equations = [e.using(tuple([stand_ins.get(id(x), x) for x in e.inputs])) for e in graph.equations]
-    return Graph(graph.inputs, tuple(equations), graph.outputs)
+    equations = [
+        e
+        if stand_ins.keys().isdisjoint(map(id, e.inputs))
+        else e.using(tuple([stand_ins.get(id(x), x) for x in e.inputs]))
+        for e in graph.equations
+    ]
+    return Graph(graph.inputs, equations, graph.outputs)
 
 
 def outline(constant: Any) -> tuple[Any, ...]:
