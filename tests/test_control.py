@@ -14,7 +14,7 @@ from tests.cases import together
 from wengert.control import subgraph_gradients, subgraphs
 from wengert.core.graph.graph import evaluate
 from wengert.core.graph.graph_checker import check
-from wengert.core.primitives.kinds import Opaque
+from wengert.core.primitives.opaque_kinds import Opaque
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.traces.dual import propagate_opaque
 from wengert.transforms.tracing import gradient, trace

@@ -29,7 +29,8 @@ from tests.samples.calls import (
 )
 from tests.samples.running import over
 from wengert.core.forms.contraction import Contraction
-from wengert.core.primitives.kinds import Constant, Elementwise, Linear, Multilinear, Opaque
+from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
+from wengert.core.primitives.opaque_kinds import Constant, Opaque
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import Aval
 from wengert.core.values.dispatch import apply

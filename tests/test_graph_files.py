@@ -26,7 +26,7 @@ from wengert.control.while_loop import fori_loop, while_loop
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import Reduction
 from wengert.core.graph.graph import Equation, Graph, Variable
-from wengert.core.primitives.kinds import Constant
+from wengert.core.primitives.opaque_kinds import Constant
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.errors import FileFormatError, UsageError, WengertError
 from wengert.graph import check, gradient, load, save, trace

@@ -24,7 +24,7 @@ from wengert.core.graph.graph import Equation, Graph, Variable, evaluate
 from wengert.core.graph.graph_checker import check
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.memory.views import current
-from wengert.core.primitives.kinds import Constant
+from wengert.core.primitives.opaque_kinds import Constant
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import aval_of
 from wengert.core.values.recording import next_level

@@ -25,7 +25,8 @@ from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.recording import next_level
 from wengert.core.values.tensor import Tensor
 from wengert.passes.gradient_split import cut
-from wengert.traces.sweep import is_mask, sweep
+from wengert.traces.guarded_cotangents import is_mask
+from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 
 

@@ -17,7 +17,7 @@ from wengert.core.forms.routine import Routine
 from wengert.core.forms.view_forms import Like
 from wengert.core.graph.graph import Graph, evaluate, fitting
 from wengert.core.memory.views import current
-from wengert.core.primitives.kinds import Constant
+from wengert.core.primitives.opaque_kinds import Constant
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.errors import NumericalError

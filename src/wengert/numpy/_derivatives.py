@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.primitives.kinds import Constant, Elementwise
+from wengert.core.primitives.kinds import Elementwise
+from wengert.core.primitives.opaque_kinds import Constant
 from wengert.core.primitives.primitive import PRIMITIVES
 from wengert.core.values.numpy_overrides import DIFFERENTIABLE_BY, NOTHING
 

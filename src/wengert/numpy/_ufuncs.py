@@ -13,7 +13,8 @@ from numpy import ndarray
 from wengert.core.diagnostics.numpy_warnings import strict
 from wengert.core.memory.memory_layout import is_scalar, may_be_scalar
 from wengert.core.memory.possible_aliases import after
-from wengert.core.primitives.kinds import Constant, Elementwise
+from wengert.core.primitives.kinds import Elementwise
+from wengert.core.primitives.opaque_kinds import Constant
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import apply, implements, is_weak, strengthen, with_dtype

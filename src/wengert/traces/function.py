@@ -16,7 +16,7 @@ from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import as_whole
 from wengert.core.forms.form import Pointwise
 from wengert.core.primitives.declaration_checks import in_form
-from wengert.core.primitives.kinds import Constant
+from wengert.core.primitives.opaque_kinds import Constant
 from wengert.core.primitives.signatures import NONE, called_with
 from wengert.core.values.aval import Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor

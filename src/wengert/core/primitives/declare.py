@@ -15,7 +15,8 @@ from wengert.core.diagnostics.source_positions import caller, is_own
 from wengert.core.forms.form import form_of
 from wengert.core.forms.view_forms import View
 from wengert.core.primitives.declaration_checks import Claim, Evaluation
-from wengert.core.primitives.kinds import Constant, Elementwise, Linear, Multilinear, Opaque
+from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
+from wengert.core.primitives.opaque_kinds import Constant, Opaque
 from wengert.core.primitives.primitive import MOST_SAVINGS, PRIMITIVES, Occasion, Primitive, register
 from wengert.support.caches import Cache, cached
 

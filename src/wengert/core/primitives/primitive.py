@@ -154,7 +154,7 @@ class Primitive:
             same operands whose result is the square of its own, and smooth; None where there is none.
         scales: the operands of which the result is a multiple each, or a part.
         raises: whether it raises operand 0 to a power: to that of operand 1, or to the second if there is none.
-        sweeps_as: how a sweep pulls its nodes, a key of `wengert.traces.sweep.Sweep.pulls`.
+        sweeps_as: how a sweep pulls its nodes, a key of `wengert.traces.pulls.PulledCotangents.pulls`.
         form, batch: see `ShapeRules`.
         scalar, parts, loop, cost, cheap, linear_in, not_negative, operator, counts, whole_bits, kink, routine,
             usual_case, rewrites: see `PointRules`.

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear, Opaque
+from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
+from wengert.core.primitives.opaque_kinds import Opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.signatures import Rule
 from wengert.core.values.aval import Aval

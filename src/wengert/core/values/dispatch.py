@@ -60,7 +60,7 @@ def apply(primitive: Primitive, *operands: Any, **params: Any) -> Any:
         DtypeError: it is no primitive.
 
     >>> import numpy as np
-    >>> from wengert.core.primitives.kinds import Constant
+    >>> from wengert.core.primitives.opaque_kinds import Constant
     >>> apply(Constant("signum", np.sign), -2.0)
     np.float64(-1.0)
     """

@@ -14,7 +14,7 @@ from wengert.core.forms.form import Reduction
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import opaque, variant
-from wengert.core.primitives.kinds import Opaque
+from wengert.core.primitives.opaque_kinds import Opaque
 from wengert.core.primitives.primitive import Primitive, RoutineCall
 from wengert.core.primitives.signatures import Rule
 from wengert.core.values.dispatch import apply

@@ -10,7 +10,7 @@ import numpy as np
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import constant, linear, opaque, variant
-from wengert.core.primitives.kinds import Opaque
+from wengert.core.primitives.opaque_kinds import Opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.primitives.contractions import conj

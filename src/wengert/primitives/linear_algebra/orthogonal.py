@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import constant, opaque, variant
-from wengert.core.primitives.kinds import Opaque
+from wengert.core.primitives.opaque_kinds import Opaque
 from wengert.core.primitives.primitive import RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import visible_array
