@@ -56,15 +56,11 @@ def staged_int(*args: Any, **kwargs: Any) -> Any:
     """Return a whole number of Python's."""
     if len(args) != 1 or kwargs or not is_staged(args[0]):
         return int(*args, **kwargs)
-    return as_integer(require_scalar("int", args[0]))
-
-
-def require_scalar(name: str, value: Any) -> Any:
-    """Return a traced value of which Python makes a number; an error if it has axes."""
-    found = one_element(name, value)
+    value = args[0]
+    found = one_element("int", value)
     if value.ndim:
-        raise DtypeError(name, f"a Tensor of shape {value.shape}", "one without axes is needed", "Index it first")
-    return found
+        raise DtypeError("int", f"a Tensor of shape {value.shape}", "one without axes is needed", "Index it first")
+    return as_integer(found)
 
 
 def staged_bool(*args: Any) -> Any:

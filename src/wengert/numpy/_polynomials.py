@@ -67,18 +67,16 @@ def polysub(a1: Any, a2: Any) -> Any:
     return pad_powers(x, len(y)) - pad_powers(y, len(x))
 
 
-def trim_leading_zeros(name: str, x: Any) -> Any:
+def trim_leading_zeros(x: Any) -> Any:
     """Return coefficients from the first that is not zero on; one is left, as NumPy has it."""
-    found = np.flatnonzero(np.asarray(concrete(name, x, "Convolve the coefficients")))
+    found = np.flatnonzero(np.asarray(concrete("polymul", x, "Convolve the coefficients")))
     return x[found[0] :] if len(found) else x[:1] * 0
 
 
 @implements(np.polymul, by="a1 a2")
 def polymul(a1: Any, a2: Any) -> Any:
     """Return the product of polynomials; see `numpy.polymul`."""
-    return np.convolve(
-        trim_leading_zeros("polymul", as_coefficients(a1)), trim_leading_zeros("polymul", as_coefficients(a2))
-    )
+    return np.convolve(trim_leading_zeros(as_coefficients(a1)), trim_leading_zeros(as_coefficients(a2)))
 
 
 @implements(np.polydiv, by="u v")

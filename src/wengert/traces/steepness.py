@@ -71,7 +71,7 @@ def is_positive(value: Any, trace: Staging) -> bool:
     """Tell whether a value is a sum of a positive literal and what is not negative."""
     for _ in range(FARTHEST):
         if type(value) is not Variable:
-            return is_literal(value, 0.0, np.greater)
+            return is_literal(value, np.greater)
         equation = trace.definition(value)
         if equation is None:
             return False
@@ -82,7 +82,7 @@ def is_positive(value: Any, trace: Staging) -> bool:
             return False
         x, y = equation.inputs
         literal, other = (y, x) if type(x) is Variable else (x, y)
-        return is_literal(literal, 0.0, np.greater) and is_not_negative(other, trace)
+        return is_literal(literal, np.greater) and is_not_negative(other, trace)
     return False
 
 
@@ -94,7 +94,7 @@ def is_not_negative(value: Any, trace: Staging) -> bool:
             return True
         value = waiting.pop()
         if type(value) is not Variable:
-            if not is_literal(value, 0.0, np.greater_equal):
+            if not is_literal(value, np.greater_equal):
                 return False
             continue
         equation = trace.definition(value)
@@ -122,6 +122,6 @@ def is_even_power(equation: Equation) -> bool:
     return power is not None and power.parity == EVEN
 
 
-def is_literal(value: Any, bound: float, compare: np.ufunc) -> bool:
-    """Tell whether a literal of an equation compares with a bound, element by element."""
-    return type(value) is not Variable and bool(np.all(compare(np.asarray(value).real, bound)))
+def is_literal(value: Any, compare: np.ufunc) -> bool:
+    """Tell whether a literal of an equation compares with 0, element by element."""
+    return type(value) is not Variable and bool(np.all(compare(np.asarray(value).real, 0.0)))

@@ -119,10 +119,10 @@ def reverse_axis(x: Access, shape: Shape, axis: int, reverse: bool) -> Access:
     return x.through(tuple(read))
 
 
-def shift_axis(x: Access, shape: Shape, axis: int, by: int) -> Access:
-    """Return an array read some places further along an axis."""
+def next_along(x: Access, shape: Shape, axis: int) -> Access:
+    """Return an array read one place further along an axis."""
     read = [*identity_map(shape)]
-    read[axis] = AxisIndex(by, ((axis, 1),))
+    read[axis] = AxisIndex(1, ((axis, 1),))
     return x.through(tuple(read))
 
 
@@ -185,7 +185,7 @@ def extremum_partials(call: Call) -> Found:
     less = call.out.shape
 
     def late(value: Scalar) -> Scalar:
-        return Scalar(nodes, shift_axis(value.access, less, axis, 1), less)
+        return Scalar(nodes, next_along(value.access, less, axis), less)
 
     def early(value: Scalar) -> Scalar:
         return Scalar(nodes, value.access.through(identity_map(less)), less)

@@ -56,10 +56,10 @@ def as_slope(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
     return value if isinstance(value, int | float) else as_weights(name, what, value, shape)
 
 
-def require_setting(name: str, what: str, value: Any, least: float, most: float = np.inf) -> None:
-    """Raise a UsageError if a number, known while Python runs, is out of a range."""
-    if isinstance(value, int | float | np.number) and not least <= value <= most:
-        needed = f"a number, {least:g} or more, is needed" if most == np.inf else f"{least:g} to {most:g} is needed"
+def require_setting(name: str, what: str, value: Any, most: float = np.inf) -> None:
+    """Raise a UsageError if a number, known while Python runs, is negative, or above the most."""
+    if isinstance(value, int | float | np.number) and not 0 <= value <= most:
+        needed = "a number, 0 or more, is needed" if most == np.inf else f"0 to {most:g} is needed"
         raise UsageError(name, f"{shown(value)} for {what}", needed, "Correct it")
 
 

@@ -108,7 +108,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.
     >>> huber_loss([1.0, 3.0], [0.0, 0.0], "none")
     tensor([0.5, 2.5])
     """
-    require_setting("huber_loss", "delta", delta, 0)
+    require_setting("huber_loss", "delta", delta)
     x, wanted = pair_with_target("huber_loss", input, target)
     return reduce_losses("huber_loss", special.huber(delta, x - wanted), reduction)
 
@@ -129,7 +129,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     >>> smooth_l1_loss([1.0, 3.0], [0.0, 0.0], "none")
     tensor([0.5, 2.5])
     """
-    require_setting("smooth_l1_loss", "beta", beta, 0)
+    require_setting("smooth_l1_loss", "beta", beta)
     if not beta:
         return l1_loss(input, target, reduction)
     x, wanted = pair_with_target("smooth_l1_loss", input, target)
@@ -322,7 +322,7 @@ def cross_entropy(
     >>> cross_entropy([[0.0, 0.0]], [1])
     tensor(0.69314718)
     """
-    require_setting("cross_entropy", "label_smoothing", label_smoothing, 0, 1)
+    require_setting("cross_entropy", "label_smoothing", label_smoothing, 1)
     x, wanted = as_real("cross_entropy", input), as_tensor(target)
     axis = min(1, x.ndim - 1)
     weight = class_weights("cross_entropy", weight, x.shape[axis : axis + 1])

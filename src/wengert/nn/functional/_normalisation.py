@@ -184,7 +184,7 @@ def batch_norm(
     x: Any = as_tensor(input)
     if x.ndim < 2:
         raise ShapeError("batch_norm", f"shape {x.shape}", "channels, the second axis, are needed", "Reshape it")
-    require_setting("batch_norm", "momentum", momentum, 0, 1)
+    require_setting("batch_norm", "momentum", momentum, 1)
     axes = tuple(i for i in range(x.ndim) if i != 1)
     for what, value in {"mean": mean, "var": var, "weight": weight, "bias": bias}.items():
         as_parameter("batch_norm", what, value, x.shape[1:2])

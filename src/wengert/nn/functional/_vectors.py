@@ -58,7 +58,7 @@ def normalize(input: Any, p: Any = 2.0, axis: int = 1, eps: float = 1e-12) -> An
     tensor([[0.6, 0.8],
             [0. , 0. ]])
     """
-    require_setting("normalize", "eps", eps, 0)
+    require_setting("normalize", "eps", eps)
     x: Any = as_tensor(input)
     return x / np.maximum(np.linalg.norm(x, p, axis, keepdims=True), eps)
 

@@ -45,12 +45,12 @@ def increasing_places(name: str, value: Any, least: int = 2) -> Any:
     return x
 
 
-def monotone_places(name: str, value: Any) -> tuple[Any, Any]:
+def monotone_places(value: Any) -> tuple[Any, Any]:
     """Return places in one row, which go up or down, and the sign that turns them up; None where they are known to."""
     x = numbers(value)
     if x.dtype.kind == "c" or x.ndim != 1 or x.shape[0] < 2:
         given = f"places of shape {x.shape} and dtype {x.dtype}"
-        raise ShapeError(name, given, "a row of 2 real numbers or more is needed", "Correct them")
+        raise ShapeError("PPoly", given, "a row of 2 real numbers or more is needed", "Correct them")
     if not is_concrete(x):
         return x, np.where(x[-1] < x[0], -1.0, 1.0)
     steps = np.diff(np.asarray(raw(x)))
@@ -59,7 +59,7 @@ def monotone_places(name: str, value: Any) -> tuple[Any, Any]:
     if np.all(steps <= 0):
         return x, -1.0
     given = "places that go up and down"
-    raise ValueError(describe(name, given, "those that do not turn, and no NaN, are needed", "Sort them"))
+    raise ValueError(describe("PPoly", given, "those that do not turn, and no NaN, are needed", "Sort them"))
 
 
 def extrapolation(extrapolate: Any, default: Any = True) -> Any:
@@ -158,7 +158,7 @@ class PPoly:
     turn: Any = None
 
     def __init__(self, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
-        self.x, self.turn = monotone_places("PPoly", x)
+        self.x, self.turn = monotone_places(x)
         found = numbers(c)
         if axis:
             found = np.moveaxis(found, (axis, axis + 1), (0, 1))
