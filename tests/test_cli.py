@@ -329,6 +329,8 @@ def test_profile(capsys, tmp_path):
     assert main(["profile", function, "--shapes", "100,3", "int64[3]", "--calls", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["time", "kernel", "between", "all"]
+    assert main(["profile", function, "--shapes", "float64[]", "float64[]", "--calls", "2"]) == 0
+    assert 0.0 <= float(capsys.readouterr().out.splitlines()[1].split()[2].replace(",", "")) < 1e6  # in registers
     (tmp_path / "summed.py").write_text(
         "import numpy as np\nfrom wengert import distributed\n"
         "run = distributed.total(lambda w, x: np.sum(w * x), [np.ones(3), np.ones(4)])\n"

@@ -254,6 +254,11 @@ class TimedKernels(Timed):
 class TimedEmission(Emission):
     """Write a program that looks at the clock before and after each step."""
 
+    @property
+    def numbers(self) -> frozenset[str] | None:
+        """No buffers are held in registers, in which steps are not apart."""
+        return None
+
     def step(self, b: Builder, number: int, place: AddressWriter, team: Value) -> None:
         """Write what runs one step."""
         if number == 0:
