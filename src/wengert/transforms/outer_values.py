@@ -402,7 +402,8 @@ class OuterValues:
     def with_zeros(self) -> OuterValues:
         """Return the same of values with zeros for the arguments, which a program keeps."""
         kept = OuterValues(self.replace_values(self.values, list(map(zeros_like, self.leaves)))[0], self.lifted)
-        kept.key_kept = kept.lasting_key
+        if kept.is_complete:  # else no other functions are served
+            kept.key_kept = kept.lasting_key
         return kept
 
     def replace_values(self, values: Sequence[Any], leaves: Sequence[Any]) -> tuple[list[Any], Replacement]:
