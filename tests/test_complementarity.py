@@ -80,7 +80,7 @@ def test_what_is_no_solution_is_told() -> None:
     np.testing.assert_allclose(slope, np.eye(2))
     with pytest.raises(ShapeError, match=r"f that returned shape \(1,\); \(2,\), that of x"):
         complementarity(lambda x: x[:1], np.zeros(2), 1.0)
-    with pytest.raises(UsageError, match=r"no room for x\[1\]: .* above the upper one; lower <= upper is"):
+    with pytest.raises(UsageError, match=r"limits 0.0 and -1.0 of x\[1\]; lower <= upper, and no NaN, is"):
         complementarity(nothing, np.zeros(2), np.array([1.0, -1.0]))
     with pytest.raises(DtypeError, match="as lower"):
         complementarity(nothing, "0", 1.0)

@@ -404,6 +404,9 @@ def test_limits_that_follow_from_others_are_left_out(kinds: tuple[int, ...]) -> 
         ),
         (lambda: optimize.curve_fit(lambda *p: p[0], T, T), UsageError, "whose parameters cannot be counted"),
         (lambda: optim.root(lambda x: x[:1], [1.0, 2.0], method="newton"), ShapeError, "1 equations for 2 unknowns"),
+        (lambda: optim.constraint(np.sin, [0.0, 0.0], [1.0, np.nan]), UsageError, r"limits 0.0 and nan of values\[1\]"),
+        (lambda: optim.minimize(np.sum, [1.0], bounds=[(2.0, 1.0)]), UsageError, r"limits 2.0 and 1.0 of x\[0\]"),
+        (lambda: optim.root(np.sin, [1.0], method="newton", tol=np.nan), UsageError, "tol=nan; 0 or more"),
         (lambda: optim.root_scalar(np.sin), UsageError, "no x0 for method 'newton'; where to start is needed"),
         (
             lambda: optim.root_scalar(lambda x: x**2 + 2.0, bracket=(0.0, 2.0)),

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from wengert.control.while_loop import while_loop
-from wengert.core.diagnostics.argument_checks import require_callable, require_number, require_real
+from wengert.core.diagnostics.argument_checks import require_callable, require_limits, require_number, require_real
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.aval import shape_of
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.creation import asarray
-from wengert.errors import NumericalError, ShapeError, UsageError
+from wengert.errors import NumericalError, ShapeError
 from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.newton_iteration import Limits, newton
 from wengert.implicit.programs import NEAR
@@ -90,7 +90,7 @@ def complementarity(
     require_callable(name, f)
     options = options_of(name, "dense", tol, singular)
     begin, low, high = common_arrays(name, {"start": 0.0 if start is None else start, "lower": lower, "upper": upper})
-    require_ordered(name, low, high)
+    require_limits(name, "x", low, high)
     values = f, args if isinstance(args, tuple) else (args,)
 
     def solve(solution: Callable[..., Any], leaves: Any) -> tuple[Any, Any]:
@@ -194,15 +194,6 @@ def common_arrays(name: str, given: dict[str, Any]) -> list[Any]:
         raise ShapeError(name, f"shapes {shapes}", "that of x, or numbers, are needed", "Reshape them") from None
     zeros = np.zeros(shape, np.result_type(*(aval.dtype for aval in avals), np.float32))
     return [zeros + (x if type(x) is Tensor else np.asarray(x)) for x in given.values()]
-
-
-def require_ordered(name: str, low: Any, high: Any) -> None:
-    """Require that no lower bound is above the upper one, where both are known."""
-    if not is_concrete(low) or not is_concrete(high):
-        return
-    for place in np.argwhere(np.asarray(raw(low)) > np.asarray(raw(high))).tolist():
-        given = f"bounds that leave no room for x{place if place else ''}: the lower one is above the upper one"
-        raise UsageError(name, given, "lower <= upper is needed", "Look for those that were exchanged")
 
 
 def solve(function: Callable[[Any], Any], start: Any, low: Any, high: Any) -> tuple[Any, Any]:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import require_callable, require_choice, require_flag
+from wengert.core.diagnostics.argument_checks import require_callable, require_choice, require_flag, require_limits
 from wengert.core.values.aval import aval_of
 from wengert.errors import ShapeError, UsageError
 from wengert.optim.equations import IMPLICIT, NEWTON
 from wengert.optim.equations import solve as solve_equations
 from wengert.scipy import optimize as differentiable
+from wengert.scipy.optimize._constraints import sides_of
 from wengert.scipy.optimize._containers_of_floats import as_example
 from wengert.scipy.optimize._interior_point import IPOPT, solve_by_ipopt
 from wengert.scipy.optimize._least_squares import parameter_count
@@ -68,7 +69,8 @@ def minimize(
         SciPy's result: `x` in the containers of `x0`, `fun`, `jac`, `success`, `message`, `nit` and others.
 
     Raises:
-        UsageError: bounds are none, are of other containers, or could be read in two ways; or IPOPT is not installed.
+        UsageError: bounds are none, NaN, exchanged, of other containers, or could be read in two ways; or IPOPT is not
+            installed.
         ShapeError: bounds have another shape than `x0`.
         DtypeError: `fun` cannot be called, or `x0` has leaves that are no real numbers.
 
@@ -85,6 +87,7 @@ def minimize(
     name = (method or "").lower()
     many = constraints if isinstance(constraints, list | tuple) else (constraints,)
     limits = problem.limits(bounds, pairs=True)
+    require_limits(problem.name, "x", *(sides_of(problem.name, limits, problem.vector.size) or (-np.inf, np.inf)))
     settings = {"method": method, "bounds": limits, "tol": tol, "options": options}
     settings["callback"] = reporter(problem, callback, progress)
     settings["constraints"] = many

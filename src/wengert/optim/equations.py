@@ -197,6 +197,8 @@ def limits_of(name: str, x0: Any, tol: Any, most: Any) -> Limits:
         tol = np.sqrt(np.finfo(np.result_type(*floats) if floats else float).eps)
     else:
         require_one_number(name, "tol", tol)
+        if not float(tol) >= 0.0:
+            raise UsageError(name, f"tol={shown(tol)}", "0 or more is needed", "Leave it out")
     return Limits(float(tol), as_whole(name, "maxiter", most, least=1))
 
 
@@ -309,6 +311,7 @@ def anderson(
     require_callable(name, fun)
     count = as_whole(name, "memory", memory, least=1)
     require_one_number(name, "mixing", mixing)
+    require_finite(name, "mixing", mixing)
 
     def iteration(function: Callable[[Any], Any], start: Any, limits: Limits) -> Solution:
         return iterations.accelerate(function, start, limits, count, float(mixing))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import require_callable
+from wengert.core.diagnostics.argument_checks import require_callable, require_limits
 from wengert.sparse.sparse_functions import hessian, value_and_jacobian
 from wengert.transforms.jit import jit
 
@@ -64,6 +64,8 @@ def constraint(fun: Callable[..., Any], lower: Any, upper: Any, *, args: Any = (
 
     Raises:
         DtypeError: `fun` cannot be called.
+        UsageError: a lowest value is above the highest one, or NaN.
+        ShapeError: there are not as many lowest as highest values.
 
     >>> from wengert import optim
     >>> circles = optim.constraint(lambda x: x[1:] ** 2 + x[:-1] ** 2, -np.inf, 1.0)
@@ -78,6 +80,7 @@ def constraint(fun: Callable[..., Any], lower: Any, upper: Any, *, args: Any = (
     from scipy.optimize import NonlinearConstraint
 
     require_callable("optim.constraint", fun)
+    require_limits("optim.constraint", "values", lower, upper)
     further = args if isinstance(args, tuple) else (args,)
     own = ConstraintEvaluation(fun, further)
     found = NonlinearConstraint(

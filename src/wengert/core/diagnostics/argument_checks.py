@@ -177,6 +177,24 @@ def require_finite(name: str, what: str, value: Any) -> None:
         raise UsageError(name, f"NaN or infinity among {what}", "finite numbers are needed", "Leave them out")
 
 
+def require_limits(name: str, what: str, lower: Any, upper: Any) -> None:
+    """Raise a UsageError about lowest numbers that are above the highest ones, or NaN, where both are known."""
+    known = [elements(side) for side in (lower, upper)]
+    if any(side is None or (isinstance(side, list | tuple) and Tensor in map(type, side)) for side in known):
+        return
+    low, high = (np.asarray(side) for side in known)
+    try:
+        shape = np.broadcast_shapes(low.shape, high.shape)
+    except ValueError:
+        given = f"limits of shapes {low.shape} and {high.shape} of {what}"
+        raise ShapeError(name, given, "one shape, or numbers, are needed", "Pass as many of each") from None
+    low, high = np.broadcast_to(low, shape), np.broadcast_to(high, shape)
+    for place in np.argwhere(~np.less_equal(low, high)).tolist()[:1]:
+        given = f"limits {low[tuple(place)]!s} and {high[tuple(place)]!s} of {what}{place or ''}"
+        needed = "lower <= upper, and no NaN, is needed"
+        raise UsageError(name, given, needed, "Look for those that were exchanged; infinity where there is no limit")
+
+
 def elements(value: Any) -> Any:
     """Return the numbers of a parameter; None where they are not known yet, or differ from lane to lane."""
     while type(value) is Tensor:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import shown
+from wengert.core.diagnostics.argument_checks import require_limits, shown
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor, raw
 from wengert.errors import GraphError, UsageError
@@ -327,6 +327,8 @@ def solve_by_ipopt(
         for side, limit in zip(rows, (c.lower, c.upper), strict=True):
             side.append(spread(name, limit, count))
     lower, upper = (np.asarray(raw(np.concatenate(side)), float) for side in rows)
+    require_limits(name, "x", *box)
+    require_limits(name, "constraints", lower, upper)
     derivatives.intermediate = Iterations(derivatives, callback)
     with derivatives.failure.keep_interrupts():
         found = solve(name, derivatives, box, (lower, upper), settings)
