@@ -1,6 +1,7 @@
 """Colours of patterns: known optima, what is recovered of compressed matrices, and machine code against Python."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -160,3 +161,14 @@ def test_bad_patterns_and_words_are_refused():
         coloring.compress(np.ones((3, 6)))
     with pytest.raises(ShapeError, match=r"Coloring.recover: compressed arrays of shapes \(6, 2\); \(6, 3\) is needed"):
         coloring.recover(np.ones((6, 2)))
+
+
+def test_a_coloring_is_a_picture_in_its_colours():
+    pattern = np.tri(7, 7, 1, bool) & ~np.tri(7, 7, -2, bool)
+    for coloring in (color(pattern), color(pattern, "symmetric", recovery="substitution")):
+        squares = re.findall(r'x="(\d)" y="(\d)" width="1" height="1" fill="hsl\((\d+)', coloring._repr_svg_())
+        hues = {(int(y), int(x)): int(hue) for x, y, hue in squares}
+        assert set(hues) == set(zip(*(axis.tolist() for axis in np.nonzero(pattern)), strict=True))
+        assert len(set(hues.values())) == coloring.count
+        if coloring.structure == "general":
+            assert all(hue == round(137.5 * coloring.columns[at[1]] % 360) for at, hue in hues.items())

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.errors import ShapeError
+from wengert.pictures.pattern_pictures import pattern_svg
 from wengert.sparse.patterns.pattern import Pattern
 
 Array = np.ndarray[Any, Any]
@@ -151,6 +152,12 @@ class Coloring:
             mine = ~self.by_column
             data[mine] = parts[-1][self.group[mine], self.line[mine]]
         return csr_of(self.sparsity, data if self.substitution is None else self.substitution.elements(data))
+
+    def _repr_svg_(self) -> str:
+        own = np.where(self.by_column, self.group, self.column_count + self.group)
+        if self.substitution is not None:
+            own = own[self.substitution.number]
+        return pattern_svg(self.sparsity.shape, self.sparsity.rows, self.sparsity.indices, own)
 
     def __repr__(self) -> str:
         m, n = self.sparsity.shape
