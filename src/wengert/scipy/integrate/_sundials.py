@@ -115,9 +115,9 @@ def sundials_options(name: str, program: IntegrationProgram, leaves: Any, mass: 
 
 def one_tolerance(name: str, rtol: Any, atol: Any) -> float:
     """Return the relative tolerance of all states in whose errors anybody is interested, which SUNDIALS has one of."""
-    known = np.unique(
-        np.broadcast_to(rtol, np.broadcast_shapes(np.shape(rtol), np.shape(atol)))[np.asarray(atol) < UNLIMITED]
-    )
+    looked_at = np.asarray(atol) < UNLIMITED
+    each = np.broadcast_to(rtol, np.broadcast_shapes(np.shape(rtol), np.shape(atol)))
+    known = np.unique(each[looked_at] if np.any(looked_at) else each)
     if len(known) != 1:
         given = f"several numbers for rtol with method {name!r}"
         raise UsageError(NAME, given, "one number is needed", "Say more of each state by atol")
@@ -201,14 +201,14 @@ def explicit_maker(program: IntegrationProgram, leaves: Any) -> Callable[..., An
 def implicit_maker(program: IntegrationProgram, leaves: Any, mass: Any) -> Callable[..., Any]:
     """Return what makes IDA's integrator of 0 = M y' - f(t, y), and lets it begin, with the rates that follow.
 
-    States whose errors are not looked at are the rates of residuals F(t, y, y') = 0, which IDA takes as such: as states
-    they would be as exact as others need them, which is not at all.
+    The last states, those whose tolerance is `UNLIMITED` itself, are the rates of residuals F(t, y, y') = 0, which IDA
+    takes as such: as states they would be as exact as others need them, which is not at all.
     """
 
     def make(fun: Callable[..., Any], t0: float, y0: Array, *, atol: Any, **options: Any) -> Any:
         from sksundae.ida import IDA
 
-        size = len(y0) - int(np.count_nonzero(np.asarray(atol) >= UNLIMITED))
+        size = len(y0) - (0 if mass is None else int(np.count_nonzero(np.asarray(atol) == UNLIMITED)))
         matrix = np.eye(size) if mass is None else np.asarray(mass)
         places = np.nonzero(matrix[size:])[1]
         form, matrix = JacobianForm(program, leaves, size, places), matrix[:size, :size]
