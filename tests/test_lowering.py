@@ -894,6 +894,16 @@ def test_places_in_rows_of_loops_are_looked_at_before() -> None:
         partition_graph(flatten_calls(graph)).run([x], checked)
 
 
+def test_sums_of_places_are_not_between_their_bounds() -> None:
+    def add_rows(x: Any, rows: Any) -> Any:
+        add = lambda sums, row: (added_at(sums, np.einsum("ij->i", row)), None)
+        return wg.scan(add, x, rows)[0]
+
+    graph = trace(partial(add_rows, rows=np.full((2, 3, 2), 999)))(np.zeros(1000))
+    with pytest.raises(IndexError, match="index 1998 is out of bounds for axis 0 with size 1000"):
+        partition_graph(flatten_calls(graph)).run([np.zeros(1000)], checked)
+
+
 def test_numbers_that_come_out_while_lowering_do_not_cut_programs() -> None:
     graph = trace(lambda t, x: (np.sin(x * (3.0 * t**0.0)) + np.divmod(7.0 * t**0.0, 2.0)[1], t**0.0 * 2))(
         1.5, np.ones(3)

@@ -48,7 +48,7 @@ from wengert.lowering.sparse_steps import sparse_step
 from wengert.lowering.usual_cases import usual_graph, with_shared_decompositions
 from wengert.lowering.writes import Change, WriteStep, last_readers, write_step
 from wengert.passes.dead_code import narrow_graph, needed_inputs
-from wengert.passes.equations import distinct_variables, may_be_step, variables
+from wengert.passes.equations import distinct_variables, is_view, may_be_step, variables
 from wengert.passes.output_aliasing import sharing_views
 from wengert.passes.pipeline import flatten_calls
 from wengert.primitives.indexing.parts import assign, getitem
@@ -163,7 +163,7 @@ def with_bounds_of_views(graph: Graph, bounds: Mapping[Variable, Bounds]) -> Map
     """Return bounds with those of views of what has some."""
     found = dict(bounds)
     for equation in graph.equations if bounds else ():
-        own = found.get(equation.inputs[0]) if equation.primitive.view and len(equation.inputs) == 1 else None
+        own = found.get(equation.inputs[0]) if is_view(equation) else None
         if own is not None:
             found[equation.outputs[0]] = own
     return found

@@ -8,6 +8,7 @@ from inspect import signature
 from operator import attrgetter
 from typing import Any
 
+from wengert.core.forms.contraction import Contraction
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.primitives.structured import StructuredLowering
@@ -48,6 +49,12 @@ def throughout(step: Pass) -> Pass:
         return step(inside(graph, run))
 
     return run
+
+
+def is_view(equation: Equation) -> bool:
+    """Tell whether an equation gives elements of its only operand; Einstein sums of one may be sums."""
+    primitive = equation.primitive
+    return primitive.view and len(equation.inputs) == 1 and not isinstance(primitive.form, Contraction)
 
 
 def inside(graph: Graph, step: Pass) -> Graph:

@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wengert.core.forms.contraction import Contraction
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.values.aval import Aval
 from wengert.passes.dead_code import eliminate_dead
-from wengert.passes.equations import distinct_variables, variables
+from wengert.passes.equations import distinct_variables, is_view, variables
 from wengert.support.machine import MACHINE
 
 Flags = Sequence[bool]
@@ -134,6 +133,4 @@ def size_of(variable: Variable) -> int:
 def is_cheap(equation: Equation) -> bool:
     """Tell whether what an equation gives takes about as long to compute as to read from memory."""
     primitive = equation.primitive
-    if primitive.view:  # Einstein sums of one operand may be sums
-        return len(equation.inputs) == 1 and not isinstance(primitive.form, Contraction)
-    return primitive.cheap
+    return is_view(equation) if primitive.view else primitive.cheap
