@@ -98,20 +98,17 @@ def near(equations: Sequence[Equation], needed: set[Variable], given: set[Variab
         value, used = equation.outputs[0] if equation.outputs else None, variables(equation.inputs)  # or a check alone
         if value is None or not is_cheap(equation):
             continue
-        more = used - steps.keys()
-        if more:
-            if value not in needed or size_of(value) < least or not all(is_smaller(x, value) for x in more):
-                continue
+        more, is_asked_for = used - steps.keys(), value in needed and size_of(value) >= least
+        count = 1 + sum([steps[x] for x in used - more])
+        if count > MOST_AGAIN or (more and not (is_asked_for and all(is_smaller(x, value) for x in more))):
+            continue
+        if is_asked_for:
             steps.update(dict.fromkeys(more, 0))
             known.update(more)
-        count = 1 + sum([steps[x] for x in used])
-        if count > MOST_AGAIN:
-            continue
-        if value not in known:
-            steps[value], made[value] = count, used
-        elif value in needed and size_of(value) >= least:
             made[value] = used
             found.append(value)
+        elif value not in known:
+            steps[value], made[value] = count, used
     again = set[Variable]()
     while found:
         value = found.pop()
