@@ -156,6 +156,11 @@ def test_functions_may_look_at_the_numbers_they_hold_and_branch_on_states():
         found = solve_ivp(repeated(count), (0.0, 1.0), [1.0], rtol=1e-6)
         np.testing.assert_allclose(found.y[0, -1], np.exp(-count), rtol=1e-4)
 
+    def end(start, numbers):  # a transformation sees no refusal of what was tried in vain
+        return solve_ivp(lambda t, y: -np.array(numbers) * y, (0.0, 1.0), start * np.ones(1), rtol=1e-6).y[0, -1]
+
+    np.testing.assert_allclose(wg.grad(end)(1.0, [2.0]), np.exp(-2.0), rtol=1e-4)
+
     def thermostat(t, y, k):
         if y[0] > 0.5:
             return -k * y

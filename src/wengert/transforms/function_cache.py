@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from wengert.core.graph.identity import Object
 from wengert.errors import WengertError
 from wengert.support.caches import Recent
+from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.written_out import LongLoop
 from wengert.transforms.outer_values import OutdatedProgram, OuterValues
 from wengert.transforms.repeated_walks import RepeatedWalk, code_of
@@ -74,6 +75,7 @@ class FunctionCache(Generic[V]):
                 found = self.kept_for(outer, options, functools.partial(make, outer)), outer.leaves
         if found is not None:
             kept, leaves = found
+            before = refusal_count()
             try:
                 result = run(kept.made, leaves)
             except LongLoop:  # whose trace begins anew
@@ -82,6 +84,7 @@ class FunctionCache(Generic[V]):
                 is_own = not isinstance(error, WengertError) and "Tensor" not in str(error)  # of the user's function
                 if is_own or not leaves:
                     raise
+                forgive(before)
             else:
                 if outer is not None:
                     self.remember(outer, options, kept)
