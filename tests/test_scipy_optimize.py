@@ -213,6 +213,24 @@ def fitted_by_newton(a: Any, sigma: Any = None, absolute_sigma: bool = False) ->
     return p[0] + 2.0 * p[1] + np.sum(covariance * np.array([[1.0, 2.0], [3.0, 4.0]]))
 
 
+def test_functions_decide_by_values() -> None:
+    def value(x: Any, a: Any) -> Any:
+        return np.sum((x - a) ** 2) if x[0] < 50.0 else np.sum(x)
+
+    def inside(x: Any, a: Any) -> Any:
+        return a - x[0] - x[1] if x[0] < 50.0 else x[0]
+
+    def model(t: Any, p: Any) -> Any:
+        return p**3 * t if p < 50.0 else t
+
+    def both(a: Any) -> Any:
+        limits = {"type": "ineq", "fun": inside, "args": (a,)}
+        found = optimize.minimize(value, np.zeros(2), (2.0 * a,), constraints=limits, options={"ftol": 1e-15}).x
+        return found[0] + optimize.curve_fit(model, T, a * T, [1.0], ftol=1e-14, xtol=1e-14)[0][0]
+
+    assert wg.grad(both)(2.0) == pytest.approx(0.5 + 2.0 ** (-2 / 3) / 3.0)
+
+
 @together(
     "options",
     [

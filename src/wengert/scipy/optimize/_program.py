@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from wengert.errors import GraphError
 from wengert.implicit.attaching import implicit_solution
 from wengert.scipy.optimize._constraints import Constraint
 from wengert.scipy.optimize._optimality import Active, Sides, active_set
-from wengert.scipy.optimize._solving import COUNTS, Answer, asking, call_scipy, holder_of, is_traced_now
+from wengert.scipy.optimize._solving import COUNTS, Answer, asking, call_scipy, is_traced_now
 from wengert.scipy.optimize._vector_problem import VectorProblem
 from wengert.support.refusals import forgive, refusal_count
 from wengert.transforms.reverse import grad
@@ -70,11 +71,11 @@ class NonlinearProgram:
             start: where it begins.
             counted: the numbers of its result, as `call_scipy` takes them.
         """
-        reached = holder_of(self.functions)
+        gathered = partial(gather, *self.functions)  # through which they are found, and converted where they decide
         program = self
 
         def run(start: Any, args: Any, sides: Any, limits: Any) -> Any:
-            assert reached is not None
+            assert gathered is not None
             found = solve(start, args, sides, limits)
             x = np.reshape(found.x, (program.size,))
             active = program.active_if_known(x, start, args, sides, limits)
@@ -90,9 +91,8 @@ class NonlinearProgram:
         own = self.sides or everywhere(self.size)
         conditions = self.conditions
 
-        def residual(solution: Any, *given: Any) -> Any:
-            assert reached is not None
-            return conditions(solution, *given)
+        def residual(solution: Any, args: Any, bounds: Sides, limits: Any, marks: Sequence[Any]) -> Any:
+            return conditions(solution, args, bounds, limits, marks, gathered())
 
         free = self.sides is None and not self.many
         x, multipliers = implicit_solution(
@@ -142,27 +142,45 @@ class NonlinearProgram:
             return everywhere(0)
         return Sides(*(np.concatenate(sides) for sides in zip(*own, strict=True)))
 
-    def values_of(self, x: Any, limits: Any) -> Any:
-        """Return the values of all constraints as one vector."""
-        return np.concatenate([np.reshape(c.value(x, own), (-1,)) for c, own in zip(self.many, limits, strict=True)])
+    def slope(
+        self, x: Any, multipliers: Any, args: Any, limits: Any, functions: Sequence[Function] | None = None
+    ) -> Any:
+        """Return the gradient of the Lagrangian by x; the functions may be given in the form they are traced in."""
+        return grad(lambda v: lagrangian(functions or self.functions, v, multipliers, args, limits))(x)
 
-    def lagrangian(self, x: Any, multipliers: Any, args: Any, limits: Any) -> Any:
-        """Return f - y c."""
-        value = self.value(x, *args)
-        value = np.sum(value) if np.ndim(value) else value
-        return value - np.sum(multipliers * self.values_of(x, limits)) if self.many else value
-
-    def slope(self, x: Any, multipliers: Any, args: Any, limits: Any) -> Any:
-        """Return the gradient of the Lagrangian by x."""
-        return grad(lambda v: self.lagrangian(v, multipliers, args, limits))(x)
-
-    def conditions(self, solution: Any, args: Any, bounds: Sides, limits: Any, marks: Sequence[Any]) -> Any:
+    def conditions(
+        self,
+        solution: Any,
+        args: Any,
+        bounds: Sides,
+        limits: Any,
+        marks: Sequence[Any],
+        functions: Sequence[Function],
+    ) -> Any:
         """Return what is zero at a solution, a pair of x and multipliers, where the marked limits are active."""
         x, multipliers = solution
-        inside = bounds.gap(x, marks[0], self.slope(x, multipliers, args, limits))
+        inside = bounds.gap(x, marks[0], self.slope(x, multipliers, args, limits, functions))
         if not self.many:
             return inside, multipliers
-        return inside, self.limits_of(limits).gap(self.values_of(x, limits), marks[1], multipliers)
+        return inside, self.limits_of(limits).gap(values_of(functions[1:], x, limits), marks[1], multipliers)
+
+
+def gather(*functions: Function) -> tuple[Function, ...]:
+    """Return functions that are arguments of a partial, which their conversion passes through."""
+    return functions
+
+
+def values_of(constraints: Sequence[Function], x: Any, limits: Any) -> Any:
+    """Return the values of all constraints as one vector."""
+    return np.concatenate([np.reshape(c(x, own), (-1,)) for c, own in zip(constraints, limits, strict=True)])
+
+
+def lagrangian(functions: Sequence[Function], x: Any, multipliers: Any, args: Any, limits: Any) -> Any:
+    """Return f - y c."""
+    value, *constraints = functions
+    found = value(x, *args)
+    found = np.sum(found) if np.ndim(found) else found
+    return found - np.sum(multipliers * values_of(constraints, x, limits)) if constraints else found
 
 
 def everywhere(size: int) -> Sides:

@@ -148,16 +148,3 @@ def as_tuple(args: Any) -> tuple[Any, ...]:
 def first_of(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that gives the first of two results, the value without its derivative."""
     return lambda *args: function(*args)[0]
-
-
-def holder_of(functions: Sequence[Any]) -> Any:
-    """Return a function through whose variables others are reached, with what they capture; it does nothing."""
-    found = None
-    for function in functions:
-        found = hold(function, found)
-    return found
-
-
-def hold(function: Any, others: Any) -> Any:
-    """Return a function through whose variables two others are reached."""
-    return lambda: (function, others)
