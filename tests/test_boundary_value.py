@@ -66,6 +66,16 @@ def test_derivatives_by_ends_conditions_and_whole_solutions():
     np.testing.assert_allclose(slopes[0], forward[1], rtol=1e-10)
 
 
+def test_conditions_decide_by_values():
+    def height(k):
+        slopes = lambda x, y: np.stack([y[1], -k * np.exp(y[0])])
+        ends = lambda ya, yb: [ya[0], yb[0] if yb[0] < 9.0 else yb[0] - 9.0]
+        return solve_bvp(slopes, ends, MESH, FIRST, tol=1e-3).sol(0.5)[0]
+
+    middle = lambda k: bratu(k, tol=1e-3).sol(0.5)[0]
+    np.testing.assert_allclose(wg.grad(height)(1.0), wg.grad(middle)(1.0), rtol=1e-12)
+
+
 def test_unknown_parameters():
     """The frequency of a string that is fixed at both ends is 2 pi / length; its slope there is what it is said."""
 

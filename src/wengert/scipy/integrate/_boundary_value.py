@@ -118,7 +118,8 @@ def attach_derivatives(
     mesh = moved_mesh(x, found.x)
     unknown = found.y.T, np.zeros(0, found.y.dtype) if found.p is None else found.p
     own = OwnSolver(factors.solve, factors.solve_transposed, vector_of(NAME, "a solution", unknown)[0], False)
-    rows, p = implicit_solution(equations.residual, unknown, (mesh, singular), name=NAME, linear_solver=own)
+    residual = equations.residual_by_functions()
+    rows, p = implicit_solution(residual, unknown, (mesh, singular), name=NAME, linear_solver=own)
     y, is_finite = rows.T, np.isfinite(found.y).all() and np.isfinite(found.yp).all()
     found.x, found.y, found.yp = mesh, y, equations.slope_at_nodes(mesh, y, p, singular)
     found.p = None if found.p is None else p

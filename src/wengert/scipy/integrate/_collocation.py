@@ -86,6 +86,15 @@ class CollocationEquations(NamedTuple):
         rows = np.concatenate([missed.T.ravel(), self.call(self.bc, y[:, 0], y[:, -1], p)])
         return rows[: y.size].reshape(unknown[0].shape), rows[y.size :]
 
+    def residual_by_functions(self) -> Function:
+        """Return `residual` as a function with the user's functions as variables, where their conversion finds them."""
+        fun, bc = self.fun, self.bc
+
+        def residual(unknown: Any, x: Any, singular: Any) -> Any:
+            return self._replace(fun=fun, bc=bc).residual(unknown, x, singular)
+
+        return residual
+
     # Jacobians
 
     def slopes(self, x: Any, y: Any, p: Any = None) -> Any:

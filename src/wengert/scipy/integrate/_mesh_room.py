@@ -80,8 +80,10 @@ def solve_in_room(
     mesh = first[found.places] * (1 - found.parts) + first[found.places + 1] * found.parts
     missed = np.where(success, 0.0, np.inf)  # of what did not converge there is no derivative
 
+    equation = equations.residual_by_functions()
+
     def residual(unknown: Any, x: Any, singular: Any, missed: Any) -> Any:
-        rows, rest = equations.residual(unknown, x, singular)
+        rows, rest = equation(unknown, x, singular)
         return rows + missed, rest
 
     start = stop_gradient((found.y.T, found.p))
