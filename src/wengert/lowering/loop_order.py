@@ -12,7 +12,7 @@ from functools import lru_cache
 from wengert.core.maps.index_maps import IndexMap, flatten_map, strides_for
 from wengert.kernel.durations import LANES, StridedAccess, cycles_of_lanes
 from wengert.kernel.opcodes import OPCODES
-from wengert.lowering.loop_roots import Computed, Root, below
+from wengert.lowering.loop_roots import Computed, Root
 from wengert.lowering.nodes import PointNode, Shape
 from wengert.support.caches import MOST_KNOWN
 from wengert.support.machine import MACHINE
@@ -27,6 +27,7 @@ class LoopOrders:
         found: the dimension of each root that has been asked for.
         computed: what is computed for roots, where that has been asked for.
         side_by_side: whether roots walk along memory with rows over a dimension, where that has been asked for.
+        durations: how long roots take with rows over a dimension, likewise: many twins ask for each other's.
     """
 
     def __init__(self, roots: Mapping[PointNode, Root]) -> None:
@@ -34,6 +35,7 @@ class LoopOrders:
         self.found: dict[Root, int | None] = {}
         self.computed = Computed(roots)
         self.side_by_side: dict[tuple[Root, int], bool] = {}
+        self.durations: dict[tuple[Root, int], float] = {}
         readers: dict[tuple[Shape, PointNode, IndexMap], list[Root]] = {}
         for root in roots.values():
             for node, read in reads_of(root) if len(root.long) > 1 else ():
@@ -63,7 +65,7 @@ class LoopOrders:
         """Tell whether a root walks along memory with rows over a dimension, which all its twins ask."""
         key = root, outer
         if key not in self.side_by_side:
-            self.side_by_side[key] = is_side_by_side(root, outer) or is_collapsible(root)
+            self.side_by_side[key] = is_side_by_side(root, outer) or is_collapsible(root, self.computed)
         return self.side_by_side[key]
 
     def is_good(self, root: Root, outer: int, others: Iterable[Root]) -> bool:
@@ -81,7 +83,14 @@ class LoopOrders:
 
     def duration(self, root: Root, outer: int) -> float:
         """Return how long the loops of a root and its twins take."""
-        return sum([duration(twin, outer) for twin in self.twins[root]])
+        return sum([self.own_duration(twin, outer) for twin in self.twins[root]])
+
+    def own_duration(self, root: Root, outer: int) -> float:
+        """Return how long the loops of a root take by itself."""
+        key = root, outer
+        if key not in self.durations:
+            self.durations[key] = duration(root, outer)
+        return self.durations[key]
 
 
 def is_side_by_side(root: Root, outer: int) -> bool:
@@ -92,12 +101,13 @@ def is_side_by_side(root: Root, outer: int) -> bool:
     return all(access.step in (0, 1) for accesses in accesses_along(root, lane, outer) for access in accesses)
 
 
-def is_collapsible(root: Root) -> bool:
+def is_collapsible(root: Root, computed: Mapping[PointNode, set[PointNode]]) -> bool:
     """Tell whether a store walks through both its dimensions as if they were one, to which kernels merge them then."""
-    if root.kind != "store" or len(root.space) != 2 or any(node.kind == "choice" for node in below(root.node, ())):
+    if root.kind != "store" or len(root.space) != 2:
         return False
     steps = [steps_in_memory(node.shape, read) for node, read in reads_of(root)]
-    return all(own.get(0, 0) == own.get(1, 0) * root.space[1] for own in steps)
+    is_one_walk = all(own.get(0, 0) == own.get(1, 0) * root.space[1] for own in steps)
+    return is_one_walk and all(node.kind != "choice" for node in computed[root.node])
 
 
 def duration(root: Root, outer: int) -> float:
