@@ -27,10 +27,7 @@ from wengert.kernel.address_ranges import (
     stages,
     store_addresses,
 )
-from wengert.kernel.kernel import (
-    UNKNOWN,
-    Program,
-)
+from wengert.kernel.kernel import UNKNOWN, Program
 from wengert.kernel.opcodes import OPCODES, READING, SEARCHING
 from wengert.kernel.step_checking import order_faults, step_faults
 from wengert.support import config

@@ -123,8 +123,10 @@ class StageOfRows:
 
     Attributes:
         operations: of the stage.
+        known: the places of these, by what they are.
         values: the places of what earlier stages have stored or summed, by buffer or number, and where.
         stores, sums: of the stage.
+        written: the buffers and numbers that some stage writes.
     """
 
     def __init__(self, kernel: Kernel, own: frozenset[str]) -> None:

@@ -7,23 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wengert.kernel.address_ranges import (
-    is_injective,
-    ranges,
-    reach,
-)
-from wengert.kernel.kernel import (
-    UNKNOWN,
-    Buffer,
-    Copy,
-    Kernel,
-    Loop,
-    Product,
-    Program,
-    ProgramStep,
-    Run,
-    Switch,
-)
+from wengert.kernel.address_ranges import is_injective, ranges, reach
+from wengert.kernel.kernel import UNKNOWN, Buffer, Copy, Kernel, Loop, Product, Program, ProgramStep, Run, Switch
 
 
 def step_faults(program: Program) -> Iterator[str]:

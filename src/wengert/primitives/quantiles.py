@@ -25,11 +25,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.primitives.floating_point import is_nan
-from wengert.primitives.reductions import (
-    Axes,
-    count_along,
-    restored_shape,
-)
+from wengert.primitives.reductions import Axes, count_along, restored_shape
 from wengert.primitives.sorting import require_one_zero
 
 # without NumPy's type overloads, which know few of the combinations of arguments

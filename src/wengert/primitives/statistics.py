@@ -19,14 +19,7 @@ from wengert.core.primitives.declare import elementwise, opaque
 from wengert.core.values.tensor import visible_array
 from wengert.primitives.floating_point import is_nan
 from wengert.primitives.half_precision import jvp_of_single, vjp_of_single
-from wengert.primitives.reductions import (
-    ADD,
-    Axes,
-    Names,
-    count_along,
-    options_of,
-    restore_axes,
-)
+from wengert.primitives.reductions import ADD, Axes, Names, count_along, options_of, restore_axes
 
 Tangents = Sequence[Any]
 

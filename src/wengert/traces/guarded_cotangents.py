@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import bool_, ndarray
 
-from wengert.core.primitives.cotangent import (
-    guard,
-    has_finite_square,
-    may_have_nan,
-)
+from wengert.core.primitives.cotangent import guard, has_finite_square, may_have_nan
 from wengert.core.values.aval import UNKNOWN, strong
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.traces.cotangents import Cotangents

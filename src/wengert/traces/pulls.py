@@ -10,12 +10,7 @@ from numpy import ndarray
 
 from wengert.core.memory.buffers import own
 from wengert.core.memory.views import current
-from wengert.core.primitives.cotangent import (
-    add_shared,
-    has_finite_square,
-    match_dtype,
-    unbroadcast,
-)
+from wengert.core.primitives.cotangent import add_shared, has_finite_square, match_dtype, unbroadcast
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.recording import settings
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor, raw, unwrap_plain

@@ -21,10 +21,7 @@ from wengert.core.forms.form import (
     number_result,
     told_by,
 )
-from wengert.core.forms.shape_probes import (
-    Results,
-    unfilled_like,
-)
+from wengert.core.forms.shape_probes import Results, unfilled_like
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.memory.memory_layout import order_of
 from wengert.core.primitives.primitive import Primitive

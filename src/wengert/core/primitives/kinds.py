@@ -13,13 +13,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from wengert.core.graph.equation import Variable
-from wengert.core.primitives.cotangent import (
-    guard,
-    may_have_nan,
-    split_infinite,
-    strong_zero,
-    unbroadcast,
-)
+from wengert.core.primitives.cotangent import guard, may_have_nan, split_infinite, strong_zero, unbroadcast
 from wengert.core.primitives.declaration_checks import Claim
 from wengert.core.primitives.primitive import PointRules, Primitive, ShapeRules
 from wengert.core.primitives.signatures import Rule, RuleSignature, rule_error

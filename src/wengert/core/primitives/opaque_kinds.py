@@ -9,9 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from wengert.core.primitives.cotangent import (
-    linear_image,
-)
+from wengert.core.primitives.cotangent import linear_image
 from wengert.core.primitives.declaration_checks import Claim, alike
 from wengert.core.primitives.primitive import DeclaredForm, Primitive, ShapeRules
 from wengert.core.primitives.signatures import Rule, RuleSignature, rule_error

@@ -35,13 +35,7 @@ from wengert.native.engine import Target
 from wengert.native.entries.tables import KERNEL
 from wengert.native.functions import NativeFunction, external
 from wengert.native.lapack import PREFIX, THREADS, are_offered
-from wengert.native.structs import (
-    F64,
-    I32,
-    I64,
-    POINTER,
-    VOID,
-)
+from wengert.native.structs import F64, I32, I64, POINTER, VOID
 from wengert.native.values import Value
 
 NEEDED = (

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wengert.emission.routines.lapack_problems import (
-    LapackProblem,
-    fill,
-    width_of,
-)
+from wengert.emission.routines.lapack_problems import LapackProblem, fill, width_of
 from wengert.emission.routines.matrix_problems import Matrix
-from wengert.native.structs import (
-    I32,
-    I64,
-)
+from wengert.native.structs import I32, I64
 from wengert.native.values import Value
 
 
