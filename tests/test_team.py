@@ -39,7 +39,7 @@ from wengert.native.threads.elementwise import LARGE, LoopSharing, share_ufunc
 from wengert.native.threads.team import Team
 from wengert.native.values import Value
 from wengert.support import config, machine
-from wengert.traces import eager, sweep
+from wengert.traces import dual, eager, eager_in_place, pulls
 
 UFUNCS = sorted(
     {
@@ -365,7 +365,7 @@ def test_compositions_do_not_depend_on_what_counts_as_large(
         return found
 
     small = results()
-    for module in (evaluation, eager, sweep):
+    for module in (evaluation, eager, eager_in_place, dual, pulls):
         monkeypatch.setattr(module, "LARGE", 2)
     assert all(same_bits(a, b) for a, b in zip(results(), small, strict=True))
 
