@@ -338,6 +338,8 @@ def test_odeint_returns_what_scipy_returns():
         times = np.array([0.0, 0.0, 1.0, 1.0, 2.0])
         for derivative in (wg.jacobian, wg.jacfwd):
             np.testing.assert_allclose(derivative(decay)(times), np.exp(-times[:, None]) * rows, rtol=1e-5, atol=1e-9)
+    found = wg.grad(lambda a: odeint(lambda y, t: [-y[0], -2 * y[1]], [a, 3.0], [0.0, 1.0])[-1, 0])(2.0)
+    np.testing.assert_allclose(found, np.exp(-1.0), rtol=1e-5)
     jump = lambda y, t: np.where(t < 0.5, -1.0, 2.0) * np.ones(2) - y[::-1]
     jumps = {"tcrit": [0.5, 7.0], "ml": 1, "mu": 1}
     want, found = (solve(jump, START, [0.0, 0.2, 1.0], **jumps) for solve in (scipy.integrate.odeint, odeint))

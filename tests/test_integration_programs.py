@@ -10,8 +10,10 @@ import scipy.sparse
 
 import wengert as wg
 from wengert import optim
+from wengert.conversion.operations import convert
 from wengert.errors import GraphError
 from wengert.scipy.integrate import _programs, solve_ivp
+from wengert.transforms.outer_values import OuterValues
 
 SCALE = 2.0
 
@@ -146,6 +148,12 @@ def test_programs_do_not_see_what_is_rebound_in_another_function_of_their_code()
         for size in (1, 2):  # traced anew for the second
             want = np.exp(-1.5) if "solve_ivp" in solve.__code__.co_names else 1 / 1.5
             np.testing.assert_allclose(solve(with_power(1.5)[0], size), want, rtol=1e-5)
+
+
+def test_programs_are_kept_for_functions_that_have_been_converted():
+    outer = OuterValues((convert(with_power(2.0)[0]),))
+    assert outer.is_complete
+    assert outer.leaves == [2.0]
 
 
 def test_functions_may_look_at_the_numbers_they_hold_and_branch_on_states():

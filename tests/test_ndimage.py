@@ -65,6 +65,7 @@ def test_an_axis_that_is_not_smoothed_is_copied() -> None:
     [
         (lambda: ndimage.gaussian_filter(X, 1.0, order=-1), "gaussian_filter: -1 for order; a whole number, 0 or more"),
         (lambda: ndimage.gaussian_filter(X, 1.0, radius=1.5), "gaussian_filter: 1.5 for radius; a whole number"),
+        (lambda: wg.jit(ndimage.gaussian_filter)(X, 1.0), "gaussian_filter: a sigma .* without a radius; .*radius=int"),
         (lambda: ndimage.zoom(X, -1.0), "zoom: zoom=.* numbers, 0 or more, are needed"),
     ],
 )

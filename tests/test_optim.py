@@ -539,7 +539,8 @@ def test_keys_of_dictionaries_come_back() -> None:
         (
             lambda: optim.sgd(0.1)[1]([1.0], optim.sgd(0.1)[0](1.0), 1.0),
             UsageError,
-            "optim.sgd: 1 leaves, 1 in the gradients and a state for 1 leaves; gradients and a state of the",
+            "optim.sgd: 1 leaves, 1 in the gradients and a state for 1 leaves; gradients and a state of the "
+            r"parameters' containers and shapes are needed. Write update\(gradients, state, parameters\)",
         ),
         (lambda: optim.Optimizer([1.0], optim.sgd(0.1)), UsageError, "optim.Optimizer: 1.0 among the parameters; leaf"),
         (

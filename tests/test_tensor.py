@@ -357,6 +357,7 @@ ASARRAY = (
         (lambda x: np.linalg.norm([x[0], x[1]]), "linalg.norm", ()),
         (lambda x: np.r_[x[0], x[1]], "r_", ()),
         (lambda x: np.c_[x, x], "c_", (2,)),
+        (lambda x: np.r_[x[1:] - x[:-1] - x[0] * (x[1:] + x[:-1]) / 2, x[1:] ** 2 - x[:-1] ** 2], "r_", (1,)),
         (lambda x: x.numpy(), "numpy", (2,)),
         (lambda x: np.from_dlpack(x), "__dlpack__", (2,)),
         (lambda x: next(map(np.asarray, [x])), "list", (2,)),

@@ -7,7 +7,7 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, SimpleNamespace
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from wengert.control.code_owners import is_library, is_wengerts
@@ -34,8 +34,14 @@ from wengert.traces.written_out import ROLLING
 SUSPENDED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 BUILTINS: dict[Any, Callable[..., Any]] = {}
 """What is called in place of functions of Python's; `operations` enters them."""
-RUNTIME = SimpleNamespace()
-"""What converted code calls, by name; `operations` enters it, by which functions are therefore converted first."""
+
+
+class Runtime:
+    """Hold what converted code calls, by name: in a class of the library, in which nobody looks for users' state."""
+
+
+RUNTIME = Runtime()
+"""`operations` enters what it holds, by which functions are therefore converted first."""
 
 _CODES: WeakIdentityMap[CodeType, CodeType] = WeakIdentityMap()
 

@@ -114,10 +114,13 @@ def zeros_for(leaf: Any) -> Any:
     return type(leaf)(0.0) if type(leaf) in (float, complex) else np.zeros_like(leaf)
 
 
+OF_THESE = "with what wengert.grad and init gave for these parameters"
+
+
 def mismatch(name: str, given: str) -> UsageError:
     """Return the error about gradients or a state that are not those of the parameters."""
     needed = "gradients and a state of the parameters' containers and shapes are needed"
-    return UsageError(f"optim.{name}", given, needed, "Pass what wengert.grad and init gave for these parameters")
+    return UsageError(f"optim.{name}", given, needed, f"Write update(gradients, state, parameters), {OF_THESE}")
 
 
 def cast_like(new: Any, old: Any) -> Any:

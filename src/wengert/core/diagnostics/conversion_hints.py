@@ -32,7 +32,8 @@ LONGEST = (
     "Make the longest array that there may be, and choose of it, as with np.where(np.arange(longest) < n, x, 0.0); "
     "under wengert.jit n may be in static_argnums instead"
 )
-INDEXED = ("r_", "c_")
+CALLED_THROUGH = {"vectorize.__call__": "vectorize", "AxisConcatenator.__getitem__": "r_"}
+"""Code of NumPy's that calls what the user called by another name."""
 MORE = "np.stack for a list, or np.array(..., like=x) with a Tensor x"
 RENAMED = {"asmatrix": "asarray", "bmat": "block"}
 TO_C = frozenset({"_check_func", "_milp_iv", "lfilter"})
@@ -93,7 +94,7 @@ def asked_for_array(frame: FrameType | None, has_elements: bool = True) -> Asked
 
     The frame is the one that asks; that of the user is further out. Without elements there is no length either.
     """
-    known, through, vectorized = "", False, False
+    known, through, asking = "", False, ""
     libraries = hints("libraries")
     outermost: FrameType | None = None
     in_rule = is_rule_asking(frame)
@@ -107,18 +108,24 @@ def asked_for_array(frame: FrameType | None, has_elements: bool = True) -> Asked
             if known and outermost is not None:
                 called = use_at(frame.f_code, frame.f_lasti).called
                 return Asked("asarray", scipys_remedy(known, outermost, called) or libraries[known], position, True)
-            if vectorized:
-                return Asked("vectorize", "Write wengert.numpy.vectorize", position)
+            if asking:
+                return Asked(asking, f"Write wengert.numpy.{asking}", position)
             return None if through else asked_by_line(frame, position, has_elements)
         if package and (package != "scipy" or not known):  # parts that the others share, such as decorators
             known = package
         if package:
             outermost = frame
-        if module.startswith("numpy.") and frame.f_code.co_qualname == "vectorize.__call__":
-            vectorized = True
+        if module.startswith("numpy."):
+            asking = asking or name_in_numpy(frame)
         through = through or frame.f_code.co_filename.startswith(PACKAGE_PREFIX)
         frame = frame.f_back
     return None
+
+
+def name_in_numpy(frame: FrameType) -> str:
+    """Return what the user called of NumPy, by code of it that is known; "" by other code."""
+    name = CALLED_THROUGH.get(frame.f_code.co_qualname, "")
+    return "c_" if name == "r_" and type(frame.f_locals["self"]) is type(np.c_) else name
 
 
 def scipys_remedy(package: str, frame: FrameType, called: str) -> str | None:
@@ -219,9 +226,6 @@ def asked_by_line(frame: FrameType, position: Position, has_elements: bool) -> A
         return Asked(called or "random", known["drawing"]["hint"], position)
     if called == "ndenumerate":
         return Asked(called, "Write wengert.numpy.ndenumerate", position)
-    name = next((x for x in INDEXED if f"{x}[" in expression), None)
-    if name is not None:
-        return Asked(name, f"Write wengert.numpy.{name}", position)
     kind = vars(np).get(called)
     if isinstance(kind, type) and issubclass(kind, np.number):
         return Asked(called, f"Write x.astype(numpy.{called})", position)

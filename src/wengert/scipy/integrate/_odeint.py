@@ -86,7 +86,7 @@ def odeint(
     require_callable(NAME, func, "func")
     require_flag(NAME, tfirst=tfirst)
     times = ordered_times(t)
-    start = np.atleast_1d(y0)
+    start = np.atleast_1d(asarray(y0) if any(type(x) is Tensor for x in flatten(y0)[0]) else y0)
     if start.dtype.kind == "c":
         raise DtypeError(NAME, f"y0 of dtype {start.dtype}", "real numbers are needed", "Call solve_ivp")
     times, places, splits = with_critical_times(times, tcrit)

@@ -188,7 +188,7 @@ def gaussian_filter1d(
         mode: what is beyond the edges: "reflect", "constant", "nearest", "mirror" or "wrap".
         cval: the value there, where the mode is "constant".
         truncate: at how many standard deviations the weights end.
-        radius: where they end instead.
+        radius: where they end instead; needed of a sigma that is traced, or differs from lane to lane.
 
     >>> gaussian_filter1d([0.0, 1.0, 0.0], 1.0, radius=1)
     tensor([0.27406862, 0.45186276, 0.27406862])
@@ -199,6 +199,10 @@ def gaussian_filter1d(
     if is_concrete(known) and not 0 <= float(np.asarray(known)) < np.inf:
         given = f"sigma={float(np.asarray(known))}"
         raise UsageError("gaussian_filter", given, "a finite number, 0 or more, is needed", "Correct it")
+    if radius is None and not is_concrete(known):
+        given = "a sigma that is being traced, or differs from lane to lane, without a radius"
+        needed = "how many weights there are follows from sigma, and has to be known"
+        raise UsageError("gaussian_filter", given, needed, "Pass radius=int(truncate * sigma + 0.5) of a usual sigma")
     width = int(truncate * float(np.asarray(known)) + 0.5) if radius is None else radius
     width, order = as_whole("gaussian_filter", "radius", width, 0), as_whole("gaussian_filter", "order", order, 0)
     weights = np.flip(as_tensor(gaussian_weights(sigma, order, width)))
@@ -226,7 +230,7 @@ def gaussian_filter(
         mode: what is beyond the edges: "reflect", "constant", "nearest", "mirror" or "wrap".
         cval: the value there, where the mode is "constant".
         truncate: at how many standard deviations the weights end.
-        radius: where they end instead.
+        radius: where they end instead; needed of a sigma that is traced, or differs from lane to lane.
         axes: the axes, all if they are not given.
 
     >>> gaussian_filter([[0.0, 1.0, 0.0]], 1.0, radius=1, axes=1)
