@@ -29,9 +29,9 @@ from wengert.traces.written_out import ROLLING
 
 FUNCTIONS: tuple[Callable[..., Any], ...] = (
     builtins.float,
-    *(x for x in vars(math).values() if type(x) is BuiltinFunctionType and x is not math.prod),
+    *(x for x in vars(math).values() if type(x) is BuiltinFunctionType),
 )
-"""Functions of numbers alone, which give a number."""
+"""Functions that give a number, of numbers; what they are given besides is not known before the loop."""
 Tables = dict[Hashable, np.ndarray[Any, Any] | None]
 
 
