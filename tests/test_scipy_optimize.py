@@ -125,7 +125,8 @@ CASES = {
         lambda a: 1.0 / a + np.where(a > 2.0 / 0.9, 2.0 / a, 0.9),
     ),
     "linear program": (
-        lambda a: optimize.linprog([-1.0, -2.0], [[1.0, 1.0], [1.0, 3.0]], [4.0 * a, 6.0 * a]).fun,
+        lambda a: optimize.linprog([-1.0, -2.0], [[1.0, 1.0], [1.0, 3.0]], [4.0 * a, 6.0 * a],
+                                   bounds=[(0.0, 9.0 * a), (0.0, None)]).fun,
         lambda a: -5.0 * a,
     ),
     "own newton": (

@@ -125,6 +125,6 @@ def pairs(bounds: Any, size: int) -> Any:
     if bounds is None:
         return [(0.0, None)] * size
     found = bounds if hasattr(bounds, "shape") else list(bounds)
-    if len(found) == 2 and all(x is None or np.ndim(x) == 0 for x in found):
+    if len(found) == 2 and not any(isinstance(x, list | tuple) or np.ndim(x) for x in found):
         return [tuple(found)] * size
     return list(found) * size if len(found) == 1 and size > 1 else found
