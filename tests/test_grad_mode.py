@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import operator
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -571,3 +573,30 @@ def test_tasks_that_take_turns_have_modes_of_their_own() -> None:
 
     assert not any(map(any, asyncio.run(together())))
     assert (x * 2).requires_grad
+
+
+def test_a_sweep_that_is_interrupted_anywhere_leaves_recording_as_it_was() -> None:
+    calls = 0
+
+    def interrupt(_frame: FrameType, event: str, _arg: Any) -> None:
+        nonlocal calls
+        calls -= event == "call"
+        if calls == 0:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+
+    outer, last = sys.gettrace(), 0
+    while calls <= 0:  # until there are no more calls to interrupt
+        x = wg.tensor([1.0, 2.0], requires_grad=True)
+        y = (x * x).sum()
+        last += 1
+        calls = last
+        sys.settrace(interrupt)
+        try:
+            y.backward()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(outer)
+        assert wg.is_grad_enabled()
+    assert last > 10
