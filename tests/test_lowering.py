@@ -54,14 +54,14 @@ POINTS = np.linspace(0.0, 1.0, 30)
 
 def rolled(x: Any, steps: int) -> Any:
     """Let heat flow around a ring."""
-    for _ in range(steps):
+    for _ in iter(range(steps)):  # an iterator, so that it is written out
         x = x + 0.1 * (np.roll(x, 1) + np.roll(x, -1) - 2 * x)
     return np.sum(x * x)
 
 
 def summed(x: Any, steps: int) -> Any:
     """Add the sum again and again."""
-    for _ in range(steps):
+    for _ in iter(range(steps)):  # an iterator, so that it is written out
         x = x * 0.9 + np.sum(x) * 1e-3
     return np.sum(x * x)
 

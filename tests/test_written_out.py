@@ -130,9 +130,20 @@ def numbers_are_given_to_python(x, zs):
     return (total * window).sum() * {float: 1.0, int: 2.0}[type(share)]
 
 
+def damped(x, z):
+    return np.tanh(x) + 0.1 * z
+
+
+def few_rounds_of_stages(x, zs):
+    for z in zs[:16]:
+        x = x + 0.1 * damped(damped(damped(x, z), z), z)
+    return x @ x
+
+
 @pytest.mark.parametrize(
     ("program", "loops"),
     [
+        (few_rounds_of_stages, 1),
         (rows_and_states, 1),
         (numbers_and_rows, 1),
         (indices_and_writes, 1),
