@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import random
@@ -169,6 +170,21 @@ def test_code_goes_with_its_owner_unless_it_stays(image: bytes) -> None:
 def test_a_function_that_the_system_lacks_is_named(image: bytes) -> None:
     with pytest.raises(UnavailableError, match="given"):
         load_code(link_object(image))
+
+
+def test_a_module_that_is_being_freed_while_ctrl_c_comes_is_not_freed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    freed = []
+
+    def interrupted(module: Any) -> None:
+        freed.append(module._ptr)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("llvmlite.binding.ModuleRef._dispose", interrupted)
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    with contextlib.suppress(KeyboardInterrupt):
+        emit_object("", host())
+    gc.collect()
+    assert len(freed) == 1
 
 
 def test_an_empty_object_has_no_functions() -> None:

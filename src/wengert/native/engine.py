@@ -99,17 +99,21 @@ def emit_object(text: str, target: Target) -> bytes:
     """
     with UNSTOPPED:
         llvm = load_llvm()
-        with llvm.parse_assembly(text) as module:  # whose release locks LLVM, too
-            module.verify()
-            return bytes(machine(target, is_long(text)).emit_object(module))
+        module = llvm.parse_assembly(text)  # no `with`: where Ctrl-C ends that, llvmlite frees it once more
+        module.verify()
+        found = bytes(machine(target, is_long(text)).emit_object(module))
+        del module  # whose release locks LLVM, too
+        return found
 
 
 def emit_assembly(text: str, target: Target) -> str:
     """Return a module in LLVM's language as instructions of a processor, to be read."""
     with UNSTOPPED:
         llvm = load_llvm()
-        with llvm.parse_assembly(text) as module:
-            return str(machine(target, is_long(text)).emit_assembly(module))
+        module = llvm.parse_assembly(text)
+        found = str(machine(target, is_long(text)).emit_assembly(module))
+        del module
+        return found
 
 
 def link_object(image: bytes) -> bytes:
