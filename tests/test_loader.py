@@ -175,11 +175,11 @@ def test_a_function_that_the_system_lacks_is_named(image: bytes) -> None:
 def test_a_module_that_is_being_freed_while_ctrl_c_comes_is_not_freed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     freed = []
 
-    def interrupted(module: Any) -> None:
-        freed.append(module._ptr)
+    def interrupted(_module: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("llvmlite.binding.ModuleRef._dispose", interrupted)
+    monkeypatch.setattr("llvmlite.binding.ModuleRef._dispose", lambda _: freed.append(1))
+    monkeypatch.setattr("llvmlite.binding.ModuleRef.detach", interrupted)  # which notes that it is free
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
     with contextlib.suppress(KeyboardInterrupt):
         emit_object("", host())
