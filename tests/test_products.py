@@ -525,9 +525,14 @@ def test_what_is_added_to_parts_leaves_others_alone(small_steps: None) -> None:
         np.add.at(total, 1, x.T @ x)
         return (total,)
 
+    def of_a_row(w: Any, x: Any) -> tuple[Any, ...]:
+        total = np.sin(w)
+        np.add.at(total, (0, 1), np.reshape((x.T @ x)[2:3], 8))
+        return (total,)
+
     weights, x = np.arange(192.0).reshape(3, 8, 8) / 999, np.arange(40.0).reshape(5, 8) / 99
     kept = weights.copy()
-    for function in (written, read_later, of_an_argument, wg.grad(rounds)):
+    for function in (written, read_later, of_an_argument, of_a_row, wg.grad(rounds)):
         found, want = wg.jit(function, native=True)(weights, x), function(weights, x)
         for a, b in zip(found, want, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12)

@@ -241,7 +241,8 @@ def part_of_addition(behind: Sequence[Equation], shape: tuple[int, ...]) -> Axis
 
     def part(whole: Any) -> Any:
         found = whole.transpose(inverse(axes))[index if Ellipsis in index else (*index, ...)]
-        return undo_views(found, views).reshape(shape) if found.shape == value.shape else np.empty(0)
+        undone = undo_views(found, views) if found.shape == value.shape else np.empty(0)
+        return undone.reshape(shape) if undone.size == math.prod(shape) else undone
 
     found = window_map(tuple([base.shape[axis] for axis in axes]), part)
     steps = () if found is None else [step for _, step in found[0].terms]
