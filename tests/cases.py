@@ -102,8 +102,8 @@ def together(names: str, cases: Iterable[Any]) -> Callable[[Test], Test]:
 
 
 def some_of(cases: Sequence[Any], seed: str) -> Sequence[Any]:
-    """Return a sixth of some cases, others for each seed, or all if pytest is told `--every`."""
-    count = len(cases) if OPTIONS.every else -(-len(cases) // 6)
+    """Return an eighth of some cases, others for each seed, or all if pytest is told `--every`."""
+    count = len(cases) if OPTIONS.every else -(-len(cases) // 8)
     return random.Random(seed).sample(cases, count)
 
 

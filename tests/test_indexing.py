@@ -97,7 +97,7 @@ def check(program: Program, reference: Program, shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(transposed(x)[0], want)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_reads_are_those_of_numpy(data: st.DataObject) -> None:
     shape = data.draw(SHAPES)
@@ -109,7 +109,7 @@ def test_reads_are_those_of_numpy(data: st.DataObject) -> None:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_programs_that_write_are_those_of_numpy(data: st.DataObject) -> None:
     shape = data.draw(SHAPES)
@@ -137,11 +137,14 @@ def test_programs_that_write_are_those_of_numpy(data: st.DataObject) -> None:
 
     def views_of_scalars() -> bool:
         """Tell whether a step writes through a view of, or into, a value without axes: that is a scalar, not a view."""
-        try:
-            parts = [np.zeros(shape)[plain(index)] for kind, index in steps if kind == "view"]
-        except IndexError:
-            return False
-        return any(not shape or not isinstance(part, np.ndarray) for part in parts)
+        for index in [index for kind, index in steps if kind == "view"]:
+            try:
+                part = np.zeros(shape)[plain(index)]
+            except IndexError:
+                return False
+            if not shape or not isinstance(part, np.ndarray):
+                return True
+        return False
 
     if not views_of_scalars():
         check(lambda x: run(x, lambda i: i), lambda x: run(x, plain), shape)
