@@ -80,9 +80,6 @@ def crew() -> Counting:
 @pytest.fixture(autouse=True)
 def _employed(crew: Counting, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(elementwise, "SHARING", crew)
-    monkeypatch.setattr(team, "CAUTION", 0)  # on a busy machine no job could be counted upon
-    for made in team.TEAMS.values():
-        job_tables.SHARED.view(made.address).caution = 0
     crew.computed = 0
     with np.errstate(all="ignore"):
         yield
@@ -576,41 +573,19 @@ def in_a_process(program: str, **settings: str) -> subprocess.CompletedProcess[s
     return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
 
 
-WAIT = Struct("Wait", begun=I64, looks=I64)
-"""Whether the worker has begun, and how often its part looks for work: 20 times in a microsecond, about."""
+LONG = 2_000_000
+"""How often a worker's part looks for work: some 0.1 seconds."""
 
 
 @native(VOID, *job_tables.JOB.parameters)
 def wait_for_the_worker(b: Builder, argument: Value, first: Value, _last: Value) -> None:
     """Wait in the first part until the worker has begun; take long in the first part of the worker's region."""
-    begun = argument.to(WAIT).field("begun")
+    begun = argument.to(I64)
     with b.when(first.equals(0)), b.forever(), b.when(begun.fetch_add(0, "seq_cst").differs(0)):
         b.give()
     with b.when(first.equals(jobs.MANY // 2)):
         begun.fetch_add(1, "seq_cst")
-        b.do(jobs.linger, argument.to(WAIT).get("looks"))
-
-
-def test_the_dispatcher_works_alone_where_workers_lose_their_turns(crew: Counting) -> None:
-    function = loader.kept_code(program(wait_for_the_worker)).addresses[wait_for_the_worker.name]
-    pair = team.team_of(2)
-    shared = job_tables.SHARED.view(pair.address)
-    shared.caution, shared.alone = 1000, 0
-    for _ in range(100):
-        if shared.alone:
-            break
-        wait, before = WAIT.ctype(0, 400_000), time.monotonic_ns()
-        assert pair.run(function, ctypes.addressof(wait), jobs.MANY, 1) == 0
-        assert wait.begun == 1
-    waited = time.monotonic_ns() - before
-    assert 50 * waited < shared.alone - before <= 1001 * waited
-    done = (ctypes.c_int64 * 8)()
-    mark_parts = loader.kept_code(program(mark)).addresses[mark.name]
-    marks = MARKS.ctype(ctypes.addressof(done), mark_parts, pair.address, 0)
-    for until, raised in ((time.monotonic_ns() + 10**12, job_tables.REFUSED), (1, 0)):
-        shared.alone = until
-        assert pair.run(mark_parts, ctypes.addressof(marks), 8, 1) == raised
-        assert set(done) == {raised + 1}
+        b.do(jobs.linger, LONG)
 
 
 def turns_on_one_processor() -> None:
@@ -618,11 +593,11 @@ def turns_on_one_processor() -> None:
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
     names = (wait_for_the_worker.name,)
     function = loader.kept_code(program(wait_for_the_worker)).addresses[names[0]]
-    wait, pair = WAIT.ctype(0, 2_000_000), team.team_of(2)
+    begun, pair = ctypes.c_int64(), team.team_of(2)
     start = time.thread_time(), time.process_time()
-    pair.run(function, ctypes.addressof(wait), jobs.MANY, 1)
+    pair.run(function, ctypes.addressof(begun), jobs.MANY, 1)
     own, whole = time.thread_time() - start[0], time.process_time() - start[1]
-    print(wait.begun, own / (whole - own))
+    print(begun.value, own / (whole - own))
 
 
 @pytest.mark.long

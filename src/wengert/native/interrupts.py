@@ -40,16 +40,12 @@ leave_lock = external("PyGILState_Release", VOID, I32)
 answer_signals = external("PyErr_CheckSignals", I32)
 
 
-def nanoseconds(b: Builder, clock: int) -> Value:
-    """Return what a clock of the system shows."""
-    place = b.stack(TIME)
-    b.do(clock_time, clock, place)
-    return place.get("seconds") * 1_000_000_000 + place.get("nanoseconds")
-
-
 def look_up(b: Builder, look: Value) -> None:
     """Let other threads run, and Python answer signals when it is time; return whether an error is to go on."""
-    now, due = nanoseconds(b, CLOCK), look.get("due")
+    place = b.stack(TIME)
+    b.do(clock_time, CLOCK, place)
+    now = place.get("seconds") * 1_000_000_000 + place.get("nanoseconds")
+    due = look.get("due")
     with b.when(due.equals(0)):
         look.set("due", now + PATIENCE)
         look.set("thread", None)

@@ -13,9 +13,7 @@ them sees the other. Which thread takes which parts orders nothing (`monotonic`)
 
 A thread that waits for one whose turn it is on the same processor would wait until its own turn ends, for some
 milliseconds. So the dispatcher and the workers note where they run, and whoever waits there for the other gives way to
-it; elsewhere it does not, since other programs would take that turn. Where it waited longer than it worked, a worker
-has lost its turn to another program: the dispatcher refuses jobs for some times as long, so that it waits for a small
-part of the time, whatever else runs.
+it; elsewhere it does not, since other programs would take that turn.
 
 The first job makes the workers. So a forked process, which has none of its parent's, has its own when it has a job for
 them, once the team's memory has been made anew (`Team.begin`).
@@ -24,11 +22,9 @@ them, once the team's memory has been made anew (`Team.begin`).
 from __future__ import annotations
 
 import signal as signals
-import time
 
 from wengert.native.builder import Builder
 from wengert.native.functions import NativeFunction, external, native
-from wengert.native.interrupts import nanoseconds
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, VOID, Array, Pointer, Signature
 from wengert.native.threads.job_tables import DISPATCH, JOB, PLACE, REFUSED, SHARED
 from wengert.native.values import Value
@@ -84,14 +80,11 @@ def place_of(team: Value, number: Value) -> Value:
 def dispatch(b: Builder, memory: Value, function: Value, argument: Value, count: Value, grain: Value) -> None:
     """Run a job on the threads of a team; return the floating-point conditions met.
 
-    REFUSED if another job runs, if this one is too small to be shared, or if workers do not keep up: then nothing has
-    been done.
+    REFUSED if another job runs, or if this one is too small to be shared: then nothing has been done.
     """
     team = memory.to(SHARED)
     regions = b.least(team.get("threads"), count // (grain * FEW))
     b.give_if(regions < 2, REFUSED)
-    began = nanoseconds(b, time.CLOCK_MONOTONIC)
-    b.give_if(began < team.get("alone"), REFUSED)
     b.give_if(team.field("busy").compare_exchange(0, 1, "seq_cst").equals(False), REFUSED)
     with b.when(team.get("recruited").equals(0)):
         b.do(recruit, team)
@@ -107,12 +100,8 @@ def dispatch(b: Builder, memory: Value, function: Value, argument: Value, count:
         place_of(team, region.index).set("next", 0)
     call_workers(b, team, regions, count >= grain * MANY)
     b.do(work, team, 0)
-    done = nanoseconds(b, time.CLOCK_MONOTONIC)
     with b.loop(regions, 1) as called:
         b.do(collect, place_of(team, called.index))
-    ended = nanoseconds(b, time.CLOCK_MONOTONIC)
-    with b.when(ended - done > done - began):
-        team.set("alone", ended + (ended - done) * team.get("caution"))
     b.do(set_environment, team.field("environment"))
     raised = team.get("raised")
     team.field("busy").store(0, "seq_cst")

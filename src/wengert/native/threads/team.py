@@ -18,7 +18,6 @@ from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.machine import MACHINE, PROCESSOR, PROCESSORS
 
 PATIENCE = 2e-3  # seconds that a worker looks for the next job, about as long as OpenMP's do
-CAUTION = 4  # times as long as it waited for a worker that lost its turn the dispatching thread works alone
 
 
 class Team:
@@ -48,7 +47,7 @@ class Team:
         """Be without workers until there is a job, as at first and in a process that was forked."""
         ctypes.memset(self.address, 0, self.size)
         team = SHARED.view(self.address)
-        team.dispatch, team.threads, team.patience, team.caution = self.code, self.threads, self.patience, CAUTION
+        team.dispatch, team.threads, team.patience = self.code, self.threads, self.patience
 
     def run(self, function: int, argument: int, count: int, grain: int) -> int:
         """Run a job: call a function for all of so many parts, on several threads at once.
