@@ -137,7 +137,6 @@ class AbsentKind(Record):
 
 
 Kind: TypeAlias = ArrayKind | NumberKind | ContainerKind | SameKind | CopyKind | EqualKind | AnyKind | AbsentKind
-AsKind: TypeAlias = Callable[[Any], Kind | None]
 
 
 NOTHING_KNOWN: Mapping[str, Any] = MappingProxyType({})
@@ -194,12 +193,12 @@ class Beside(FieldRecord):
 NOTHING = Beside()
 
 
-def kind_of(value: Any, static: AsKind | None = None) -> Kind | None:
+def kind_of(value: Any, is_made: bool = False) -> Kind | None:
     """Return the kind that a value is of, as an argument; None for what native code cannot look at.
 
     Args:
         value: the value.
-        static: gives the kinds of static attributes; `constant_kind` if not given.
+        is_made: whether it is a result instead, all of which have the same objects as static attributes.
     """
     if type(value) is np.ndarray:
         if value.dtype.type not in NUMBERS or not value.dtype.isnative or not value.flags.aligned:
@@ -207,25 +206,26 @@ def kind_of(value: Any, static: AsKind | None = None) -> Kind | None:
         return ArrayKind(np.dtype(value.dtype.type), value.shape, None if value.flags.c_contiguous else value.strides)
     if type(value) in NUMBERS:
         return NumberKind(type(value)) if type(value) is not int or -LONGEST <= value < LONGEST else None
-    return SameKind(None) if value is None else container_kind(value, static or constant_kind)
+    return SameKind(None) if value is None else container_kind(value, is_made)
 
 
-def container_kind(value: Any, static: AsKind) -> Kind | None:
+def container_kind(value: Any, is_made: bool) -> Kind | None:
     """Return the kind of a container; None for those that native code cannot look into."""
     own = type(value)
     names: tuple[Any, ...] = ()
     held = ANY_NUMBER
     if own in (tuple, list) or is_named_tuple(own):
-        items = [kind_of(item, static) for item in value]
+        items = [kind_of(item, is_made) for item in value]
     elif own is dict:
-        names, items = tuple(value), [kind_of(item, static) for item in value.values()]
+        names, items = tuple(value), [kind_of(item, is_made) for item in value.values()]
     else:
         attributes = ATTRIBUTES[own](value) if own in ATTRIBUTES else None
         if attributes is None:
             return None
-        fixed = (*attributes.static, *(() if static is constant_kind else attributes.made))
+        static = SameKind if is_made else constant_kind
+        fixed = (*attributes.static, *(attributes.made if is_made else ()))
         names, held = (*attributes.names, *fixed, *attributes.absent), attributes.held
-        items = [kind_of(getattr(value, name), static) for name in attributes.names]
+        items = [kind_of(getattr(value, name), is_made) for name in attributes.names]
         items += [static(attributes.known.get(name, getattr(value, name))) for name in fixed]
         items += [AbsentKind() for _ in attributes.absent]
     known = [item for item in items if item is not None]
@@ -303,7 +303,7 @@ def kind_like(example: Any, parts: Sequence[Kind]) -> Kind | None:
 
     Static attributes of objects are the same objects in all of them.
     """
-    kind = kind_of(example, SameKind)
+    kind = kind_of(example, is_made=True)
     if kind is None or len(list(leaves((kind,)))) != len(parts):
         return None
     return with_leaves((kind,), iter(parts))[0]
