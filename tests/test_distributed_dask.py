@@ -286,6 +286,7 @@ CASES = {
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # Dask's about large graphs, and about what it closes
 @together("name", CASES)
+@pytest.mark.long
 def test_on_workers(name, cluster):
     from distributed import default_client
 

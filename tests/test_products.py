@@ -124,6 +124,7 @@ def test_panels_that_are_packed_give_the_same_on_each_processor(target: str, mon
 
 
 @together("target", TARGETS)
+@pytest.mark.long
 def test_products_of_a_matrix_with_its_transpose_are_those_of_two_matrices(
     target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
