@@ -401,7 +401,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
 
     def __int__(self) -> int:
         self._refuse_draws()
-        return int(self._integer("int"))
+        return int(self._number("int"))
 
     def __index__(self) -> int:
         kind = self.dtype.kind
@@ -409,23 +409,23 @@ class Tensor(Members, metaclass=MadeByFunctions):
             mask = "Use .detach().numpy() as a mask for ndarrays, or index a Tensor"
             action = mask if kind == "b" else "Convert it with int()"
             raise DtypeError("index", f"a Tensor of dtype {self.dtype}", "an integer is needed", action)
-        return operator.index(self._integer("index"))
+        return operator.index(self._number("index"))
 
     def __float__(self) -> float:
         self._refuse_silent_cut("float", sys._getframe(1))
-        return float(self._concrete("float"))
+        return float(self._number("float"))
 
     def __complex__(self) -> complex:
         self._refuse_silent_cut("complex", sys._getframe(1))
-        return complex(self._concrete("complex"))
+        return complex(self._number("complex"))
 
     def _concrete(self, name: str, action: str = LOOKED_AT) -> Any:
         if self.size != 1:
             raise not_one_element(name, self.shape)
         return concrete(name, self, action).item()
 
-    def _integer(self, name: str) -> Any:
-        if self.size == 1 and self.ndim:  # as in NumPy; PyTorch's users look at losses of one element by float()
+    def _number(self, name: str) -> Any:
+        if self.size == 1 and self.ndim:  # as in NumPy
             needed = "one without axes is needed"
             raise DtypeError(name, f"a Tensor of shape {self.shape}", needed, "Call .item(), or index it")
         return self._concrete(name)
@@ -483,7 +483,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
         return hash(number)
 
     def __format__(self, specification: str) -> str:
-        if specification and self.size == 1:
+        if specification and not self.ndim:
             return format(concrete("format", self).item(), specification)
         try:
             return format(str(self), specification)
