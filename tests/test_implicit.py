@@ -14,8 +14,19 @@ import wengert as wg
 from tests.cases import together
 from wengert.control import subgraphs
 from wengert.control.loop import LoopPrimitive
+from wengert.core.values.dispatch import apply
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
-from wengert.implicit import attaching, custom_fixed_point, custom_root, linear_solve, stationary, systems
+from wengert.implicit import (
+    attaching,
+    custom_fixed_point,
+    custom_root,
+    factored,
+    linear_solve,
+    solution,
+    stationary,
+    systems,
+)
+from wengert.implicit.newton_iteration import LastStep
 from wengert.passes.pipeline import flatten_calls
 from wengert.scipy.sparse import linalg as iterative
 
@@ -541,6 +552,35 @@ def test_graphs_factorise_once_and_leave_what_is_nearly_singular_to_python(size:
     many = wg.jit(wg.vmap(linear, (0, None)), native=True)
     with pytest.raises(NumericalError, match=r"singular at the solution \(condition \S+\): they leave the direction"):
         many(np.stack([left @ right.T, singular]), b)
+
+
+@pytest.mark.parametrize(("off", "wrong"), [(1e-9, 0.0), (1e-3, 0.0), (0.0, 1e-2)], ids=["near", "far", "unsolved"])
+def test_factors_of_a_jacobian_nearby_serve_where_one_refinement_is_enough(off: float, wrong: float) -> None:
+    matrix, ones = A / 2, np.ones(3)
+    residual = lambda x, b: matrix @ x + np.tanh(x) - b
+    b = residual(ones, 0.0) + wrong
+    jacobian = matrix + np.diag(1 - np.tanh(ones + off) ** 2)
+    packed, pivots = (np.asarray(x) for x in apply(factored.factors, jacobian.T))
+
+    def weight(b: Any, last: Any) -> Any:
+        options: Any = {"name": "test", "tol": 1e-3, "own_tol": 1e-8, "last": last}
+        return np.sum(np.sin(attaching.implicit_solution(residual, ones, (b,), success=np.bool_(True), **options)))
+
+    def derivatives(last: Any) -> Any:
+        gradient = wg.grad(lambda b: weight(b, last))
+        return gradient(b), wg.jvp(lambda b: weight(b, last), (b,), (ones,))[1], wg.jvp(gradient, (b,), (ones,))[1]
+
+    full = Mock(side_effect=solution.solution_of)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solution, "solution_of", full)
+        if wrong:
+            with pytest.raises(NumericalError, match="misses its equations by"):
+                derivatives(LastStep(packed, pivots))
+            return
+        found = derivatives(LastStep(packed, pivots))
+        assert bool(full.call_count) == (off > 1e-6)
+    for own, expected in zip(found, derivatives(None), strict=True):
+        np.testing.assert_allclose(own, expected, rtol=1e-13)
 
 
 def steps_of_newton(matrix: Any, b: Any) -> Any:

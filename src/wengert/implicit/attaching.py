@@ -14,8 +14,7 @@ from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError
-from wengert.implicit.factored import substituted
-from wengert.implicit.matrix_free import NearbyFactors, jitted_graph
+from wengert.implicit.matrix_free import NearbyFactors
 from wengert.implicit.newton_iteration import LastStep
 from wengert.implicit.solution import implicit_solution as solution_operation
 from wengert.implicit.systems import FIXED, MINIMUM_NORM, TOLERANCE, weight_of_giving_up
@@ -123,12 +122,11 @@ def implicit_solution(
         return [missed]
 
     operands += heavier
-    kept = [] if last is None else [last.packed, last.pivots, success]
-    graph, captured = trace_closing(name, residual, flat, [start, *operands, *kept])
     if last is not None:
-        usable = success & is_near_solution(graph, (start, *operands, *kept, *captured), last, name)
-        linear_solver, kept = NearbyFactors(-len(captured) - 3), [last.packed, last.pivots, usable]
-    operands += kept
+        operands += [last.packed, last.pivots, success]
+    graph, captured = trace_closing(name, residual, flat, [start, *operands])
+    if last is not None:
+        linear_solver = NearbyFactors(-len(captured) - 3)
     slope = None if jacobian is None else trace_closing(name, jacobian, columns, [start, *operands])[0]
     if linear_solver == "auto" and singular != MINIMUM_NORM and slope is None and takes_less(graph, name):
         linear_solver = SPARSE
@@ -144,21 +142,6 @@ def implicit_solution(
         "linear": resolve_solver(linear_solver, vector.size, symmetric),
     }
     return vector.pack(apply(solution_operation, start, *operands, *captured, **params))
-
-
-def is_near_solution(residual: Graph, values: Sequence[Any], last: LastStep, name: str) -> Any:
-    """Tell whether Newton's last step led so near to a solution that its factors are all but those of the Jacobian.
-
-    A further step by the same factors is shorter than the last one by about the part by which the Jacobians differ
-    (P. Deuflhard, *Newton Methods for Nonlinear Problems*, 2004, section 2.1), but for rounding; solutions by them that
-    are refined once miss the square of that.
-    """
-    x, *rest = stop_gradient(tuple(values))
-    missed = jitted_graph(residual, name)(x, *rest)
-    further = apply(substituted, last.packed, -missed[:, None], last.pivots, transposed=True)
-    eps = float(np.finfo(x.dtype).eps)
-    allowed = eps**0.45 * np.max(np.abs(last.step)) + 16 * eps * (1.0 + np.max(np.abs(x)))
-    return np.max(np.abs(further)) <= allowed
 
 
 def sparse_jacobian_graph(residual: Graph, name: str) -> tuple[Graph, StoragePattern]:

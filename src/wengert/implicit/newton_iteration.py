@@ -23,15 +23,13 @@ StepFrom = Callable[[Function, Any], tuple[Any, ...]]
 
 
 class LastStep(NamedTuple):
-    """Hold the last step of Newton's method, and the factors that gave it: of the Jacobian one step before the root.
+    """Hold the factors that gave the last step of Newton's method: of the Jacobian one step before the root.
 
     Attributes:
-        step: of shape (n,).
         packed: both triangles, as `wengert.implicit.factored.factors` has them.
         pivots: the exchanges of rows.
     """
 
-    step: Any
     packed: Any
     pivots: Any
 
@@ -43,7 +41,7 @@ class Solution(NamedTuple):
         x: the solution.
         converged: whether it is one.
         steps: their number.
-        last: the last of them, if its factors were kept.
+        last: the factors of the last of them, if they were kept.
     """
 
     x: Any
@@ -161,5 +159,5 @@ def newton(function: Function, start: Any, limits: Limits, step_from: StepFrom =
     state = while_loop(go_on, advance, (start, value, step, start.dtype.type(1.0), 0, *kept))
     x, _, step, _, count, *kept = state
     converged = is_small(step, x, limits.tol)
-    last = LastStep(step, *kept) if kept else None
+    last = LastStep(*kept) if kept else None
     return Solution(np.where(converged, x + step, x), converged, count, last)

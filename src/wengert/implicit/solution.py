@@ -235,10 +235,10 @@ class Equations(NamedTuple):
         return apply(implicit_solution, found, right, self.x, *self.operands, **params)
 
     def solve_refined(self, residual: Any, right: Any, transposed: bool) -> Any:
-        """Solve by the factors of a Jacobian nearby, and refine the solution by products with the one at hand.
+        """Solve by the factors of a Jacobian nearby, and refine the solution by a product with the one at hand.
 
-        That squares what the solution misses, which is the part by which the Jacobians differ. Where that is too much
-        all is solved in full.
+        What the solution misses is the part by which the Jacobians differ, and is squared by that. Where it is too
+        much, or x may not solve its equations, all is solved in full.
         """
         name, linear = self.params["name"], self.params["linear"]
         own = linear.transposed_solver if transposed else linear
@@ -246,12 +246,19 @@ class Equations(NamedTuple):
         missed, side, *held = stop_gradient((residual, right, self.x, *self.operands))
         first = own(held[1:], side)
         change = own(held[1:], -jitted_graph(graph, name)(first, side, *held))
-        is_usable = own.of(held[1:])[2]
+        found = first + change
+        close = float(np.finfo(found.dtype).eps) ** 0.45
+        if transposed:  # w F = ct J^-1 F: by how much what is differentiated would change if x were moved to solve
+            is_solved = np.abs(found) @ np.abs(missed) <= close * (np.abs(side) @ (1.0 + np.abs(held[0])))
+        else:
+            further = own(held[1:], missed)
+            is_solved = np.max(np.abs(further)) <= close * (1.0 + np.max(np.abs(held[0])))
+        is_usable = own.of(held[1:])[2] & is_solved & (np.max(np.abs(change)) <= close * np.max(np.abs(first)))
 
         def solve_in_full(_: Any, missed: Any, side: Any, x: Any, *operands: Any) -> Any:
             return Equations(x, operands, {**self.params, "linear": "dense"}).solve(missed, side, transposed)
 
-        found = cond(is_usable, lambda found, *_: found, solve_in_full, first + change, missed, side, *held)
+        found = cond(is_usable, lambda found, *_: found, solve_in_full, found, missed, side, *held)
         return self.solve_linear(found, right, graph, own)
 
     def solve_by_products(self, residual: Any, right: Any, transposed: bool) -> Any:
