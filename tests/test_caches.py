@@ -23,7 +23,7 @@ from wengert.core.graph.identity import content
 from wengert.core.memory import possible_aliases
 from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.frozen import freeze
-from wengert.native.code_memory import CodeMemory
+from wengert.native.loader import CodeMemory
 from wengert.nn.functional import _sampling
 from wengert.scipy.ndimage import _interpolation
 from wengert.support.caches import MOST_KNOWN, Cache

@@ -702,8 +702,7 @@ def test_put_leaves_a_scalar_as_it_is() -> None:
 
 
 def test_long_tables_of_places_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    from wengert.compile import compilation_cache
-    from wengert.native.cache import object_cache
+    from wengert.compile import codegen
 
     generator = np.random.default_rng(0)
     x, at = generator.normal(size=5000), generator.integers(-5000, 5000, 9000)
@@ -712,8 +711,8 @@ def test_long_tables_of_places_are_those_of_numpy(monkeypatch: pytest.MonkeyPatc
         return np.sum(np.sin(x[at]) * x[at])
 
     kept: list[str] = []
-    monkeypatch.setattr(type(object_cache()), "put", lambda _self, text, _data: kept.append(text))
-    monkeypatch.setattr(compilation_cache, "MOST_CONSTANT", at.nbytes - 1)
+    monkeypatch.setattr(codegen, "put", lambda _cache, text, *_: kept.append(text))
+    monkeypatch.setattr(codegen, "MOST_CONSTANT", at.nbytes - 1)
     compiled = wg.jit(wg.value_and_grad(picked), native=True)
     for point in (x, 2.0 * x):
         value, gradient = compiled(point)

@@ -21,7 +21,7 @@ from wengert import extend
 from wengert.compile import codegen, compilation_cache
 from wengert.compile.executable import Compiled, GraphFunction
 from wengert.core.primitives.primitive import PRIMITIVES
-from wengert.native import cache, code_memory, loader
+from wengert.native import cache, cache_writing, loader
 from wengert.native.availability import UnavailableError
 from wengert.native.cache import object_cache
 from wengert.passes.pipeline import flatten_calls
@@ -298,10 +298,9 @@ def test_damaged_entries_are_compiled_anew(folder: Path) -> None:
 
 def wrong_records(content: bytes) -> list[bytes]:
     """Return what cannot be the content of an entry."""
-    start = len(code_memory.MAGIC) if code_memory.is_linked(content) else 0
-    data = marshal.loads(content[start:])
+    data = marshal.loads(content)
     made: list[Any] = [None, 1, "text", (1, 2, 3), [(1,) * 7], (1,) * 4]
-    if start:
+    if is_linked(content):
         code, inside, outside, functions = data
         made += [(code[:4], inside, ((0, "free"),), functions), (code, ((-1, 0),), outside, functions)]
         made += [(code, inside, ((0, 1),), functions), (code, inside, outside, (("run", len(code) + 1),))]
@@ -309,8 +308,13 @@ def wrong_records(content: bytes) -> list[bytes]:
         (code, outside, *rest), _ = data
         made += [((code, outside), None), ((code[:-9], outside, *rest), None), (None, [([999],) * 7])]
         made += [((code, outside, (("rubbish", (1,)),), *rest[1:]), None)]
-    ends = range(start, len(content), len(content) // 20)
-    return [content[:n] for n in ends] + [content[:start] + marshal.dumps(x) for x in made]
+    ends = range(0, len(content), len(content) // 20)
+    return [content[:n] for n in ends] + [marshal.dumps(x) for x in made]
+
+
+def is_linked(content: bytes) -> bool:
+    """Tell whether an entry is code alone, not a graph."""
+    return len(marshal.loads(content)) == 4
 
 
 def test_records_that_nobody_wrote_are_passed_by_whatever_their_digest(folder: Path) -> None:
@@ -321,13 +325,13 @@ def test_records_that_nobody_wrote_are_passed_by_whatever_their_digest(folder: P
         content = cache.unseal(path.name, path.read_bytes())
         assert content is not None
         for wrong in wrong_records(content):
-            if code_memory.is_linked(content):
-                assert cache.read_or_pass(wrong, loader.check_code) is None
+            if is_linked(content):
+                assert cache.read_or_pass(wrong, loader.read_code) is None
             else:
-                path.write_bytes(cache.seal(path.name, wrong))
+                path.write_bytes(cache_writing.seal(path.name, wrong))
                 assert keeper.load_segments() is None
     for path in folder.iterdir():
-        path.write_bytes(cache.seal(path.name, code_memory.MAGIC))
+        path.write_bytes(cache_writing.seal(path.name, b""))
     assert [x.tobytes() for x in run(graph)] == [x.tobytes() for x in expected]
     assert keeper.load_segments() is not None
 
@@ -351,7 +355,7 @@ def test_where_there_is_no_memory_for_code_numpy_computes(folder: Path, monkeypa
 
     graph = trace(lambda x: np.exp(x) * 2.0)(X)
     run(graph)
-    monkeypatch.setattr("wengert.native.code_memory.map_code", full)
+    monkeypatch.setattr("wengert.native.loader.CodeMemory", full)
     np.testing.assert_array_equal(GraphFunction(graph)(X)[0], np.exp(X) * 2.0)
 
 

@@ -34,8 +34,8 @@ from wengert.lowering import kernel_stages
 from wengert.lowering.matrix_steps import matrix_routine
 from wengert.lowering.partition import partition_graph
 from wengert.lowering.rules.lower import is_native, lower
-from wengert.lowering.segments import Segments
 from wengert.passes.pipeline import flatten_calls
+from wengert.passes.segments import Segments
 from wengert.primitives.special.declaration import OF_SCIPY
 from wengert.scipy.special import logsumexp
 from wengert.support import config

@@ -24,8 +24,7 @@ from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, Aval
 from wengert.core.values.dispatch import apply
 from wengert.errors import RangeError, UsageError
-from wengert.lowering.layouts import as_array, as_value
-from wengert.lowering.segments import without_numbers
+from wengert.passes.segments import as_array, as_value, without_numbers
 from wengert.support import config
 from wengert.transforms.tracing import trace
 

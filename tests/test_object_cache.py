@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from wengert import cli
-from wengert.native import cache
-from wengert.native.cache import ObjectCache, Usage, object_cache
+from wengert.native import cache, cache_writing
+from wengert.native.cache import ObjectCache, object_cache
+from wengert.native.cache_writing import Usage, put, usage_of
 from wengert.support import config
 
 posix = pytest.mark.skipif(os.name != "posix", reason="rights are others there")
@@ -32,20 +33,20 @@ def only_file(kept: ObjectCache) -> Path:
 
 def test_what_was_kept_is_found_by_its_text_alone(kept: ObjectCache) -> None:
     assert kept.get("a") is None
-    kept.put("a", b"first")
-    kept.put("b", b"second" * 1000)
-    kept.put("empty", b"")
+    put(kept, "a", b"first")
+    put(kept, "b", b"second" * 1000)
+    put(kept, "empty", b"")
     assert kept.folder is not None
     again = ObjectCache(kept.folder)
     assert (again.get("a"), again.get("b"), again.get("c")) == (b"first", b"second" * 1000, None)
     assert again.get("empty") == b""
-    kept.put("a", b"other")
+    put(kept, "a", b"other")
     assert again.get("a") == b"other"
-    assert again.usage().entries == 3
+    assert usage_of(again).entries == 3
 
 
 def test_code_for_another_surrounding_is_not_found(kept: ObjectCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept.put("a", b"first")
+    put(kept, "a", b"first")
     monkeypatch.setattr(cache, "surroundings", lambda: b"another processor")
     assert kept.get("a") is None
 
@@ -84,7 +85,7 @@ def test_what_an_installer_wrote_stands_for_the_sources(tmp_path: Path) -> None:
 
 def test_damaged_entries_are_not_used() -> None:
     rng = random.Random(0)
-    whole = cache.seal("name", rng.randbytes(200))
+    whole = cache_writing.seal("name", rng.randbytes(200))
     assert cache.unseal("name", whole) == whole[-200:]
     for count in range(10_000):
         content = bytearray(whole)
@@ -98,17 +99,17 @@ def test_damaged_entries_are_not_used() -> None:
 
 
 def test_a_damaged_file_is_replaced(kept: ObjectCache) -> None:
-    kept.put("a", b"first")
+    put(kept, "a", b"first")
     path = only_file(kept)
     for content in (b"", b"Wengert", path.read_bytes()[:-1], path.read_bytes() + b"1", b"\0" * 1000):
         path.write_bytes(content)
         assert kept.get("a") is None
-    kept.put("a", b"again")
+    put(kept, "a", b"again")
     assert kept.get("a") == b"again"
 
 
 def test_an_entry_under_another_name_is_not_used(kept: ObjectCache) -> None:
-    kept.put("a", b"first")
+    put(kept, "a", b"first")
     path, other = only_file(kept), kept.path_of("b")
     assert other is not None
     os.rename(path, other)
@@ -123,7 +124,7 @@ def test_a_folder_that_others_can_write_to_is_refused(
     for mode in (0o777, 0o720, 0o702):
         tmp_path.chmod(mode)
         found = ObjectCache(str(tmp_path))
-        found.put("a", b"first")
+        put(found, "a", b"first")
         assert found.get("a") is None
         assert list(tmp_path.iterdir()) == []
         assert caplog.messages == [f"cache: {tmp_path} is not used, because others can write to it"]
@@ -132,7 +133,7 @@ def test_a_folder_that_others_can_write_to_is_refused(
 
 @posix
 def test_an_entry_that_others_can_write_to_is_not_used(kept: ObjectCache) -> None:
-    kept.put("a", b"first")
+    put(kept, "a", b"first")
     assert only_file(kept).stat().st_mode & 0o777 == 0o600
     only_file(kept).chmod(0o666)
     assert kept.get("a") is None
@@ -189,7 +190,7 @@ def test_what_another_user_owns_on_the_way_is_refused(tmp_path: Path) -> None:
 
 @posix
 def test_an_entry_that_is_a_link_or_a_pipe_is_not_used(kept: ObjectCache, tmp_path: Path) -> None:
-    kept.put("a", b"first")
+    put(kept, "a", b"first")
     path, elsewhere = only_file(kept), tmp_path / "elsewhere"
     os.rename(path, elsewhere)
     path.symlink_to(elsewhere)
@@ -197,7 +198,7 @@ def test_an_entry_that_is_a_link_or_a_pipe_is_not_used(kept: ObjectCache, tmp_pa
     path.unlink()
     os.mkfifo(path, 0o600)
     assert kept.get("a") is None  # and nobody waits for a writer
-    kept.put("a", b"first")
+    put(kept, "a", b"first")
     assert kept.get("a") == b"first"
 
 
@@ -206,9 +207,9 @@ def test_where_no_folder_can_be_nothing_is_kept(tmp_path: Path) -> None:
     file.write_text("")
     for folder in (file, file / "below"):
         found = ObjectCache(str(folder))
-        found.put("a", b"first")
+        put(found, "a", b"first")
         assert found.get("a") is None
-        assert found.usage() == Usage(0, 0)
+        assert usage_of(found) == Usage(0, 0)
 
 
 def test_where_nothing_can_be_written_one_line_says_so(
@@ -218,14 +219,14 @@ def test_where_nothing_can_be_written_one_line_says_so(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    kept.put("a", b"first")
+    put(kept, "a", b"first")
     assert caplog.messages == []  # nobody asked
     assert kept.folder is not None
     assert os.listdir(kept.folder) == []
     monkeypatch.setattr(config, "LOGGED", frozenset({"cache"}))
     found = ObjectCache(kept.folder)
     for text in "abc":
-        found.put(text, b"first")
+        put(found, text, b"first")
     line = f"cache: {kept.folder} is not used any more, because nothing can be written to it (No space left on device)"
     assert caplog.messages == [line]
 
@@ -233,7 +234,7 @@ def test_where_nothing_can_be_written_one_line_says_so(
 def test_what_was_used_least_recently_goes(tmp_path: Path) -> None:
     found = ObjectCache(str(tmp_path / "wengert"), limit=16_000)
     for number in range(15):
-        found.put(str(number), bytes(1000))
+        put(found, str(number), bytes(1000))
         path = found.path_of(str(number))
         assert path is not None
         os.utime(path, (number + 1e9,) * 2)
@@ -245,8 +246,8 @@ def test_what_was_used_least_recently_goes(tmp_path: Path) -> None:
         path.write_bytes(bytes(1000))
     os.utime(left, (1e9, 1e9))
     for number in range(20, 25):
-        found.put(str(number), bytes(1000))
-    assert found.usage().size <= 16_000
+        put(found, str(number), bytes(1000))
+    assert usage_of(found).size <= 16_000
     here = {number for number in range(30) if found.get(str(number)) is not None}
     assert {0, 14, 20, 21, 22, 23, 24} <= here
     assert not {1, 2, 3, 4} & here
@@ -255,12 +256,12 @@ def test_what_was_used_least_recently_goes(tmp_path: Path) -> None:
 
 def test_short_processes_together_stay_within_the_limit(tmp_path: Path) -> None:
     for number in range(100):
-        ObjectCache(str(tmp_path / "wengert"), limit=10_000).put(str(number), bytes(1000))
-    assert ObjectCache(str(tmp_path / "wengert")).usage().size <= 10_000
+        put(ObjectCache(str(tmp_path / "wengert"), limit=10_000), str(number), bytes(1000))
+    assert usage_of(ObjectCache(str(tmp_path / "wengert"))).size <= 10_000
 
 
 def test_the_use_of_an_entry_is_noted_now_and_then(kept: ObjectCache) -> None:
-    kept.put("a", b"first")
+    put(kept, "a", b"first")
     path = only_file(kept)
     recent = time.time() - 60
     os.utime(path, (recent, recent))
@@ -274,6 +275,7 @@ def test_the_use_of_an_entry_is_noted_now_and_then(kept: ObjectCache) -> None:
 MANY = """
 import random, sys
 from wengert.native.cache import ObjectCache
+from wengert.native.cache_writing import clear, put, shrink
 found, rng = ObjectCache(sys.argv[1], limit=60_000), random.Random(int(sys.argv[2]))
 hits = 0
 for _ in range(200):
@@ -282,9 +284,9 @@ for _ in range(200):
     assert content in (None, number.to_bytes(2, "little") * 1000), number
     hits += content is not None
     if content is None or rng.random() < 0.3:
-        found.put(str(number), number.to_bytes(2, "little") * 1000)
+        put(found, str(number), number.to_bytes(2, "little") * 1000)
     if rng.random() < 0.03:
-        found.clear() if rng.random() < 0.2 else found.shrink()
+        clear(found) if rng.random() < 0.2 else shrink(found)
 assert not found.refusal
 print(hits > 0)
 """
@@ -324,7 +326,7 @@ def test_the_folder_can_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(config, "CACHE", "on")
     assert config.default_folder() == usual
     found = ObjectCache(None)
-    found.put("a", b"first")
+    put(found, "a", b"first")
     assert found.get("a") is None
 
 
@@ -361,7 +363,7 @@ def test_the_command_tells_and_clears(
 ) -> None:
     monkeypatch.setattr(config, "CACHE", str(tmp_path / "wengert"))
     object_cache.cache_clear()
-    object_cache().put("a", bytes(1500))
+    put(object_cache(), "a", bytes(1500))
     other = tmp_path / "wengert" / "notes.txt"
     other.write_text("mine")
     try:

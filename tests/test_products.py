@@ -13,8 +13,8 @@ import pytest
 import wengert as wg
 from tests.cases import some_of, together
 from tests.test_emission import HOST, TARGETS
-from wengert.compile.codegen import compile_segments
-from wengert.compile.compilation_cache import plain_data, restore
+from wengert.compile.codegen import compile_segments, plain_data
+from wengert.compile.compilation_cache import restore
 from wengert.compile.programs import PROCESSOR, Processor
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.emission.products import product_plans
@@ -23,12 +23,11 @@ from wengert.kernel.evaluation import Evaluator
 from wengert.kernel.grammar import parse_program, text
 from wengert.kernel.kernel import Affine, Buffer, Copy, Product, Program
 from wengert.kernel.schedule import with_schedule
-from wengert.lowering.layouts import as_array, as_value
 from wengert.lowering.partition import partition_graph
 from wengert.lowering.rules import contractions
-from wengert.lowering.segments import Segments
 from wengert.native.threads.team import team_of
 from wengert.passes.pipeline import flatten_calls
+from wengert.passes.segments import Segments, as_array, as_value
 from wengert.support.machine import MACHINE, Machine
 
 SIZES = 1, 2, 3, 7, 8, 9, 17, 31, 33, 65

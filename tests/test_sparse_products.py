@@ -17,12 +17,12 @@ from tests.guarded_memory import guarded
 from tests.test_emission import TARGETS
 from wengert.compile.programs import Processor
 from wengert.lowering import sparse_steps
-from wengert.lowering.layouts import as_array, as_value
 from wengert.lowering.partition import partition_graph
 from wengert.native.entries import callee
 from wengert.native.entries.entry import PythonEntry
 from wengert.native.threads.team import team_of
 from wengert.passes.pipeline import flatten_calls
+from wengert.passes.segments import as_array, as_value
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.primitives.sparse.storage_pattern import NAMES, pattern_of
 from wengert.support import config

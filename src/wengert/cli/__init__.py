@@ -285,15 +285,16 @@ def run_demo(options: Any) -> int:
 def run_cache(options: Any) -> int:
     """Tell about the machine code that is kept, or remove it."""
     from wengert.native.cache import object_cache
+    from wengert.native.cache_writing import clear, usage_of
 
     cache = object_cache()
     if cache.refusal:
         print(f"no code is kept: {cache.refusal}")
     elif options.what == "clear":
-        before = cache.clear()
+        before = clear(cache)
         print(f"removed {before.entries} entries, {binary_size(before.size)}, from {cache.folder}")
     else:
-        usage = cache.usage()
+        usage = usage_of(cache)
         print(f"folder   {cache.folder}\nentries  {usage.entries}")
         print(f"size     {binary_size(usage.size)} of {binary_size(cache.limit)}")
     return 0

@@ -15,7 +15,8 @@ import numpy as np
 from wengert.compile.codegen import compile_segments
 from wengert.compile.executable import Compiled
 from wengert.native.builder import Builder, program
-from wengert.native.cache import for_me_alone, object_cache
+from wengert.native.cache import object_cache
+from wengert.native.cache_writing import for_me_alone
 from wengert.native.functions import native
 from wengert.native.loader import kept_code
 from wengert.native.structs import I64

@@ -12,6 +12,7 @@ import numpy as np
 
 from wengert.compile.executable import Compiled
 from wengert.native.cache import object_cache
+from wengert.native.cache_writing import usage_of
 from wengert.native.entries.entry import Entry
 from wengert.support import config
 from wengert.support.machine import PROCESSOR
@@ -87,7 +88,7 @@ def cache() -> HealthFinding:
     if kept.refusal:
         action = "Set WENGERT_CACHE to a folder of yours" if kept.folder is not None else ""
         return HealthFinding("cache", f"no machine code is kept: {kept.refusal}", action)
-    return HealthFinding("cache", f"{kept.usage().entries} entries in {kept.folder}")
+    return HealthFinding("cache", f"{usage_of(kept).entries} entries in {kept.folder}")
 
 
 def entry() -> HealthFinding:

@@ -10,7 +10,7 @@ program reads those of the graph, so that a process neither digests nor copies t
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -26,19 +26,16 @@ from wengert.core.graph.identity import digest
 from wengert.core.memory.buffers import may_change
 from wengert.core.memory.memory_layout import Joined, Strides, axes_in_memory, ways_of, without_repetition
 from wengert.core.primitives.primitive import Primitive
-from wengert.lowering.segments import Segment, Segments
 from wengert.native.cache import object_cache
 from wengert.native.lapack import installation
 from wengert.passes.pipeline import flatten_calls
+from wengert.passes.segments import Segment, Segments
 from wengert.support.caches import cached
-from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.machine import MEASURED
 
 if TYPE_CHECKING:  # what was kept is loaded without it
     from wengert.kernel.backend import Backend
 
-MOST_CONSTANT = 1 << 25
-"""Bytes of constants up to which programs are kept: to write and compare more takes longer than to make code."""
 LARGE = 1 << 15
 """Bytes of a constant from which it is compared with what was kept: below, a digest is as fast."""
 SUMS = 64
@@ -77,47 +74,20 @@ class Keeper:
         """The graph that is lowered."""
         return self.traced if self.is_apart else flatten_calls(self.traced)
 
-    def load_segments(self) -> Segments[Any] | None:
+    def load_segments(self) -> Segments | None:
         """Return the segments that were kept; None if there are none."""
         if self.key is None:
             return None
-        found: Segments[Any] | None = object_cache().get(self.key, self.beside, self.read_segments)
+        found: Segments | None = object_cache().get(self.key, self.beside, self.read_segments)
         return found
 
-    def read_segments(self, packed: bytes) -> Segments[Any]:
+    def read_segments(self, packed: bytes) -> Segments:
         """Return the segments that bytes describe."""
         image, described = marshal.loads(packed)
         if described is None:
             whole = Segment(self.traced, self.backend.unpack(image, self.beside), (), (), is_whole=True)
             return Segments(self.traced, (whole,))
         return Segments(self.graph, restore(self.graph, described, self.backend, self.beside))
-
-    def keep(self, segments: Segments[Any]) -> None:
-        """Keep what the graph was compiled to, unless most of it are constants."""
-        if self.key is not None and constant_bytes(self.graph) <= MOST_CONSTANT:
-            numbers = {array.tobytes(): n for n, array in enumerate(self.beside)}
-            if stands_for(segments, self.traced):
-                described: Any = self.backend.pack(segments.whole, numbers), None
-            else:
-                described = None, plain_data(segments, self.backend, numbers)
-            object_cache().put(self.key, marshal.dumps(described), self.beside)
-
-
-def stands_for(segments: Segments[Any], traced: Graph) -> bool:
-    """Tell whether one program gives all that a graph gives, of the same types and lying in memory alike."""
-    if segments.whole is None:
-        return False
-    graph = segments.parts[0].graph
-    return (graph.inputs, len(graph.outputs)) == (traced.inputs, len(traced.outputs)) and all(
-        type(x) is type(y) is Variable and (x.aval, x.strides) == (y.aval, y.strides)
-        for x, y in zip(graph.outputs, traced.outputs, strict=True)
-    )
-
-
-def constant_bytes(graph: Graph) -> int:
-    """Return how many bytes the arrays take that are constants of a graph."""
-    arrays = [x for e in graph.equations for x in e.inputs if type(x) is np.ndarray and any(x.strides)]
-    return sum({id(x): x.nbytes for x in arrays}.values())
 
 
 def large_constants(graph: Graph) -> list[Any]:
@@ -158,20 +128,6 @@ def outline(constant: Any) -> tuple[Any, ...]:
     most = content.nbytes // (8 * SUMS) * 8 * SUMS
     sums = np.add.reduce(content[:most].view(np.uint64).reshape(SUMS, -1), axis=1)
     return constant.dtype.str, constant.shape, axes_in_memory(core), core.shape, sums.tobytes()
-
-
-def images(keeper: Keeper) -> Segments[Any]:
-    """Return a graph in segments that the back end has built, those of an earlier process if they were kept."""
-    kept = keeper.load_segments()
-    if kept is None:
-        with UNSTOPPED:
-            from wengert.compile.codegen import (
-                compile_segments,  # lowering and emission, which take as long as all of Wengert
-            )
-
-        kept = compile_segments(keeper.graph, keeper.is_apart)
-        keeper.keep(kept)
-    return kept
 
 
 def key_of(graph: Graph, kind: str = "processor graph") -> str | None:
@@ -216,37 +172,9 @@ def variables_of(graph: Graph) -> list[Variable]:
     return [*graph.inputs, *chain.from_iterable([equation.outputs for equation in graph.equations])]
 
 
-def plain_data(segments: Segments[Any], backend: Backend[Any, Any], beside: Mapping[bytes, int]) -> Any:
-    """Return segments as plain data; what lies beside them is left out."""
-    graph = segments.graph
-    numbers = {v: n for n, v in enumerate(variables_of(graph))}
-    places = {id(equation): n for n, equation in enumerate(graph.equations)}
-
-    def numbers_of(values: Iterable[Any]) -> list[int]:
-        return [numbers[x] if type(x) is Variable else -1 - index_of(x, graph.outputs) for x in values]
-
-    return [
-        (
-            [places[id(equation)] for equation in part.graph.equations],
-            numbers_of(part.graph.inputs),
-            numbers_of(part.graph.outputs),
-            None if part.program is None else backend.pack(part.program, beside),
-            part.reasons,
-            numbers_of(part.dropped),
-            part.is_whole,
-        )
-        for part in segments.parts
-    ]
-
-
-def index_of(value: Any, values: Sequence[Any]) -> int:
-    """Return the place of a value that is known."""
-    return next(n for n, other in enumerate(values) if other is value)
-
-
 def restore(
     graph: Graph, described: Any, backend: Backend[Any, Any], beside: Sequence[Any] = ()
-) -> tuple[Segment[Any], ...]:
+) -> tuple[Segment, ...]:
     """Return the segments of a graph that plain data describe, and what lies beside them."""
     variables = variables_of(graph)
 

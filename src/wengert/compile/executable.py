@@ -12,33 +12,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.compile.compilation_cache import Keeper, images
+from wengert.compile.compilation_cache import Keeper
 from wengert.compile.programs import REFUSALS, in_memory
-from wengert.core.graph.equation import Equation, Variable
+from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, evaluate, subgraphs
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.execution_state import RoundCounter, TooManyRounds
-from wengert.lowering.layouts import kind_for, result_kind
-from wengert.lowering.segments import Segment, Segments
 from wengert.native.availability import UnavailableError
 from wengert.native.entries.callee import Callee
-from wengert.native.entries.entry import Entry, Variant
+from wengert.native.entries.entry import Entry
 from wengert.native.entries.kinds import (
-    MANY_LEAVES,
     NOTHING,
-    ArrayKind,
     Beside,
-    ContainerKind,
     Kind,
-    PlaceKind,
     kind_of,
-    leaves,
-    with_leaves,
 )
 from wengert.native.executable import Executable
 from wengert.passes.equations import distinct_variables, enter, inside, may_be_step
 from wengert.passes.output_aliasing import merged_results
 from wengert.passes.pipeline import flatten_calls
+from wengert.passes.segments import Segment, Segments
 from wengert.support import config
 from wengert.support.caches import cached
 from wengert.support.collector_pause import CollectorPause
@@ -74,7 +67,7 @@ class NativeGraph:
 
     def __init__(self, graph: Graph, is_apart: bool = False) -> None:
         self.graph, self.is_apart = graph, is_apart
-        self.segments = with_native_loops(in_memory(images(Keeper(graph, is_apart))))
+        self.segments = with_native_loops(in_memory(built_segments(Keeper(graph, is_apart))))
         self.callee = self.segments.whole.callee if isinstance(self.segments.whole, Executable) else None
         self.others: dict[int, Evaluation] = {}
 
@@ -98,10 +91,22 @@ class NativeGraph:
         return self.others[id(graph)](values)
 
 
-def with_native_loops(segments: Segments[Loaded]) -> Segments[Loaded]:
+def built_segments(keeper: Keeper) -> Segments:
+    """Return a graph in segments that the back end has built, those of an earlier process if they were kept."""
+    kept = keeper.load_segments()
+    if kept is None:
+        with UNSTOPPED:
+            from wengert.compile.codegen import compile_segments, keep  # which take as long to load as all of Wengert
+
+        kept = compile_segments(keeper.graph, keeper.is_apart)
+        keep(keeper, kept)
+    return kept
+
+
+def with_native_loops(segments: Segments) -> Segments:
     """Return segments where the loops inside of those that NumPy evaluates are native if they can be."""
 
-    def lower_loops(part: Segment[Loaded]) -> Segment[Loaded]:
+    def lower_loops(part: Segment) -> Segment:
         graph = part.graph if part.program is not None else inside(part.graph, natively)
         return Segment(graph, part.program, part.reasons, part.dropped, part.is_whole)
 
@@ -162,11 +167,6 @@ def calls_to_wait(graph: Graph) -> int:
         from wengert.lowering.costs import calls_before  # with the opcodes, which what is kept has no need of
 
     return calls_before(graph)
-
-
-def tuple_of(kinds: Sequence[Kind]) -> Kind:
-    """Return the kind of tuples."""
-    return ContainerKind(tuple, tuple(kinds))
 
 
 class GraphFunction(Entry):
@@ -257,7 +257,7 @@ class GraphFunction(Entry):
         entry: Entry,
         arguments: Sequence[Kind | None],
         names: Sequence[str] = (),
-        arranged: Callable[[Sequence[Kind]], Kind | None] = tuple_of,
+        arranged: Callable[[Sequence[Kind]], Kind | None] | None = None,
         beside: Beside = NOTHING,
     ) -> None:
         """Let an entry call the program natively from now on, if one program computes all of the graph.
@@ -267,47 +267,15 @@ class GraphFunction(Entry):
             arguments: the kinds of its arguments, whose arrays and numbers are the graph's inputs; None for arguments
                 that have none.
             names: of those that are given by name, the last ones.
-            arranged: gives the kind of the result for those of the outputs.
+            arranged: gives the kind of the result for those of the outputs; a tuple of them unless it is told.
             beside: what else is read and written; the last outputs are those that donated arguments get.
         """
         callee = self.callee
-        if callee is None or self.executable is None:
-            return
-        graph = self.executable.segments.graph
-        known = known_kinds([*arguments, *[kind for _, kind in beside.captured]])
-        results = known_kinds(list(map(result_kind, graph.outputs)))
-        if known is None or results is None:
-            return
-        visible = len(results) - len(beside.donated)
-        result, more = arranged(results[:visible]), [kind for kind in results[visible:] if isinstance(kind, ArrayKind)]
-        given = given_kinds(known, graph.inputs)
-        if result is None or given is None or len(list(leaves([*given, result, *more]))) > MANY_LEAVES:
-            return
-        inputs = list(leaves(given))
-        if [inputs[place] for place, _ in beside.donated] != results[visible:]:
-            return
-        first, copied = len(list(leaves((result,)))), []
-        for place, k in beside.donated:
-            if (place, first + k) in callee.overwritten:
-                more[k] = PlaceKind(more[k], place)
-            else:
-                copied.append((place, k))
-        captured = tuple(zip([x for x, _ in beside.captured], given[len(arguments) :], strict=True))
-        around = beside.replace(captured=captured, donated=tuple(copied))
-        with contextlib.suppress(UnavailableError):
-            entry.add(Variant(given[: len(arguments)], result, callee, names, around, more))
+        if callee is not None and self.executable is not None:
+            with UNSTOPPED:
+                from wengert.compile.variants import variant_of  # which a function that is called once has no need of
 
-
-def known_kinds(kinds: Sequence[Kind | None]) -> list[Kind] | None:
-    """Return kinds if all are known."""
-    known = [kind for kind in kinds if kind is not None]
-    return known if len(known) == len(kinds) else None
-
-
-def given_kinds(kinds: Sequence[Kind], variables: Sequence[Variable]) -> list[Kind] | None:
-    """Return the kinds of what kernels get for variables where arguments of some kinds are given, if they suit."""
-    parts = list(leaves(kinds))
-    if len(parts) != len(variables):
-        return None
-    found = known_kinds(list(map(kind_for, variables, parts)))
-    return None if found is None else with_leaves(kinds, iter(found))
+            with contextlib.suppress(UnavailableError):
+                made = variant_of(callee, self.executable.segments.graph, arguments, names, arranged, beside)
+                if made is not None:
+                    entry.add(made)

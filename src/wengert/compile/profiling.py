@@ -18,13 +18,13 @@ from wengert.emission.parallel_split import steps
 from wengert.emission.programs import AddressWriter, Emission
 from wengert.kernel.kernel import Buffer, Invoke, Product, Program, ProgramStep, Run
 from wengert.kernel.schedule import apply_schedule, schedule_of, with_schedule
-from wengert.lowering.segments import Segment, Segments, with_programs
 from wengert.native.builder import Builder
 from wengert.native.engine import host
 from wengert.native.functions import external
 from wengert.native.structs import I32, I64, Pointer
 from wengert.native.values import Value
 from wengert.passes.equations import distinct_variables
+from wengert.passes.segments import Segment, Segments, with_programs
 
 CLOCK = "clock"
 read_clock = external("clock_gettime", I32, I32, Pointer(I64))
@@ -77,7 +77,7 @@ class Profile(NamedTuple):
         return (span.name, f"{1e6 * span.seconds:,.1f} us", f"{span.seconds / self.seconds:.0%}", *rates)
 
 
-def profile_segments(segments: Segments[Program], values: Sequence[Any], calls: int) -> Profile:
+def profile_segments(segments: Segments, values: Sequence[Any], calls: int) -> Profile:
     """Run a graph some times, with a look at the clock after each part, and return what the parts take.
 
     Args:
@@ -107,7 +107,7 @@ def timed_program(program: Program) -> Timed:
     return TimedWhole(program, "steps") if any(x.grows for x in program.buffers) else TimedSteps(program)
 
 
-def timed_run(segments: Segments[Timed], values: Sequence[Any]) -> list[float]:
+def timed_run(segments: Segments, values: Sequence[Any]) -> list[float]:
     """Run a graph once, and return the seconds of each part, and of what is between them."""
     taken: list[float] = []
 
@@ -127,28 +127,29 @@ def timed_run(segments: Segments[Timed], values: Sequence[Any]) -> list[float]:
     return [*taken, time.perf_counter() - start - sum(taken)]
 
 
-def spans_of(part: Segment[Timed]) -> list[tuple[str, KernelCost | None]]:
+def spans_of(part: Segment) -> list[tuple[str, KernelCost | None]]:
     """Return the name and the cost of each part of a segment."""
     if part.program is None:
         return [(f"NumPy: {equation.primitive.name}", None) for equation in part.graph.equations]
-    return part.program.parts
+    program: Timed = part.program
+    return program.parts
 
 
-def one_by_one(segments: Segments[Program]) -> Segments[Program]:
+def one_by_one(segments: Segments) -> Segments:
     """Return segments of which each that NumPy computes is one equation."""
-    parts: list[Segment[Program]] = []
+    parts: list[Segment] = []
     for part in segments.parts:
         parts += [part] if part.program is not None else alone(part)
     return Segments(segments.graph, tuple(parts))
 
 
-def alone(part: Segment[Program]) -> list[Segment[Program]]:
+def alone(part: Segment) -> list[Segment]:
     """Return each equation of a segment as a segment; the last one drops what nothing reads later."""
     found = []
     for equation, reason in zip(part.graph.equations, part.reasons, strict=True):
         graph = Graph(distinct_variables(equation.inputs), (equation,), equation.outputs)
         dropped = part.dropped if equation is part.graph.equations[-1] else ()
-        found.append(Segment[Program](graph, None, (reason,), dropped))
+        found.append(Segment(graph, None, (reason,), dropped))
     return found
 
 

@@ -11,16 +11,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from wengert.lowering.segments import Segments, with_programs
 from wengert.native.availability import UnavailableError
 from wengert.native.executable import Executable, Image
 from wengert.native.loader import check_code, kept_function, kept_object
 from wengert.native.threads.elementwise import SHARING
+from wengert.passes.segments import Segments, with_programs
 from wengert.support.fork_safety import UNSTOPPED
 
 if TYPE_CHECKING:
     from wengert.emission.programs import Emitted
-    from wengert.kernel.backend import Backend, Loaded
+    from wengert.kernel.backend import Backend
     from wengert.kernel.kernel import Program
     from wengert.native.engine import Target
 
@@ -137,6 +137,6 @@ def using(backend: Backend[Any, Any]) -> Iterator[None]:
         BACKEND.reset(token)
 
 
-def in_memory(segments: Segments[Any]) -> Segments[Loaded]:
+def in_memory(segments: Segments) -> Segments:
     """Return a graph in segments that a back end has built as one that can be called."""
     return with_programs(segments, BACKEND.get().load)

@@ -18,11 +18,11 @@ from wengert.kernel.kernel import Invoke, Kernel, Loop, Product, Program, Progra
 from wengert.kernel.schedule import with_schedule
 from wengert.lowering.costs import is_worthwhile
 from wengert.lowering.partition import partition_graph
-from wengert.lowering.segments import Segment, Segments
 from wengert.native.availability import MissingLLVMError
 from wengert.native.engine import emit_assembly, host
 from wengert.passes.equations import distinct_variables, may_be_step
 from wengert.passes.pipeline import flatten_calls
+from wengert.passes.segments import Segment, Segments
 from wengert.support.caches import cached
 from wengert.support.hints import hint_attributes
 
@@ -111,7 +111,7 @@ class Translation:
         return f"<{sum(native)} of {count} equations in {kernels} kernels; print .graph, .kernels, .llvm, .asm, .cost>"
 
     @cached
-    def segments(self) -> Segments[Program]:
+    def segments(self) -> Segments:
         """The graph in programs of kernels, and what NumPy computes."""
         return partition_graph(self.graph, is_worthwhile)
 
@@ -226,7 +226,7 @@ def run_once(program: Program) -> Iterator[tuple[Program, ProgramStep]]:
             yield program, step
 
 
-def refused_text(part: Segment[Program]) -> str:
+def refused_text(part: Segment) -> str:
     """Return the equations of a segment that is no program as text."""
     pairs = zip(part.graph.equations, part.reasons, strict=True)
     return "\n".join([equation_text(equation, reason) for equation, reason in pairs])

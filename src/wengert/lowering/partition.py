@@ -42,7 +42,6 @@ from wengert.lowering.program_steps import (
 )
 from wengert.lowering.rules.joins import MOST_BOXES
 from wengert.lowering.rules.lower import UNBOUNDED, lower
-from wengert.lowering.segments import Segment, Segments, without_numbers
 from wengert.lowering.shared_factors import with_factors_before_loops, with_shared_factors
 from wengert.lowering.sparse_steps import sparse_step
 from wengert.lowering.usual_cases import usual_graph, with_shared_decompositions
@@ -51,6 +50,7 @@ from wengert.passes.dead_code import narrow_graph, needed_inputs
 from wengert.passes.equations import distinct_variables, is_view, may_be_step, variables
 from wengert.passes.output_aliasing import sharing_views
 from wengert.passes.pipeline import flatten_calls
+from wengert.passes.segments import Segment, Segments, without_numbers
 from wengert.primitives.indexing.parts import assign, getitem
 from wengert.primitives.linear_algebra.lu import lu_factor
 
@@ -66,7 +66,7 @@ def partition_graph(
     is_apart: bool = False,
     lent: Lent | None = None,
     bounds: Mapping[Variable, Bounds] = UNBOUNDED,
-) -> Segments[Program]:
+) -> Segments:
     """Return a graph in segments.
 
     Args:
@@ -227,7 +227,7 @@ class Partition:
         self.changes = {equation: pairs for equation, pairs in readers.items() if equation in self.steps}
         self.changes |= {e: [(parts[v], v)] for e in self.steps for v in e.outputs if v in parts}
 
-    def segments(self, least: Callable[[Graph], bool] | None, is_apart: bool) -> Segments[Program]:
+    def segments(self, least: Callable[[Graph], bool] | None, is_apart: bool) -> Segments:
         """Return the segments; raise UnfitError if steps do not fit together."""
         graph, outputs = self.graph, self.whole.outputs
         steps = {e for e in self.steps if not is_apart or self.is_alone(e)}
@@ -245,7 +245,7 @@ class Partition:
         alone = steps if is_apart else set[Equation]()
         while least is not None and (small := small_parts(part, refused, kept, steps, alone, self.changes, least)):
             refused |= dict.fromkeys(small, "too little work for a call of native code")
-        found: list[Segment[Program]] = []
+        found: list[Segment] = []
         for places, own, dropped in parts_of(part, refused, kept, alone, self.changes):
             is_refused, given = places[0] in refused, originals(own, self.origins)
             pairs = [(graph.equations[i], refused.get(i, "")) for i in places]

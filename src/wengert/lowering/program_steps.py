@@ -20,7 +20,6 @@ from wengert.kernel.kernel import Buffer, Carried, Copy, Invoke, Loop, Program, 
 from wengert.lowering.correlation_steps import CorrelationStep
 from wengert.lowering.iterations import MOST_ROUNDS, LoopIteration, behind, sequence_of
 from wengert.lowering.kernel_stages import program_of
-from wengert.lowering.layouts import array_kind, as_array
 from wengert.lowering.matrix_steps import MatrixRoutine
 from wengert.lowering.nodes import Nodes
 from wengert.lowering.products import ProductStep, axes_of
@@ -29,6 +28,7 @@ from wengert.lowering.writes import Change, WriteStep
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.inlining import splice
 from wengert.passes.output_aliasing import axes_in_kernels, with_own_results
+from wengert.passes.segments import array_kind, as_array
 from wengert.primitives.conversion import astype
 from wengert.primitives.shapes import transpose
 

@@ -2,11 +2,10 @@
 
 An entry is a file named by a hash of what its content was made from: a text given by the caller, Wengert's version and
 sources, the versions of Python, NumPy and LLVM, and the processor with its features. It begins with a digest of its
-name and content, is written under another name and then renamed, so readers see whole entries or none, and what was
-damaged is not used. Large arrays that whoever asks has, too, come last: they are compared, which takes a tenth of the
-time of a digest, and tell entries apart, so that a text need not say what they are. A folder in which others could
-place code is not used at all, nor one that they could put another in the place of, by what they may write to above it,
-nor an entry that is a link. The entries used least recently go when there is too much.
+name and content, and what was damaged is not used. Large arrays that whoever asks has, too, come last: they are
+compared, which takes a tenth of the time of a digest, and tell entries apart, so that a text need not say what they
+are. A folder in which others could place code is not used at all, nor one that they could put another in the place of,
+by what they may write to above it, nor an entry that is a link. `cache_writing` writes entries.
 
 `WENGERT_CACHE` is the folder; `0`, `off` or nothing keeps no code. `WENGERT_LOG=cache` says what was found and kept.
 """
@@ -21,7 +20,7 @@ import stat
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,16 +28,13 @@ import numpy as np
 from wengert.native.availability import load_llvm
 from wengert.support import config
 from wengert.support.digests import DIGEST, digest_of
-from wengert.support.records import FieldRecord
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 MAGIC = b"Wengert object 1\n"
 PIECE = 1 << 16  # bytes that are compared at once
 SUFFIX = ".object"
 LIMIT = 256 << 20  # bytes in all
-SHARE = 16  # a process looks for what to remove after having written this part of the limit
 USED_AGAIN = 3600.0  # seconds until the use of an entry is noted again
-ABANDONED = 3600.0  # seconds after which nobody will finish a file that was begun
 MAKERS = ("compile", "control", "core", "emission", "kernel", "lowering", "native", "passes", "primitives")
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 PLAINLY = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -49,15 +45,8 @@ MOST_LINKS = 40
 """Links on the way to a folder, as many as Linux follows."""
 
 
-class Usage(FieldRecord):
-    """What a cache holds: how many entries, and how many bytes."""
-
-    entries: int
-    size: int
-
-
 class ObjectCache:
-    """Keep object code, or whatever else was made from a text, in a folder.
+    """Have object code, or whatever else was made from a text, in a folder.
 
     Args:
         folder: where; made if it does not exist; nothing is kept if there is none.
@@ -96,74 +85,12 @@ class ObjectCache:
                 os.utime(path, follow_symlinks=os.utime not in os.supports_follow_symlinks)
         return found
 
-    def put(self, text: str, data: bytes, beside: Sequence[Bytes] = ()) -> None:
-        """Keep what was made from a text and the arrays beside it; do nothing where that is not possible."""
-        path = self.path_of(text)
-        if path is None:
-            return
-        name, begun = os.path.basename(path), f"{path}.{os.getpid()}-{os.urandom(6).hex()}"
-        try:
-            with open(begun, "xb", opener=for_me_alone) as file:
-                file.write(seal(name, data))
-                for array in beside:
-                    file.write(array.data)
-            os.replace(begun, path)
-        except FileNotFoundError:  # another process cleared the cache meanwhile
-            return
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                os.unlink(begun)
-            self.refusal = f"nothing can be written to it ({error.strerror})"
-            log_line(f"{self.folder} is not used any more, because {self.refusal}")
-            return
-        size = len(data) + size_of(beside)
-        log_line(f"{name}: kept, {size} bytes")
-        self.unseen += size
-        if self.unseen >= self.limit // SHARE:
-            self.unseen = 0
-            self.shrink()
-
     def path_of(self, text: str) -> str | None:
         """Return where the entry of a text lies, whether or not it is there; None if nothing is kept."""
         if self.folder is None or self.refusal:
             return None
         key = digest_of(text.encode(), b"\0", surroundings()).hex()
         return os.path.join(self.folder, key + SUFFIX)
-
-    def shrink(self) -> None:
-        """Remove the entries used least recently until the others fit, and what was never finished."""
-        found = sorted(self.files(), key=lambda entry: -entry[1].st_mtime)
-        size, now = 0, time.time()
-        for path, status in found:
-            finished = path.endswith(SUFFIX)
-            size += status.st_size if finished else 0
-            if size > self.limit or (not finished and now - status.st_mtime > ABANDONED):
-                with contextlib.suppress(OSError):  # another process was faster
-                    os.unlink(path)
-                log_line(f"{os.path.basename(path)}: removed")
-
-    def usage(self) -> Usage:
-        """Return how much is kept."""
-        sizes = [status.st_size for path, status in self.files() if path.endswith(SUFFIX)]
-        return Usage(len(sizes), sum(sizes))
-
-    def clear(self) -> Usage:
-        """Remove all entries, and nothing else that may lie in the folder; return what was there."""
-        before = self.usage()
-        for path, _ in self.files():
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-        return before
-
-    def files(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Return the entries, and those that somebody has begun to write, with their status."""
-        if self.folder is None or self.refusal:
-            return
-        with contextlib.suppress(OSError), os.scandir(self.folder) as entries:
-            for entry in entries:
-                if SUFFIX in entry.name:
-                    with contextlib.suppress(OSError):
-                        yield entry.path, entry.stat(follow_symlinks=False)
 
 
 def read_or_pass(data: bytes, read: Callable[[bytes], Any]) -> Any:
@@ -262,16 +189,6 @@ def is_trusted(status: os.stat_result) -> bool:
     if os.name != "posix":
         return True  # there, the folder lies where other users have no rights
     return status.st_uid == os.geteuid() and not status.st_mode & OTHERS_MAY_WRITE
-
-
-def for_me_alone(path: str, flags: int) -> int:
-    """Open a file that only the user may read and write, if it is made."""
-    return os.open(path, flags, 0o600)
-
-
-def seal(name: str, data: bytes) -> bytes:
-    """Return the content of a file with some data: a digest of name and data comes first."""
-    return seal_of(name, data) + data
 
 
 def seal_of(name: str, data: bytes) -> bytes:

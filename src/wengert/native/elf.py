@@ -2,7 +2,7 @@
 
 Sections are put one after the other, and what they say of each other's places is written into them. What is called from
 outside is reached through slots behind them, each a jump and the address to jump to. What is linked holds no
-addresses but says where they stand, so that it can be kept, and `code_memory` only fills them in. It has no data that
+addresses but says where they stand, so that it can be kept, and `loader` only fills them in. It has no data that
 it writes to. All sizes and places in the image are checked before they are used: an image that is damaged is refused.
 """
 
@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from wengert.errors import FileFormatError, describe
 from wengert.native.availability import UnavailableError
-from wengert.native.code_memory import Linked
 
 MAGIC = b"\x7fELF"
 HEADER = struct.Struct("<4s12sHHIQQQIHHHHHH")
@@ -31,6 +30,11 @@ LOCAL = 0  # the binding of symbols that other objects do not see
 RELOCATABLE, LITTLE_ENDIAN_64 = 1, b"\x02\x01"
 TABLE = "_GLOBAL_OFFSET_TABLE_"  # which whoever links makes
 PAGE_SIZES = 1 << 16  # alignments up to this are those of code
+
+Linked = tuple[bytes, tuple[tuple[int, int], ...], tuple[tuple[int, str], ...], tuple[tuple[str, int], ...]]
+"""Code that can lie anywhere in memory: its bytes, without addresses; the places of addresses in it, and to which
+places they belong; those of addresses of what it does not define, and what that is; what can be called from outside,
+and where that is."""
 
 Write = Callable[[bytearray, int, int, int], None]
 """Write the target of a relocation: into memory, at a place in it, to a target, with the address of that place."""
@@ -230,7 +234,7 @@ class ElfImage:
                     raise damage_error(f"a relocation of kind {kind}, which is not known", UnknownRelocationError)
                 self.form.through_slots[kind](content, at, self.slots[number] + HALF + addend, at)
         functions = [(x.name, self.place_of(x)) for x in self.symbols if x.is_global and x.section != UNDEFINED]
-        return Linked(bytes(content), tuple(inside), tuple(outside), tuple(functions))
+        return bytes(content), tuple(inside), tuple(outside), tuple(functions)
 
     def target_of(self, number: int) -> int:
         """Return where what a symbol stands for will lie: itself, or the jump to it."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wengert.native.availability import UnavailableError, load_llvm
-from wengert.native.code_memory import Code
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.machine import PROCESSOR
 from wengert.support.records import Record
+
+if TYPE_CHECKING:
+    from wengert.native.elf import Linked
 
 
 class Target(Record):
@@ -116,7 +118,7 @@ def emit_assembly(text: str, target: Target) -> str:
         return found
 
 
-def link_object(image: bytes) -> bytes:
+def link_object(image: bytes) -> Linked | bytes:
     """Return object code as it is kept: where its format is known, only what needs to be known when it is loaded.
 
     Returns:
@@ -129,7 +131,7 @@ def link_object(image: bytes) -> bytes:
         from wengert.native import elf  # which code that was kept has no need of
 
     try:
-        return elf.link_image(image, PROCESSOR).to_bytes() if is_elf(image) else image
+        return elf.link_image(image, PROCESSOR) if is_elf(image) else image
     except elf.UnknownRelocationError:
         return image
 
@@ -141,13 +143,18 @@ def is_elf(image: bytes) -> bool:
     return sys.platform == "linux" and image.startswith(elf.MAGIC) and PROCESSOR in elf.FORMATS
 
 
-def loaded_by_llvm(image: bytes, external: Mapping[str, int], others: Callable[[str], int]) -> Code:
+def loaded_by_llvm(
+    image: bytes, external: Mapping[str, int], others: Callable[[str], int]
+) -> tuple[dict[str, int], Any]:
     """Bring object code of any format into memory.
 
     Args:
         image: object code.
         external: addresses of functions that it calls, by name.
         others: gives those of others, as far as it is known which these are: LLVM finds those of the system by itself.
+
+    Returns:
+        The addresses of its functions, and what keeps it in memory.
 
     Raises:
         UnavailableError: there is no such function, or no LLVM, or it refuses the code.
@@ -169,7 +176,7 @@ def loaded_by_llvm(image: bytes, external: Mapping[str, int], others: Callable[[
         except RuntimeError as error:
             raise elf.damage_error(f"what LLVM does not load ({error})") from error
         engine.finalize_object()
-        return Code(Addresses(engine), engine)
+        return Addresses(engine), engine
 
 
 class Addresses(dict[str, int]):

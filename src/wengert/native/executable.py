@@ -5,21 +5,23 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wengert.native.availability import UnavailableError
-from wengert.native.code_memory import Code
 from wengert.native.entries.callee import Callee
 from wengert.native.entries.entry import Entry, Variant
 from wengert.native.entries.kinds import MANY_LEAVES, ArrayKind, ContainerKind
-from wengert.native.loader import load_code
+from wengert.native.loader import Code, load_code
 from wengert.native.threads.elementwise import SHARING
 from wengert.support.caches import cached
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.support.machine import MACHINE
 from wengert.support.records import FieldRecord
+
+if TYPE_CHECKING:
+    from wengert.native.elf import Linked
 
 Shape = tuple[int, ...]
 Content = bytes | np.ndarray[Any, np.dtype[np.uint8]]
@@ -35,8 +37,8 @@ class Image(FieldRecord):
     """A program as machine code, with all that is needed to call it: numbers, strings and bytes alone.
 
     Attributes:
-        code: object code; its function `run` is given the addresses of inputs and outputs, the arena, and the memory of
-            the team or nothing. Empty, if the first function outside is that function.
+        code: linked, or object code; its function `run` is given the addresses of inputs and outputs, the arena, and
+            the memory of the team or nothing. Empty, if the first function outside is that function.
         outside: the names of the functions that it calls and does not have.
         inputs, outputs: the dtype and the shape of each.
         size: bytes of the arena.
@@ -47,7 +49,7 @@ class Image(FieldRecord):
         overwritten: the places of inputs, each with that of an output that may lie in its memory.
     """
 
-    code: bytes
+    code: Linked | bytes
     outside: tuple[str, ...]
     inputs: tuple[tuple[str, Shape], ...]
     outputs: tuple[tuple[str, Shape], ...]

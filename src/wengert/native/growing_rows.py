@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.native.code_memory import address_of
 from wengert.native.entries.kinds import ArrayKind
+from wengert.native.loader import address_of
 from wengert.native.structs import I64, POINTER, Struct
 
 GROWING = Struct(

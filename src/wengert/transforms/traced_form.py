@@ -37,6 +37,7 @@ from wengert.passes.gradient_split import cut
 from wengert.passes.output_aliasing import with_packed_results
 from wengert.support import config
 from wengert.support.caches import Recent, cached
+from wengert.support.collector_pause import LoadingPause
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.traces.batch import Batch
 from wengert.traces.calls import lane_number
@@ -283,7 +284,7 @@ def native_function(graph: Graph, wish: Wish) -> GraphFunction | None:
     """Return a graph as native code, if that is asked for; at its first call, if that is wished."""
     if not config.NATIVE or wish is False:
         return None
-    with UNSTOPPED:
+    with UNSTOPPED, LoadingPause():
         from wengert.compile.executable import GraphFunction  # a third of the time of importing the library
 
     return GraphFunction(graph, wish is True, EAGER_CALLS if wish == EAGER else 0)
