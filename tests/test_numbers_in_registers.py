@@ -109,13 +109,26 @@ def test_gradients_go_back_through_them(function: Callable[..., Any]) -> None:
     np.testing.assert_allclose(found, known, rtol=1e-12)
 
 
-def test_sums_of_few_points_are_spelled_out() -> None:
-    def function(x: Any) -> Any:
-        size = np.sum(x * x)
-        return size, np.max(x) * x, np.prod(x), x / size
+def sums_of_all(x: Any) -> Any:
+    """Return sums of all numbers, and what is computed of these."""
+    size = np.sum(x * x)
+    return size, np.max(x) * x, np.prod(x), x / size
 
+
+def sums_of_rows(x: Any) -> Any:
+    """Return sums within rows, over these, and what each row computes of its own."""
+    rows = np.stack([x, x * x, np.where(x > 0, x, -2.0)])
+    own = np.sum(rows * rows, axis=1)
+    product = rows @ np.stack([x[0] * x[1], x[1] / x[2], x[3], x[0] - x[3]])
+    return rows / own[:, None], np.sum(rows * np.max(rows, axis=1)[:, None], axis=0), product * own, rows[:, :1] - own
+
+
+@pytest.mark.parametrize("function", [sums_of_all, sums_of_rows])
+def test_sums_of_few_points_are_spelled_out(function: Callable[[Any], Any]) -> None:
     x = np.array([1.5, -2.0, 0.25, 4.0])
     native = wg.jit(function, native=True)
     for mine, known in zip(native(x), function(x), strict=True):
-        np.testing.assert_allclose(mine, known, rtol=1e-15)
-    assert "masked" not in str(native.lower(x).llvm)
+        np.testing.assert_allclose(mine, known, rtol=1e-14)
+    lowered = native.lower(x)
+    assert "masked" not in str(lowered.llvm)
+    assert "rows 3" not in str(lowered.kernels)

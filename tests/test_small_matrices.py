@@ -176,6 +176,20 @@ def test_stacks_are_many_problems(function: Callable[..., Any], shapes: Any) -> 
         require_same(wg.vmap(function), lanes)
 
 
+@pytest.mark.parametrize(("dtype", "size"), [(np.float64, 2), (np.float32, 3), (np.float64, 4)])
+def test_few_rows_are_exchanged_in_registers(dtype: Any, size: int) -> None:
+    run = wg.jit(lambda a, b: (np.linalg.solve(a, b), np.linalg.inv(a.T)))
+    tolerance, least = (1e-12, 1e-8) if dtype is np.float64 else (1e-4, 1e-4)
+    b = random((size, 2), dtype)
+    for order in itertools.permutations(range(size)):
+        a = np.maximum(np.triu(matrices(size, size, dtype=dtype)), least)[list(order)]  # without exchanges inexact
+        for mine, known in zip(run(a, b), (np.linalg.solve(a, b), np.linalg.inv(a.T)), strict=True):
+            np.testing.assert_allclose(mine, known, tolerance, tolerance)
+    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+        run(np.ones((size, size), dtype), b)
+    assert np.isnan(run(np.full((size, size), np.nan, dtype), b)[1]).all()
+
+
 def solve_banded(below: int, above: int, transposed: bool, bands: Any, right: Any) -> Any:
     packed, pivots = apply(band_factors, bands, below=below, above=above)
     return apply(band_solution, packed, right, pivots, below=below, above=above, transposed=transposed)

@@ -7,7 +7,7 @@ stages of a kernel have but a few points, and it has one row, all are spelled ou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -33,20 +33,39 @@ def with_rows_decided(kernel: Kernel) -> Kernel:
         return kernel
     if not 1 < kernel.rows <= MACHINE.spelled_points[0] or prod(stage.extents[1:]) < MACHINE.spelled_rows:
         return kernel
-    return Kernel(1, (Spelling(with_rows_last(stage), len(stage.extents)).stage(),))
+    return Kernel(1, (Spelling(with_rows_last(stage, {}), len(stage.extents)).stage(),))
 
 
-def with_rows_last(stage: Stage) -> Stage:
-    """Return a stage of one row, in which rows are the last dimension."""
+def with_rows_last(stage: Stage, own: Mapping[str, int]) -> Stage:
+    """Return a stage of one row, in which rows are the last dimension.
+
+    Args:
+        stage: of several rows.
+        own: how many elements a row has of the buffers that are the row's, by name; of numbers one, which are loaded.
+    """
     last = len(stage.extents)
 
-    def turn_axes(own: Any) -> Any:
-        at = own.at and Affine(own.at.constant, (0, *own.at.coefficients[1:], own.at.coefficients[0]))
-        guard = tuple([replace(bound, dimension=bound.dimension or last) for bound in own.guard])
-        return replace(own, at=at, guard=guard)
+    def turn_axes(given: Any) -> Any:
+        at, guard = given.at, tuple([replace(bound, dimension=bound.dimension or last) for bound in given.guard])
+        if at is not None or given.buffer in own:
+            constant, coefficients = (at.constant, at.coefficients) if at is not None else (0, (0,) * last)
+            rows = own.get(given.buffer, coefficients[0])
+            at = Affine(constant, (0, *coefficients[1:], rows))
+        return replace(given, at=at, guard=guard)
 
-    extents = (1, *stage.extents[1:], stage.extents[0])
-    return Stage(extents, tuple(map(turn_axes, stage.operations)), tuple(map(turn_axes, stage.stores)))
+    def turn_sum(given: Reduce) -> Reduce:
+        over = tuple(sorted([dimension or last for dimension in given.over]))
+        at = given.at or Affine(0, (0,) * last)
+        into = Affine(at.constant, (0, *at.coefficients[1:], own.get(given.into, at.coefficients[0])))
+        return replace(given, kind="nested", over=over, at=into)
+
+    operations = [replace(o, name="load") if o.name == "number" else o for o in stage.operations]
+    return Stage(
+        (1, *stage.extents[1:], stage.extents[0]),
+        tuple(map(turn_axes, operations)),
+        tuple(map(turn_axes, stage.stores)),
+        tuple(map(turn_sum, stage.reductions)),
+    )
 
 
 def decide_guards(stage: Stage) -> Stage:
@@ -182,40 +201,73 @@ class StageOfRows:
 
 
 def with_numbers_alone(program: Program) -> Program:
-    """Return a program whose kernels of one row and few points compute number by number, sums included."""
-    buffers = list(program.buffers)
-    steps = [in_numbers(kernel, buffers) if has_few_points(kernel) else kernel for kernel in program.kernels]
-    return replace(program, buffers=tuple(buffers), steps=tuple(steps))
+    """Return a program whose kernels of few rows and few points compute number by number, sums included."""
+    buffers = {buffer.name: buffer for buffer in program.buffers}
+    steps = [
+        in_numbers(with_rows_inside(kernel, buffers), buffers) if has_few_points(kernel) else kernel
+        for kernel in program.kernels
+    ]
+    return replace(program, buffers=tuple(buffers.values()), steps=tuple(steps))
 
 
 def has_few_points(kernel: Kernel) -> bool:
-    """Tell whether a kernel has one row, and stages of few points whose code stays short."""
-    size = 0
+    """Tell whether a kernel has few rows, and stages of few points whose code stays short."""
+    size, most = 0, 1
     for stage in kernel.stages:
-        points = prod(stage.extents[1:])
+        points = kernel.rows * prod(stage.extents[1:])
         functions = sum([cost for o in stage.operations if (cost := OPCODES[o.name].cost) >= MACHINE.function])
         is_apart = stage.updates or any(r.kind == "scan" for r in stage.reductions)
-        if is_apart or points > MACHINE.spelled_points[0] or (points > 1 and points * functions > MACHINE.spelled):
+        is_apart = is_apart or (kernel.rows > 1 and any(o.name.startswith("search") for o in stage.operations))
+        is_long = prod(stage.extents[1:]) > MACHINE.spelled_points[0]
+        if is_apart or is_long or (points > 1 and points * functions > MACHINE.spelled):
             return False
-        size += points * len(stage.operations)
-    return kernel.rows == 1 and size <= MACHINE.quick and any(prod(s.extents[1:]) > 1 for s in kernel.stages)
+        size, most = size + points * len(stage.operations), max(most, points)
+    return kernel.rows <= MACHINE.spelled_points[0] and size <= MACHINE.quick and most > 1
 
 
-def in_numbers(kernel: Kernel, buffers: list[Buffer]) -> Kernel:
+def with_rows_inside(kernel: Kernel, buffers: dict[str, Buffer]) -> Kernel:
+    """Return a kernel as one of a single row: rows are the last dimension of its stages, whose numbers are arrays.
+
+    Args:
+        kernel: without scans and updates.
+        buffers: by name; those of the row become as many as there are rows, and numbers of rows are entered.
+    """
+    rows = kernel.rows
+    if rows == 1:
+        return kernel
+    own = {o.buffer for s in kernel.stages for o in s.operations} | {x.buffer for s in kernel.stages for x in s.stores}
+    own |= {r.into for s in kernel.stages for r in s.reductions}
+    steps = {}
+    for name in own & buffers.keys():
+        if buffers[name].kind == "row":
+            steps[name] = prod(buffers[name].shape)
+            buffers[name] = replace(buffers[name], shape=(rows, *buffers[name].shape))
+    for stage in kernel.stages:
+        for r in stage.reductions:
+            if r.kind == "row":
+                buffers[r.into] = Buffer(r.into, (rows,), stage.operations[r.value].dtype, "row")
+                steps[r.into] = 1
+    keeps = []
+    for keep in kernel.kept:
+        load = Operation("number", (), buffers[keep.number].dtype, keep.number)
+        keeps.append(Stage((rows,), (load,), (Store(keep.buffer, keep.at, 0),)))
+    return Kernel(1, tuple([with_rows_last(stage, steps) for stage in (*kernel.stages, *keeps)]))
+
+
+def in_numbers(kernel: Kernel, buffers: dict[str, Buffer]) -> Kernel:
     """Return a kernel of one row with all points spelled out; its sums are entered as buffers of the row."""
     stages = []
     for stage in kernel.stages:
         while len(stage.extents) > 1:
             stage = Spelling(stage, len(stage.extents) - 1).stage()
-        dtypes = {r.into: stage.operations[r.value].dtype for r in stage.reductions if r.kind == "row"}
-        known = {buffer.name for buffer in buffers}
-        buffers += [Buffer(name, (), dtype, "row") for name, dtype in dtypes.items() if name not in known]
+        for r in stage.reductions:
+            if r.kind == "row":
+                buffers.setdefault(r.into, Buffer(r.into, (), stage.operations[r.value].dtype, "row"))
         sums = [Store(r.into, r.at or NOWHERE, r.value) for r in stage.reductions]
         operations = [replace(o, name="load", at=NOWHERE) if o.name == "number" else o for o in stage.operations]
         stages.append(replace(stage, operations=tuple(operations), stores=(*stage.stores, *sums), reductions=()))
     for keep in kernel.kept:
-        dtype = next(buffer.dtype for buffer in buffers if buffer.name == keep.number)
-        load = Operation("load", (), dtype, keep.number, NOWHERE)
+        load = Operation("load", (), buffers[keep.number].dtype, keep.number, NOWHERE)
         stages.append(Stage((1,), (load,), (Store(keep.buffer, Affine(keep.at.constant, (0,)), 0),)))
     return replace(kernel, stages=tuple(stages), kept=())
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from wengert.emission.routines.eliminations import Eliminations
+from wengert.emission.routines.few_rows import with_few_rows
 from wengert.emission.routines.matrix_problems import (
     LOOK,
     MATRICES,
@@ -292,6 +293,7 @@ def small(name: str, target: Target) -> NativeFunction:
     """Return the kernel of a name: "small.", the routine, "." and the dtype."""
     _, own, dtype = name.split(".")
     (solver, kinds), functions = SOLVERS[own], Eliminations(dtype, target)
+    solver = with_few_rows(solver) if own in ("inv", "solve") else solver
     return kernel_of_each(name, len(kinds), lambda ps, i: solver(RowProblem(ps, functions, kinds, i)))
 
 
