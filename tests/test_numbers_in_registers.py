@@ -132,3 +132,18 @@ def test_sums_of_few_points_are_spelled_out(function: Callable[[Any], Any]) -> N
     lowered = native.lower(x)
     assert "masked" not in str(lowered.llvm)
     assert "rows 3" not in str(lowered.kernels)
+
+
+def test_functions_of_alternatives_are_evaluated_where_they_are_known() -> None:
+    def function(x: Any) -> Any:
+        known, is_first = np.sin(x[0]), x[2] > 0
+        either = np.where(is_first, x[0], x[1])
+        return known, np.cos(either), np.sin(np.where(x[2] > 2, x[1], x[0])), np.sin(either) * np.where(is_first, 1, 2)
+
+    native = wg.jit(function, native=True)
+    for x in ([0.3, -0.0, 1.0], [0.3, 1e6, -1.0], [2.0, np.inf, 3.0], [-2.0, np.nan, 1.0], [0.1, 1e30, np.nan]):
+        with np.errstate(invalid="ignore"):
+            want = function(np.array(x))
+        for mine, known in zip(native(np.array(x)), want, strict=True):
+            np.testing.assert_allclose(mine, known, rtol=1e-15)
+    assert str(native.lower(np.ones(3)).llvm).count("@sin.rare0.float64x0(double %") == 2

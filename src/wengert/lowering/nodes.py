@@ -14,6 +14,7 @@ import numpy as np
 
 from wengert.core.maps.index_maps import AxisIndex, IndexMap, compose, identity_map
 from wengert.core.memory.memory_layout import is_uniform
+from wengert.kernel.functions import FUNCTIONS
 from wengert.kernel.opcodes import OPCODES
 
 DType = np.dtype[Any]
@@ -167,6 +168,7 @@ class Nodes:
         made: all of them, in order of creation.
         outside: truths, of which one holds if a place was out of bounds, or a whole number too large.
         bounds: of inputs the least and greatest whole number, where that is known.
+        evaluations: of functions' bodies, and the numbers that they are evaluated of.
     """
 
     def __init__(self) -> None:
@@ -174,11 +176,12 @@ class Nodes:
         self.made: list[PointNode] = []
         self.outside: list[Access] = []
         self.bounds: dict[PointNode, Bounds] = {}
+        self.evaluations: set[tuple[Any, Access]] = set()
 
     def apart(self) -> Nodes:
         """Return what makes the same nodes, and has truths of its own."""
         other = Nodes()
-        other.known, other.made, other.bounds = self.known, self.made, self.bounds
+        other.known, other.made, other.bounds, other.evaluations = self.known, self.made, self.bounds, self.evaluations
         return other
 
     def make(
@@ -258,12 +261,29 @@ class Nodes:
                 return self.constant(np.asarray(constants[0], args[0].node.dtype).astype(dtype), dtype)
         if dtype.kind != "f":
             return None
+        if name in FUNCTIONS and len(args) == 1 and is_number(args[0]):
+            return self.of_alternatives(name, dtype, shape, args[0])
         if name in ("multiply", "product", "divide") and constants[-1] == 1.0:
             return args[0]
         if name in ("multiply", "product") and constants[0] == 1.0:
             return args[1]
         if name == "divide" and constants[1] is not None and is_power_of_two(constants[1], dtype):
             return self.point("multiply", dtype, shape, args[0], self.constant(1 / constants[1], dtype))
+        return None
+
+    def of_alternatives(self, name: str, dtype: DType, shape: Sequence[int], x: Access) -> Access | None:
+        """Return a function of one of two numbers as one of its values, if one is known; None if it is not.
+
+        Integrators evaluate a function where an attempt went, and its derivative there or where it began.
+        """
+        body = FUNCTIONS[name].body
+        if x.node.kind == "point" and x.node.name == "select":
+            condition, *alternatives = [a.through(x.map) for a in x.node.args]
+            if any((body, a) in self.evaluations for a in alternatives):
+                return self.point(
+                    "select", dtype, shape, condition, *[self.point(name, dtype, shape, a) for a in alternatives]
+                )
+        self.evaluations.add((body, x))
         return None
 
     def memory(self, x: Access, shape: Shape) -> Access:
@@ -279,6 +299,11 @@ class Nodes:
     def row(self, x: Access, shape: Shape) -> PointNode:
         """Return an array of some shape as one row of elements, in memory."""
         return self.make("row", "", (math.prod(shape),), x.node.dtype, [self.memory(x, shape)])
+
+
+def is_number(access: Access) -> bool:
+    """Tell whether every point reads the same number."""
+    return not any(index.terms for index in access.map)
 
 
 def is_power_of_two(value: float, dtype: DType) -> bool:
