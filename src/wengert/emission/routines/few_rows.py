@@ -65,7 +65,7 @@ def decompose(p: DenseProblem, rows: list[list[Value]]) -> tuple[list[Exchange],
         for i in range(k + 1, count):
             exchange = k, i, chosen.equals(i)
             exchanges.append(exchange)
-            pairs = [exchanged(p, exchange[2], *pair) for pair in zip(rows[k], rows[i], strict=True)]
+            pairs = [exchange_if(p, exchange[2], *pair) for pair in zip(rows[k], rows[i], strict=True)]
             rows[k], rows[i] = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         pivot = rows[k][k]
         scale = p.number(1.0) / pivot
@@ -78,7 +78,7 @@ def decompose(p: DenseProblem, rows: list[list[Value]]) -> tuple[list[Exchange],
     return exchanges, scales
 
 
-def exchanged(p: DenseProblem, condition: Value, x: Value, y: Value) -> tuple[Value, Value]:
+def exchange_if(p: DenseProblem, condition: Value, x: Value, y: Value) -> tuple[Value, Value]:
     """Return two numbers, exchanged if a condition holds."""
     return p.b.select(condition, y, x), p.b.select(condition, x, y)
 
@@ -100,7 +100,7 @@ def substitute(
     x = [*given]
     count = len(rows)
     for k, i, condition in exchanges:
-        x[k], x[i] = exchanged(p, condition, x[k], x[i])
+        x[k], x[i] = exchange_if(p, condition, x[k], x[i])
     for i in range(count):
         for j in range(i):
             x[i] = less(p, x[i], rows[i][j], x[j])
