@@ -32,6 +32,9 @@ MOST = 1e8
 FAINT = -1e5
 """The exponential of what is below is 0, and so is each of its derivatives."""
 
+FAINTEST = 1e-290
+"""Smaller probabilities lose digits, or are 0."""
+
 NEAR = 2.0**-6
 """Nearer to an end of its support a density is computed as the power of the distance that it is there."""
 
@@ -129,11 +132,45 @@ def all_positive(*shapes: Any) -> Any:
     return all_of(True, *[shape > 0 for shape in shapes])
 
 
-def log_of_smaller(probability: Formula, other: Formula, x: Any, shapes: Sequence[Any]) -> Any:
-    """Return the logarithm of a probability, by the other one where that is smaller."""
+def log_of_smaller(
+    probability: Formula, other: Formula, x: Any, shapes: Sequence[Any], tail: Formula | None = None
+) -> Any:
+    """Return the logarithm of a probability, by the other one where that is smaller, where it is faint by its tail.
+
+    Args:
+        probability: the probability, a function of the point and the shape parameters.
+        other: what it lacks of 1.
+        x: the point.
+        shapes: the shape parameters.
+        tail: gives where its formula holds, and the logarithm, if there is one for probabilities near 0.
+    """
     found = probability(x, *shapes)
-    small = found < 0.5
-    return either(small, np.log(either(small, found, 0.5)), np.log1p(-either(small, 0.5, other(x, *shapes))))
+    small, faint = found < 0.5, found < FAINTEST
+    moves = type(found) is Tensor and found._trace is not None  # then slopes are those of the tail, which keep digits
+    some = tail is not None and known_truth(small if moves else faint) is not False
+    usable, logarithm = tail(x, *shapes) if tail is not None and some else (False, 0.0)
+    by_tail, faint = small & usable, faint & usable
+    inner = small & ~faint
+    known = either(inner, np.log(either(inner, found, 0.5)), np.log1p(-either(small, 0.5, other(x, *shapes))))
+    if not some:
+        return known
+    return either(by_tail, logarithm + stop_gradient(either(faint, 0.0, known - logarithm)), known)
+
+
+def tail_over_density(formulas: dict[str, Formula], name: str) -> Formula | None:
+    """Return a tail as `log_of_smaller` takes it, by its formula, which is for the logarithm of what it is times more.
+
+    That is, than the density, or the probability of a whole number.
+    """
+    if name not in formulas:
+        return None
+    density = formulas.get("logpdf") or formulas["logpmf"]
+
+    def tail(x: Any, *shapes: Any) -> tuple[Any, Any]:
+        usable, found = formulas[name](x, *shapes)
+        return usable, density(x, *shapes) + found
+
+    return tail
 
 
 class Distribution:
@@ -148,7 +185,8 @@ class Distribution:
         symmetric: whether x and -x are equally probable, so that `sf`, `logsf` and `isf` follow.
         open_below: whether the density is 0 at the least value itself.
         **formulas: by the names of methods, functions of a point, if the method has one, and of the shape parameters,
-            which have their names from the logarithm of the density.
+            which have their names from the logarithm of the density; `lower_tail` and `upper_tail` give where they
+            hold, and the logarithm of `cdf` and `sf` over the density, where these are faint.
     """
 
     optional: ClassVar[dict[str, float]]
@@ -178,9 +216,12 @@ class Distribution:
         if "cdf" in given:
             mirrored = {"sf": lambda x, *shapes: given["cdf"](-x, *shapes)}
             found["sf"] = mirrored["sf"] if symmetric else lambda x, *shapes: 1.0 - given["cdf"](x, *shapes)
+            if symmetric and "lower_tail" in given:
+                found["upper_tail"] = lambda x, *shapes: given["lower_tail"](-x, *shapes)
             both = {**found, **given}
-            found["logcdf"] = lambda x, *shapes: log_of_smaller(both["cdf"], both["sf"], x, shapes)
-            found["logsf"] = lambda x, *shapes: log_of_smaller(both["sf"], both["cdf"], x, shapes)
+            lower, upper = (tail_over_density(both, name) for name in ("lower_tail", "upper_tail"))
+            found["logcdf"] = lambda x, *shapes: log_of_smaller(both["cdf"], both["sf"], x, shapes, lower)
+            found["logsf"] = lambda x, *shapes: log_of_smaller(both["sf"], both["cdf"], x, shapes, upper)
         if symmetric and "logcdf" in given:
             found["logsf"] = lambda x, *shapes: given["logcdf"](-x, *shapes)
         if "ppf" in given:

@@ -152,7 +152,7 @@ def beta_density_value(a: Any, b: Any, x: Any, *, i: int, j: int, by_place: int)
     plain = not i and not j and not by_place
     found = first * second / (first + second) if plain else beta_recurrence(first, second, place, i, j, by_place)
     low = place < TINY
-    power = np.where(low, place, 1.0) ** (first - 1 - by_place) / sp.beta(first + 1, second + 1)
+    power = power_over_beta(np.where(low, place, 1.0), first - 1 - by_place, first + 1, second + 1)
     usual = np.where(low, power, lifted_beta(first + 1, second + 1, place) / np.where(low, 1.0, q) ** (2.0 + by_place))
     found = faded_value(usual, found) / (first + second + 1)
     if low.any() and not i and not j:
@@ -191,8 +191,17 @@ def beta_density_near_zero(a: Any, b: Any, x: Any, by_place: int) -> Any:
     found = np.zeros_like(a)
     for n in range(by_place + 2):
         factor = falling(b - 1, n, 0)[0] * (-1) ** n / math.factorial(n) * falling(a - 1 + n, by_place, 0)[0]
-        found = found + faded_value(factor, x ** (a - 1 + n - by_place))
-    return found / sp.beta(a, b)
+        found = found + faded_value(factor, power_over_beta(x, a - 1 + n - by_place, a, b))
+    return found
+
+
+def power_over_beta(x: Any, power: Any, a: Any, b: Any) -> Any:
+    """Return x^power / B(a, b), by logarithms where floats have no room for one of the two."""
+    above, below = x**power, sp.beta(a, b)
+    lost = (above == 0) | np.isinf(above) | (below == 0)
+    if not lost.any():
+        return above / below
+    return np.where(lost, np.exp(power * np.log(x) - sp.betaln(a, b)), above / np.where(lost, 1.0, below))
 
 
 def beta_density_at_zero(a: Any, b: Any, i: int, j: int, by_place: int) -> Any:

@@ -195,11 +195,18 @@ def f_body(m: Any, n: Any, z: Any) -> Any:
 
 
 def f_by_shapes(m: Any, n: Any, x: Any, i: int, more: Any) -> Any:
-    """Return the derivative of the F distribution function by m (i = 1) or n: where F is 0 or 1 it has none."""
+    """Return the derivative of the F distribution function by m (i = 1) or n: where F is 0 or 1 it has none.
+
+    Where z is the larger one it has no digits of 1 - z, of which the function is one of the other tail.
+    """
     none = np.isinf(x) | ((x == 0) & (m > 2))
-    z = f_place(m, n, np.where(none, 1.0, x))
-    relative = at_once(betainc_by_shapes, m / 2, n / 2, z, i=i, j=1 - i) + more / (m + n)
-    return np.where(none, 0.0, at_once(faded, f_body(m, n, z), relative))
+    x = np.where(none, 1.0, x)
+    low = m * x < n
+    z, rest = f_place(m, n, np.where(low, x, 1.0)), f_place(n, m, 1 / np.where(low, 1.0, x))
+    near = at_once(betainc_by_shapes, m / 2, n / 2, z, i=i, j=1 - i)
+    far = at_once(betainc_by_shapes, n / 2, m / 2, rest, i=1 - i, j=i)
+    body = np.where(low, f_body(m, n, z), f_body(n, m, rest))
+    return np.where(none, 0.0, at_once(faded, body, np.where(low, near, -far) + more / (m + n)))
 
 
 def f_by_first(m: Any, n: Any, x: Any) -> Any:
