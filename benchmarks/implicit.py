@@ -151,6 +151,31 @@ def adjoint(library: str, method: str) -> Program | None:
     return run
 
 
+def least_squares_adjoint(library: str, method: str) -> Program | None:
+    """Return the same of least squares of a sparse matrix, by its elements and the right-hand side."""
+    from scipy import sparse
+
+    import wengert as wg
+    from wengert.scipy.sparse import linalg
+
+    n, random = UNKNOWN_NUMBERS, np.random.default_rng(0)
+    slopes = sparse.diags_array([np.ones(n), -np.ones(n - 1)], offsets=[0, 1])
+    matrix = sparse.vstack([sparse.diags_array(random.uniform(0.1, 1.0, n)), slopes], format="csr")
+    b, limits = random.normal(size=2 * n), {"atol": 1e-9, "btol": 1e-9}
+    if library == "wengert-forward":
+        return timed(lambda: getattr(sparse.linalg, method)(matrix, b, **limits), time.process_time)
+    if library != "wengert":
+        return None
+
+    def run() -> dict[str, float]:
+        found, pullback = wg.vjp(lambda a, b: getattr(linalg, method)(a, b, **limits)[0], matrix, b)
+        start = time.process_time()
+        pullback(found)
+        return {"": time.process_time() - start}
+
+    return run
+
+
 def loop_with_rule(library: str) -> Callable[[], Any] | None:
     """Return a compiled loop of a function with a reverse rule, or of the same without one."""
     import wengert as wg
@@ -183,6 +208,9 @@ def cases(_threads: int) -> Iterator[Case]:
     for method in ("cg", "gmres"):
         name = f"adjoint of {method}, {UNKNOWN_NUMBERS} unknown numbers"
         yield Case(name, 1, partial(adjoint, method=method))
+    for method in ("lsqr", "lsmr"):
+        name = f"adjoint of {method}, {UNKNOWN_NUMBERS} unknown numbers"
+        yield Case(name, 1, partial(least_squares_adjoint, method=method))
     yield case_of(f"loop of {ROUNDS} rounds with a rule, and its gradient", loop_with_rule)
     yield from quadratic_programs.cases()
 

@@ -15,6 +15,7 @@ import wengert as wg
 from tests.cases import together
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.primitives.sparse import direct_solves
+from wengert.primitives.sparse.normal_equations import conjugate_gradients
 from wengert.scipy.sparse import csr_array, linalg
 
 RNG = np.random.default_rng(2)
@@ -155,8 +156,9 @@ def test_least_squares(name: str) -> None:
             whole = a.toarray()
             return np.linalg.solve(whole.T @ whole + damp**2 * np.eye(4), whole.T @ b)
 
-        for transform in (wg.grad, lambda f, n: wg.jit(wg.grad(f, n))):
-            got, want = (transform(cubes(f), (0, 1))(matrix, b) for f in (solve, of_normal_equations))
+        want = wg.grad(cubes(of_normal_equations), (0, 1))(matrix, b)
+        for transform in (wg.grad, lambda f, n: wg.jit(wg.grad(f, n)))[: 1 + bool(damp)]:
+            got = transform(cubes(solve), (0, 1))(matrix, b)
             np.testing.assert_allclose(got[0].data, want[0].data, rtol=1e-6, atol=1e-9)
             np.testing.assert_allclose(got[1], want[1], rtol=1e-6, atol=1e-9)
         got, want = (wg.jvp(f, (matrix, b), (matrix, b))[1] for f in (solve, of_normal_equations))
@@ -169,6 +171,41 @@ def test_least_squares(name: str) -> None:
             np.testing.assert_allclose(got, want, rtol=1e-6)
         with pytest.raises(UsageError, match=f"^{name}: a derivative of what tells how it went; one of the solution "):
             wg.grad(lambda b, a=a: getattr(linalg, name)(a, b)[3])(b)
+
+
+@together("tol", [1e-3, 1e-8, 1e-12])
+def test_normal_equations_take_as_many_products_as_lsqr(tol: float) -> None:
+    matrix = scipy.sparse.vstack([scipy.sparse.diags_array(RNG.uniform(0.1, 1.0, 40)), np.diff(np.eye(40), axis=0)])
+    right, counts = RNG.normal(size=40), [0, 0]
+
+    def product(x: Any) -> Any:
+        counts[0] += 1
+        return matrix @ x
+
+    def back(y: Any) -> Any:
+        counts[1] += 1
+        return matrix.T @ y
+
+    full, limits = matrix.toarray(), {"atol": tol, "btol": tol, "conlim": 1e8}
+    exact = np.linalg.solve(full.T @ full, right)
+    found = conjugate_gradients(product, back, right, 0.0, most=200, **limits)
+    other, _, count, *_ = scipy.sparse.linalg.lsqr(matrix.T, right, iter_lim=200, **limits)
+    assert max(counts) <= count + 1
+    assert np.linalg.norm(full @ (found - exact)) <= 1.1 * np.linalg.norm(other - full @ exact) + 1e-13
+    damped = conjugate_gradients(product, back, right, 0.5, most=200, **limits)
+    exact = np.linalg.solve(full.T @ full + 0.25 * np.eye(40), right)
+    np.testing.assert_allclose(damped, exact, rtol=0.0, atol=100 * tol * np.max(np.abs(exact)))
+
+
+@together("name", ["lsqr", "lsmr"])
+def test_least_squares_of_dependent_columns(name: str) -> None:
+    full, b = RNG.normal(size=(7, 3)), RNG.normal(size=7)
+    for whole in (np.concatenate([full, full[:, :1] - full[:, 1:2]], axis=1), full.T):  # the latter has more columns
+        solve = lambda b, whole=whole: getattr(linalg, name)(scipy.sparse.csr_array(whole), b, atol=1e-13, btol=1e-13)[
+            0
+        ]
+        found = wg.jacobian(solve)(b[: len(whole)])
+        np.testing.assert_allclose(found, np.linalg.pinv(whole), atol=1e-9)
 
 
 @together("name", ["lsqr", "lsmr"])

@@ -22,6 +22,7 @@ from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.errors import NumericalError, UsageError
 from wengert.primitives.linear_algebra.matrices import length_of
+from wengert.primitives.sparse.normal_equations import conjugate_gradients
 from wengert.primitives.sparse.products import sampled_product, sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern
 
@@ -157,32 +158,44 @@ iterative_solve: Primitive = opaque(
 # Least squares: x = N^-1 A^T b with N = A^T A + d^2, of which all derivatives are made
 
 
-def damped_matrix(pattern: StoragePattern, data: Any, damp: float) -> Any:
-    """Return the matrix with d I below it, whose least squares are those that are damped."""
-    from scipy import sparse
-
-    matrix = pattern.matrix(data)
-    return sparse.vstack([matrix, damp * sparse.eye_array(pattern.shape[1])], format="csr") if damp else matrix
+EXACTNESS = {"atol": 1e-6, "btol": 1e-6, "conlim": 1e8}
+"""How exact solutions are where nobody says it."""
 
 
 def evaluate_normal(data: Any, b: Any, *, method: str, pattern: StoragePattern, damp: float, options: Any) -> Any:
-    """Evaluate `normal_solve`: A^T w = b for the shortest w, then A z = w, so that N is never made."""
-    from scipy.sparse import linalg
-
-    solve, matrix, length = getattr(linalg, method), damped_matrix(pattern, data, damp), length_of(b)
+    """Evaluate `normal_solve`, as exactly as the method has to be."""
+    matrix, length, given = pattern.matrix(data), length_of(b), {**EXACTNESS, **dict(options)}
     dtype = np.result_type(data.dtype, b.dtype)
     if length == 0:
         return np.zeros(pattern.shape[1], dtype)
-    given = {key: value for key, value in options if key != "calc_var"}
-    given.setdefault("iter_lim" if method == "lsqr" else "maxiter", MANY * max(matrix.shape))
-    found = b / length
-    for turned in (matrix.T.conj(), matrix):
-        found, stop = solve(turned, found, **given)[:2]
+    most = given.setdefault("iter_lim" if method == "lsqr" else "maxiter", MANY * max(matrix.shape))
+    turned, unit, exact = matrix.T, b / length, {name: given[name] for name in EXACTNESS}
+    found = conjugate_gradients(lambda x: matrix @ x, lambda y: turned @ y, unit, damp, most=most, **exact)
+    if found is None:
+        given.pop("calc_var", None)
+        found = smallest_solution(method, matrix, damp, unit, given)
+    return (found * length).astype(dtype, copy=False)
+
+
+def smallest_solution(method: str, matrix: Any, damp: float, right: Any, options: Params) -> Any:
+    """Return the smallest z of the least squares A z = w, where w is the shortest of those of A^T w = right.
+
+    It is what is to be found where columns depend on each other: right for derivatives by b, and by those changes of A
+    that leave it so.
+    """
+    from scipy import sparse
+
+    solve = getattr(sparse.linalg, method)
+    if damp:  # which is least squares of more rows
+        matrix = sparse.vstack([matrix, damp * sparse.eye_array(matrix.shape[1])], format="csr")
+    found = right
+    for turned in (matrix.T, matrix):
+        found, stop = solve(turned, found, **options)[:2]
         if stop == 3 or stop >= 6:
             reason = f"it had not solved the system of the derivative (istop {stop})"
             needed = "columns that are independent, and iterations that suffice, are needed to differentiate"
             raise NumericalError(method, reason, needed, "Pass damp, iter_lim or maxiter, or conlim=0")
-    return (found * length).astype(dtype, copy=False)
+    return found
 
 
 def product_of(data: Any, x: Any, pattern: StoragePattern, transposed: bool = False) -> Any:
