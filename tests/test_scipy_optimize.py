@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import wengert as wg
 from tests.cases import some_of, together
 from wengert import optim
 from wengert.errors import NumericalError, ShapeError, UsageError
+from wengert.implicit import attaching
 from wengert.scipy import optimize
 from wengert.scipy.optimize._outer_functions import OUTER
 from wengert.scipy.optimize._vector_problem import KEPT
@@ -230,6 +232,21 @@ def test_functions_decide_by_values() -> None:
         return found[0] + optimize.curve_fit(model, T, a * T, [1.0], ftol=1e-14, xtol=1e-14)[0][0]
 
     assert wg.grad(both)(2.0) == pytest.approx(0.5 + 2.0 ** (-2 / 3) / 3.0)
+
+
+def test_what_differentiates_minima_is_traced_for_all_functions_of_one_code() -> None:
+    factor = [2.0]
+
+    def nearest(a: Any, c: Any) -> Any:
+        limits = {"type": "ineq", "fun": lambda x, a: a - x[1], "args": (a,)}
+        value = lambda x: np.sum((x - factor[0] * a * c) ** 2)
+        return np.sum(optimize.minimize(value, np.zeros(2), constraints=limits, options={"ftol": 1e-15}).x)
+
+    with patch.object(attaching, "trace_closing", side_effect=attaching.trace_closing) as trace:
+        for i in range(9):
+            factor[0] = 3.0 if i == 8 else 2.0
+            assert wg.grad(nearest)(1.0 + i, np.array([i, 5.0])) == pytest.approx(factor[0] * i + 1.0)
+            assert trace.call_count <= (9 if i == 8 else 7)
 
 
 @together(

@@ -105,7 +105,7 @@ def routine_of_substituted(*, transposed: bool) -> RoutineCall:
 substituted: Primitive = constant(
     "substituted_factors",
     evaluate_substituted,
-    form=Routine("(n,n),(n,m),(n)->(n,m)"),
+    form=Routine("(n,n),(n,m),(n)->(n,m)", waking=True),
     batch=batch_solution,
     routine=routine_of_substituted,
 )

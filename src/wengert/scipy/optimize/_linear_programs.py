@@ -101,7 +101,7 @@ def fields_of(program: NonlinearProgram, found: Any, cost: Any) -> dict[str, Any
         marginals = found.multipliers[start : start + rows.size]
         start += rows.size
         fields["eqlin" if rows.equal else "ineqlin"] = OptimizeResult(residual=rest, marginals=marginals)
-    slope = program.slope(x, found.multipliers, (cost,), program.limits)
+    slope = program.slope(x, found.multipliers)
     for side, sign in (("lower", -1), ("upper", 1)):
         limit = getattr(program.sides, side)
         marginals = np.where(found.marks[0] == sign, slope, 0.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from wengert.implicit.attaching import implicit_solution
 from wengert.scipy.optimize._constraints import Constraint
 from wengert.scipy.optimize._optimality import Active, Sides, active_set
 from wengert.scipy.optimize._solving import COUNTS, Answer, asking, call_scipy, is_traced_now
-from wengert.scipy.optimize._vector_problem import VectorProblem
+from wengert.scipy.optimize._vector_problem import UNTRACED_GRADIENTS, FlatProblem, VectorProblem
 from wengert.support.refusals import forgive, refusal_count
 from wengert.transforms.reverse import grad
 
@@ -60,6 +59,7 @@ class NonlinearProgram:
         self.count = sum(c.size for c in many)
         self.functions = [value, *(c.value for c in many)]
         self.limits = [c.args for c in many]
+        self.values = values_of(self.functions, len(args))
         self.asked = asking(name, (args, sides, self.limits), self.functions)
         self.keeps = not asking(name, (), self.functions).differentiated  # `args` are numbers to solvers
 
@@ -71,11 +71,11 @@ class NonlinearProgram:
             start: where it begins.
             counted: the numbers of its result, as `call_scipy` takes them.
         """
-        gathered = partial(gather, *self.functions)  # through which they are found, and converted where they decide
+        values = self.values
         program = self
 
         def run(start: Any, args: Any, sides: Any, limits: Any) -> Any:
-            assert gathered is not None
+            assert values is not None  # through which what functions capture is found
             found = solve(start, args, sides, limits)
             x = np.reshape(found.x, (program.size,))
             active = program.active_if_known(x, start, args, sides, limits)
@@ -88,22 +88,22 @@ class NonlinearProgram:
         x, *marks, multipliers = answer.arrays
         if not traced:
             return Optimum(answer, x, multipliers, marks)
-        own = self.sides or everywhere(self.size)
-        conditions = self.conditions
-
-        def residual(solution: Any, args: Any, bounds: Sides, limits: Any, marks: Sequence[Any]) -> Any:
-            return conditions(solution, args, bounds, limits, marks, gathered())
-
-        free = self.sides is None and not self.many
-        x, multipliers = implicit_solution(
-            residual,
-            (x, multipliers),
-            (self.args, own, self.limits, marks),
-            name=self.name,
-            symmetric=free,
-            success=answer.counts[counted[0]],
-        )
+        x, multipliers = self.with_derivatives((x, multipliers), marks, answer.counts[counted[0]])
         return Optimum(answer, x, multipliers, marks)
+
+    def with_derivatives(self, solution: tuple[Any, Any], marks: Sequence[Any], success: Any) -> Any:
+        """Return a solution with its derivatives; of few unknowns what is traced for them is kept, and compiled."""
+        name, size = self.name, self.size
+        free = self.sides is None and not self.many
+        problem = FlatProblem(name, self.values, np.zeros(size), (*self.args, *self.limits), True, free, self.keeps)
+
+        def make(values: Function) -> Function:
+            return differentiable_solution(name, values, free)
+
+        given = solution, self.sides or everywhere(size), self.limits_of(self.limits), tuple(marks), success
+        if problem.has_few_unknowns:
+            return problem.run("solution", as_given, make, UNTRACED_GRADIENTS)(*given)
+        return make(problem.function)(*given, *problem.args)
 
     def active_if_known(self, x: Any, start: Any, args: Any, sides: Any, limits: Any) -> Active:
         """Return the same as `active`; multipliers are NaN where functions have no derivatives, and nobody asks."""
@@ -142,45 +142,71 @@ class NonlinearProgram:
             return everywhere(0)
         return Sides(*(np.concatenate(sides) for sides in zip(*own, strict=True)))
 
-    def slope(
-        self, x: Any, multipliers: Any, args: Any, limits: Any, functions: Sequence[Function] | None = None
-    ) -> Any:
-        """Return the gradient of the Lagrangian by x; the functions may be given in the form they are traced in."""
-        return grad(lambda v: lagrangian(functions or self.functions, v, multipliers, args, limits))(x)
-
-    def conditions(
-        self,
-        solution: Any,
-        args: Any,
-        bounds: Sides,
-        limits: Any,
-        marks: Sequence[Any],
-        functions: Sequence[Function],
-    ) -> Any:
-        """Return what is zero at a solution, a pair of x and multipliers, where the marked limits are active."""
-        x, multipliers = solution
-        inside = bounds.gap(x, marks[0], self.slope(x, multipliers, args, limits, functions))
-        if not self.many:
-            return inside, multipliers
-        return inside, self.limits_of(limits).gap(values_of(functions[1:], x, limits), marks[1], multipliers)
+    def slope(self, x: Any, multipliers: Any) -> Any:
+        """Return the gradient of the Lagrangian by x."""
+        return grad(lagrangian(self.values, multipliers, (*self.args, *self.limits)), has_aux=True)(x)[0]
 
 
-def gather(*functions: Function) -> tuple[Function, ...]:
-    """Return functions that are arguments of a partial, which their conversion passes through."""
-    return functions
+def values_of(functions: Sequence[Function], count: int) -> Function:
+    """Return a function of x, and of what functions read, to the value and the constraints; None if there are none.
 
-
-def values_of(constraints: Sequence[Function], x: Any, limits: Any) -> Any:
-    """Return the values of all constraints as one vector."""
-    return np.concatenate([np.reshape(c(x, own), (-1,)) for c, own in zip(constraints, limits, strict=True)])
-
-
-def lagrangian(functions: Sequence[Function], x: Any, multipliers: Any, args: Any, limits: Any) -> Any:
-    """Return f - y c."""
+    So many of what is read are the value's, each further one is that of a constraint. They are functions in variables
+    of functions, through which conversions pass, and by which what was made for others of the same code is found.
+    """
     value, *constraints = functions
-    found = value(x, *args)
-    found = np.sum(found) if np.ndim(found) else found
-    return found - np.sum(multipliers * values_of(constraints, x, limits)) if constraints else found
+
+    def values(x: Any, *args: Any) -> tuple[Any, Any]:
+        found = value(x, *args[:count])
+        return np.sum(found) if np.ndim(found) else found, None
+
+    for place, constraint in enumerate(constraints, count):
+        values = with_constraint(values, constraint, place)
+    return values
+
+
+def with_constraint(values: Function, constraint: Function, place: int) -> Function:
+    """Return the same function with one more constraint, which reads what is at a place."""
+
+    def more(x: Any, *args: Any) -> tuple[Any, Any]:
+        value, others = values(x, *args)
+        own = np.reshape(constraint(x, args[place]), (-1,))
+        return value, own if others is None else np.concatenate([others, own])
+
+    return more
+
+
+def lagrangian(values: Function, multipliers: Any, args: Any) -> Function:
+    """Return f - y c as a function of x, beside c."""
+
+    def function(x: Any) -> tuple[Any, Any]:
+        value, constraints = values(x, *args)
+        return value if constraints is None else value - np.sum(multipliers * constraints), constraints
+
+    return function
+
+
+def differentiable_solution(name: str, values: Function, symmetric: bool) -> Function:
+    """Return the function from x and multipliers, all limits, what is active and what `values` read to them again.
+
+    They have the derivatives of the equations that hold where the marked limits are active.
+    """
+
+    def residual(solution: Any, bounds: Sides, limits: Sides, marks: Sequence[Any], *args: Any) -> Any:
+        x, multipliers = solution
+        slope, constraints = grad(lagrangian(values, multipliers, args), has_aux=True)(x)
+        others = multipliers if constraints is None else limits.gap(constraints, marks[1], multipliers)
+        return bounds.gap(x, marks[0], slope), others
+
+    def solution(found: Any, bounds: Sides, limits: Sides, marks: Sequence[Any], success: Any, *args: Any) -> Any:
+        given = bounds, limits, marks, *args
+        return implicit_solution(residual, found, given, name=name, symmetric=symmetric, success=success)
+
+    return solution
+
+
+def as_given(_name: str, function: Function, _back: Function) -> Function:
+    """Return a function of vectors as it is."""
+    return function
 
 
 def everywhere(size: int) -> Sides:

@@ -55,7 +55,6 @@ class FlatProblem:
         example: where to start, in the user's containers.
         vector: the same as one vector.
         back: from such vectors to the containers.
-        held: what the function holds, the other arguments with it.
     """
 
     def __init__(
@@ -86,8 +85,12 @@ class FlatProblem:
         places = tuple((type(leaf), np.shape(leaf), aval_of(leaf).dtype) for leaf in found)
         self.kind = name, compiled, structure, places, options
         self.keep = keep
-        self.held = OuterValues((function,), lifted=False, by_identity=True)
         self.residuals = as_residuals(name, function, self.back)
+
+    @cached
+    def held(self) -> OuterValues:
+        """What the function holds, the other arguments with it."""
+        return OuterValues((self.function,), lifted=False, by_identity=True)
 
     @cached
     def plan(self) -> ProblemPlan:
