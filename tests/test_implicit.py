@@ -450,7 +450,8 @@ def test_failures_in_the_middle_leave_nothing_behind() -> None:
         (lambda: custom_root(np.sin, argnums=-1), UsageError, "argnums=-1"),
         (lambda: custom_root(np.sin, linear_solver="qmr"), UsageError, "'minres'"),
         (lambda: custom_root(np.sin, singular="ignore"), UsageError, "'raise' or 'minimum_norm'"),
-        (lambda: custom_root(np.sin, tol=0), UsageError, "a positive number"),
+        (lambda: custom_root(np.sin, tol=0), UsageError, "a positive, finite number"),
+        (lambda: custom_root(np.sin, tol=np.inf), UsageError, "a positive, finite number"),
         (
             lambda: custom_root(np.sin, linear_solver="sparse", singular="minimum_norm"),
             UsageError,

@@ -857,6 +857,8 @@ def test_points_that_are_not_finite_are_refused_as_scipy_refuses_them(xdata: Any
     [
         (lambda: optim.minimize(lambda p: p**2, None), "minimize: None for x0; one number or more is needed"),
         (lambda: optim.root(lambda p: p, []), "root: a value of type list for x0"),
+        (lambda: optim.root(lambda p: p, np.nan), "root: NaN or infinity among x0; finite .* Begin elsewhere"),
+        (lambda: optim.fixed_point(np.cos, [np.inf]), "fixed_point: NaN or infinity among x0; finite"),
         (lambda: optim.minimize(lambda p: (p**2, p), 1.0), "minimize: a function that returned a value of type tuple"),
         (lambda: optim.minimize(lambda p: [p**2], 1.0, method="powell"), "returned a value of type list; one number"),
         (lambda: optim.minimize(lambda p: None, 1.0, jit=False), "minimize: a function that returned None; numbers"),

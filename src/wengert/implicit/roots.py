@@ -68,8 +68,8 @@ def options_of(name: str, linear_solver: str, tol: float, singular: str) -> dict
     if linear_solver == SPARSE and singular != "raise":
         needed = "'raise' is needed with sparse factors, of which there is no smallest solution"
         raise UsageError(name, f"singular={singular!r}", needed, "Pass linear_solver='dense'")
-    if isinstance(tol, bool) or not isinstance(tol, int | float) or not tol > 0:
-        raise UsageError(name, f"tol={shown(tol)}", "a positive number is needed", "Leave it out")
+    if isinstance(tol, bool) or not isinstance(tol, int | float) or not 0 < tol < np.inf:
+        raise UsageError(name, f"tol={shown(tol)}", "a positive, finite number is needed", "Leave it out")
     return {"linear_solver": linear_solver, "tol": float(tol), "singular": singular}
 
 

@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.argument_checks import require_callable, require_choice, require_flag, require_limits
+from wengert.core.diagnostics.argument_checks import (
+    require_callable,
+    require_choice,
+    require_finite,
+    require_flag,
+    require_limits,
+)
 from wengert.core.values.aval import aval_of
 from wengert.errors import ShapeError, UsageError
 from wengert.optim.equations import IMPLICIT, NEWTON
@@ -69,8 +75,8 @@ def minimize(
         SciPy's result: `x` in the containers of `x0`, `fun`, `jac`, `success`, `message`, `nit` and others.
 
     Raises:
-        UsageError: bounds are none, NaN, exchanged, of other containers, or could be read in two ways; or IPOPT is not
-            installed.
+        UsageError: bounds are none, NaN, exchanged, of other containers, or could be read in two ways; `x0` is not
+            finite; or IPOPT is not installed.
         ShapeError: bounds have another shape than `x0`.
         DtypeError: `fun` cannot be called, or `x0` has leaves that are no real numbers.
 
@@ -83,7 +89,7 @@ def minimize(
     from scipy import optimize
 
     require_flag("optim.minimize", progress=progress)
-    problem = VectorProblem("optim.minimize", fun, x0, args, jit)
+    problem = problem_of("optim.minimize", fun, x0, args, jit)
     name = (method or "").lower()
     many = constraints if isinstance(constraints, list | tuple) else (constraints,)
     limits = problem.limits(bounds, pairs=True)
@@ -104,6 +110,13 @@ def minimize(
         take_sparse(problem, settings, derivatives)
     value = problem.value if name in WITHOUT_GRADIENT else problem.value_and_gradient
     return problem.result(optimize.minimize(value, problem.start, **settings, **derivatives))
+
+
+def problem_of(name: str, fun: Any, x0: Any, args: Any, compiled: bool, label: str = "x0") -> VectorProblem:
+    """Return a problem; raise a UsageError where it is to begin at NaN or infinity, at which all that is found is."""
+    problem = VectorProblem(name, fun, x0, args, compiled)
+    require_finite(name, label, problem.vector, "Begin elsewhere")
+    return problem
 
 
 def take_sparse(problem: VectorProblem, settings: dict[str, Any], derivatives: dict[str, Any]) -> None:
@@ -159,7 +172,7 @@ def least_squares(
         SciPy's result: `x` in the containers of `x0`, `cost`, `fun`, `jac` (of vectors) and others.
 
     Raises:
-        UsageError: bounds do not fit.
+        UsageError: bounds do not fit, or `x0` is not finite.
         DtypeError: `fun` cannot be called, or `x0` has leaves that are no real numbers.
 
     >>> t = np.linspace(0.0, 1.0, 20)
@@ -172,7 +185,7 @@ def least_squares(
 
     if "kwargs" in options:
         fun = partial(fun, **options.pop("kwargs"))
-    problem = VectorProblem("optim.least_squares", fun, x0, args, jit)
+    problem = problem_of("optim.least_squares", fun, x0, args, jit)
     limits = problem.limits(bounds)
     sides = (-np.inf, np.inf) if limits is None else limits
     if problem.is_asked():
@@ -217,7 +230,7 @@ def root(
         SciPy's result, with `x` in the containers of `x0`, and its derivatives.
 
     Raises:
-        UsageError: `differentiate` is none of these, or not of the method.
+        UsageError: `differentiate` is none of these, or not of the method; or `x0` is not finite.
         DtypeError: `fun` cannot be called, or `x0` has leaves that are no real numbers.
         ShapeError: there are not as many equations as unknowns.
 
@@ -232,7 +245,7 @@ def root(
     require_choice("optim.root", "differentiate", differentiate, (IMPLICIT,), action="Use method='newton' for others")
     from scipy import optimize
 
-    problem = VectorProblem("optim.root", fun, x0, args, jit)
+    problem = problem_of("optim.root", fun, x0, args, jit)
     if problem.is_asked():
         settings: dict[str, Any] = {"method": method, "tol": tol, "options": options}
         return problem.result(differentiable.root(problem.residuals, problem.vector, problem.args, **settings))
@@ -282,7 +295,7 @@ def curve_fit(
 
     Raises:
         UsageError: the number of parameters cannot be known, or bounds do not fit.
-        UsageError: there are NaN or infinite numbers in `xdata`, unless options say so.
+        UsageError: there are NaN or infinite numbers in `xdata`, unless options say so, or in `p0`.
         ShapeError: the model gives another number of values than there are in `ydata`.
         DtypeError: `f` cannot be called.
         RuntimeError: no minimum was found.
@@ -306,7 +319,7 @@ def curve_fit(
     def model(parameters: Any, xdata: Any) -> Any:
         return f(xdata, *parameters) if flat else f(xdata, parameters)
 
-    problem = VectorProblem(name, model, start, (xdata,), jit)
+    problem = problem_of(name, model, start, (xdata,), jit, "p0")
     limits = problem.limits(bounds)
     if hasattr(limits, "lb"):
         limits = (limits.lb, limits.ub)
@@ -317,7 +330,7 @@ def curve_fit(
         found = differentiable.curve_fit(as_model(problem.residuals), traced, *given, bounds=limits, **options)
         return problem.back(found[0]), found[1]
     value, slope = problem.residuals_and_jacobian()
-    require_finite(name, xdata, options)
+    require_finite_data(name, xdata, options)
     places, ydata = np.arange(np.size(ydata)), np.asarray(ydata)
     if options.get("nan_policy") is not None and isinstance(xdata, np.ndarray | list | tuple):
         ydata = np.where(np.isnan(xdata).reshape(-1, ydata.size).any(axis=0), np.nan, ydata)
@@ -349,7 +362,7 @@ def as_model(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda data, *parameters: function(np.stack(parameters), *([] if data is None else [data]))
 
 
-def require_finite(name: str, xdata: Any, options: Mapping[str, Any]) -> None:
+def require_finite_data(name: str, xdata: Any, options: Mapping[str, Any]) -> None:
     """Raise a UsageError where SciPy, which is given places in place of `xdata`, would refuse it."""
     asked = options.get("check_finite")
     if asked is None:

@@ -98,6 +98,7 @@ def solve(
     require_choice(name, "differentiate", differentiate, WAYS)
     limits = limits_of(name, x0, tol, method.most if maxiter is None else maxiter)
     problem = FlatProblem(name, function, x0, args, compiled, (method.name, limits, differentiate))
+    require_finite(name, "x0", problem.vector, "Begin elsewhere")
     return solution_of(problem, method, limits, problem.vector, differentiate)
 
 
@@ -250,7 +251,7 @@ def fixed_point(
         `message`, which is None where they are not known yet.
 
     Raises:
-        UsageError: `fun` returns other containers.
+        UsageError: `fun` returns other containers, or `x0` is not finite.
         NumericalError: a derivative is asked for where the iteration has not converged.
 
     >>> import wengert as wg
@@ -300,7 +301,7 @@ def anderson(
         SciPy's result, as `fixed_point` gives it.
 
     Raises:
-        UsageError: `fun` returns other containers, or `memory` is none.
+        UsageError: `fun` returns other containers, `memory` is none, or `x0` is not finite.
         NumericalError: a derivative is asked for where the iteration has not converged.
 
     >>> found = anderson(lambda x: np.cos(x), np.array([1.0, 2.0]), tol=1e-12)
@@ -364,7 +365,7 @@ def root_scalar(
         SciPy's result: `root`, `converged`, `iterations`, `method` and `flag`, which is None where they are not known.
 
     Raises:
-        UsageError: there is not enough to start with, the method is none of these, or a bracket is infinite or, where
+        UsageError: there is not enough to start with, the method is none of these, or a start is not finite or, where
             values are known, without a change of sign; in lanes and graphs `converged` is False then.
         NumericalError: a derivative is asked for where nothing was found.
 
@@ -399,8 +400,8 @@ def root_scalar(
             found = OF_BRACKETS[chosen](value, vector[0], vector[1], limits)
         return found._replace(x=np.reshape(found.x, (1,)))
 
-    if chosen in OF_BRACKETS:
-        require_finite(name, "the ends of bracket", start)
+    what = "the ends of bracket" if chosen in OF_BRACKETS else "the numbers to start with"
+    require_finite(name, what, start, "Begin elsewhere")
     limits = limits_of(name, start, tol, maxiter)
     ways = (IMPLICIT, ONE_STEP) if chosen in OF_BRACKETS else WAYS
     require_choice(name, "differentiate", differentiate, ways, action="Leave it out, or use method='newton'")

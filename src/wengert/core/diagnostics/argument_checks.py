@@ -168,13 +168,13 @@ def require_one_number(name: str, parameter: str, value: Any, real: bool = True)
         require_real(name, parameter, aval.dtype)
 
 
-def require_finite(name: str, what: str, value: Any) -> None:
+def require_finite(name: str, what: str, value: Any, action: str = "Leave them out") -> None:
     """Raise a UsageError about NaN or infinity among numbers that are known."""
     known = elements(value)
     if isinstance(known, float) and math.isfinite(known):  # in a hundredth of the time of what follows
         return
     if known is not None and not np.isfinite(known).all():
-        raise UsageError(name, f"NaN or infinity among {what}", "finite numbers are needed", "Leave them out")
+        raise UsageError(name, f"NaN or infinity among {what}", "finite numbers are needed", action)
 
 
 def require_limits(name: str, what: str, lower: Any, upper: Any) -> None:

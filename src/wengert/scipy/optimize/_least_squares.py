@@ -15,6 +15,7 @@ from wengert.core.values.dispatch import one_array
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError
 from wengert.scipy.optimize._constraints import sides_of, spread
+from wengert.scipy.optimize._kept_solutions import value_at
 from wengert.scipy.optimize._optimality import Sides
 from wengert.scipy.optimize._program import NonlinearProgram
 from wengert.scipy.optimize._roots import as_ndarrays
@@ -141,7 +142,8 @@ def least_squares(
     found = program.solution(solve, x0, ("success", "status", "nfev"))
     if not is_traced_now(found.x):
         return found.answer.result()
-    return found.answer.result(x=found.x, cost=cost(found.x, *given), fun=residuals(found.x, *given))
+    fields = {"cost": value_at(cost, found.x, *given), "fun": value_at(residuals, found.x, *given)}
+    return found.answer.result(x=found.x, **fields)
 
 
 def called_with(function: Function, given: Any, x: Any) -> Any:
@@ -239,10 +241,10 @@ def curve_fit(
     if nan_policy is not None or full_output:
         what = "nan_policy" if nan_policy is not None else "full_output"
         raise UsageError(name, f"{what} for a fit in a transformation", "a fit without is needed", f"Leave {what} out")
-    slope = jacobian(lambda p: residuals(p, *data))(found.x)
+    slope = value_at(jacobian(residuals), found.x, *data)
     covariance = np.linalg.inv(slope.T @ slope)
     if not absolute_sigma:
-        covariance = covariance * (2.0 * cost(found.x, *data) / (slope.shape[0] - size))
+        covariance = covariance * (2.0 * value_at(cost, found.x, *data) / (slope.shape[0] - size))
     return found.x, covariance
 
 

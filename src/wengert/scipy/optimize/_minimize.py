@@ -14,6 +14,7 @@ from wengert.core.values.dispatch import one_array
 from wengert.core.values.tensor import Tensor
 from wengert.scipy.optimize._constraints import sides_of, taken_apart
 from wengert.scipy.optimize._interior_point import IPOPT, solve_by_ipopt
+from wengert.scipy.optimize._kept_solutions import value_at
 from wengert.scipy.optimize._program import NonlinearProgram
 from wengert.scipy.optimize._roots import as_ndarrays
 from wengert.scipy.optimize._solving import as_tuple, first_of, is_traced_now
@@ -136,7 +137,7 @@ def minimize(
     fields = {"multipliers": found.multipliers} if many else {}
     if not is_traced_now(found.x):
         return found.answer.result(**fields)
-    return found.answer.result(x=found.x, fun=value(found.x, *given), **fields)
+    return found.answer.result(x=found.x, fun=value_at(value, found.x, *given), **fields)
 
 
 def as_numbers(function: Function) -> Function:
@@ -215,4 +216,4 @@ def minimize_scalar(
     found = program.solution(solve, bracket, ("success", "nit", "nfev"))
     if not is_traced_now(found.x):
         return found.answer.result()
-    return found.answer.result(x=found.x[0], fun=fun(found.x[0], *given))
+    return found.answer.result(x=found.x[0], fun=value_at(fun, found.x[0], *given))

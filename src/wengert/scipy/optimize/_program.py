@@ -10,9 +10,10 @@ import numpy as np
 from wengert.errors import GraphError
 from wengert.implicit.attaching import implicit_solution
 from wengert.scipy.optimize._constraints import Constraint
+from wengert.scipy.optimize._kept_solutions import with_derivatives
 from wengert.scipy.optimize._optimality import Active, Sides, active_set
 from wengert.scipy.optimize._solving import COUNTS, Answer, asking, call_scipy, is_traced_now
-from wengert.scipy.optimize._vector_problem import UNTRACED_GRADIENTS, FlatProblem, VectorProblem
+from wengert.scipy.optimize._vector_problem import VectorProblem
 from wengert.support.refusals import forgive, refusal_count
 from wengert.transforms.reverse import grad
 
@@ -88,22 +89,20 @@ class NonlinearProgram:
         x, *marks, multipliers = answer.arrays
         if not traced:
             return Optimum(answer, x, multipliers, marks)
-        x, multipliers = self.with_derivatives((x, multipliers), marks, answer.counts[counted[0]])
-        return Optimum(answer, x, multipliers, marks)
-
-    def with_derivatives(self, solution: tuple[Any, Any], marks: Sequence[Any], success: Any) -> Any:
-        """Return a solution with its derivatives; of few unknowns what is traced for them is kept, and compiled."""
-        name, size = self.name, self.size
-        free = self.sides is None and not self.many
-        problem = FlatProblem(name, self.values, np.zeros(size), (*self.args, *self.limits), True, free, self.keeps)
+        name, free, read = self.name, self.sides is None and not self.many, (*self.args, *self.limits)
+        known = (
+            self.sides or everywhere(self.size),
+            self.limits_of(self.limits),
+            tuple(marks),
+            answer.counts[counted[0]],
+        )
 
         def make(values: Function) -> Function:
             return differentiable_solution(name, values, free)
 
-        given = solution, self.sides or everywhere(size), self.limits_of(self.limits), tuple(marks), success
-        if problem.has_few_unknowns:
-            return problem.run("solution", as_given, make, UNTRACED_GRADIENTS)(*given)
-        return make(problem.function)(*given, *problem.args)
+        found = (x, multipliers), *known
+        x, multipliers = with_derivatives(name, values, read, (self.size,), make, found, free, self.keeps)
+        return Optimum(answer, x, multipliers, marks)
 
     def active_if_known(self, x: Any, start: Any, args: Any, sides: Any, limits: Any) -> Active:
         """Return the same as `active`; multipliers are NaN where functions have no derivatives, and nobody asks."""
@@ -202,11 +201,6 @@ def differentiable_solution(name: str, values: Function, symmetric: bool) -> Fun
         return implicit_solution(residual, found, given, name=name, symmetric=symmetric, success=success)
 
     return solution
-
-
-def as_given(_name: str, function: Function, _back: Function) -> Function:
-    """Return a function of vectors as it is."""
-    return function
 
 
 def everywhere(size: int) -> Sides:

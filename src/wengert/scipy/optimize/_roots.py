@@ -11,6 +11,7 @@ from wengert.core.diagnostics.argument_checks import require_callable, require_r
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import one_array
 from wengert.implicit.attaching import implicit_solution
+from wengert.scipy.optimize._kept_solutions import value_at, with_derivatives
 from wengert.scipy.optimize._solving import as_tuple, asking, call_scipy, first_of
 from wengert.scipy.optimize._vector_problem import VectorProblem, as_float
 from wengert.support.attributes import resemble
@@ -101,8 +102,8 @@ def root(
     answer = call_scipy(name, solve, (x0, given), [shape], traced=asked.traced)
     if not asked.traced:
         return answer.results[0]
-    x = implicit_solution(value, answer.arrays[0], given, name=name, success=answer.counts["success"], own_tol=tol)
-    return answer.result(x=x, fun=np.ravel(value(x, *given)))
+    x = root_with_derivatives(name, value, given, shape, (answer.arrays[0], answer.counts["success"]), tol)
+    return answer.result(x=x, fun=np.ravel(value_at(value, x, *given)))
 
 
 SCALAR_COUNTS = ("converged", "iterations", "function_calls")
@@ -178,8 +179,8 @@ def root_scalar(
     answer = call_scipy(name, solve, (given, bracket, x0, x1), [()], SCALAR_COUNTS, traced)
     if not traced:
         return answer.results[0]
-    success = answer.counts["converged"]
-    return answer.result(root=implicit_solution(value, answer.arrays[0], given, name=name, success=success))
+    found = answer.arrays[0], answer.counts["converged"]
+    return answer.result(root=root_with_derivatives(name, value, given, (), found))
 
 
 def as_scalars(function: Function) -> Function:
@@ -233,4 +234,28 @@ def fixed_point(
 
     traced = asking(name, (x0, given), (func,)).traced
     answer = call_scipy(name, solve, (x0, given), [shape], ("success",), traced)
-    return implicit_solution(residual, answer.arrays[0], given, name=name) if traced else answer.arrays[0]
+    found = answer.arrays[0]
+    return root_with_derivatives(name, residual, given, shape, (found,)) if traced else found
+
+
+def root_with_derivatives(
+    name: str,
+    equations: Function,
+    args: tuple[Any, ...],
+    shape: tuple[int, ...],
+    found: tuple[Any, ...],
+    tol: Any = None,
+) -> Any:
+    """Return a root with its derivatives, of what was found: the root, and whether it converged, if that is known."""
+    count = len(found)
+
+    def make(equations: Function) -> Function:
+        def solution(x: Any, *given: Any) -> Any:
+            success = given[0] if count > 1 else None
+            own = {"name": name, "success": success, "own_tol": tol}
+            return implicit_solution(equations, x, given[count - 1 :], **own)
+
+        return solution
+
+    keep = not asking(name, (), (equations,)).differentiated
+    return with_derivatives(name, equations, args, shape, make, found, (count, tol), keep)

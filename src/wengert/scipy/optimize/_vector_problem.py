@@ -88,7 +88,7 @@ class FlatProblem:
         self.residuals = as_residuals(name, function, self.back)
 
     @cached
-    def held(self) -> OuterValues:
+    def outer_values(self) -> OuterValues:
         """What the function holds, the other arguments with it."""
         return OuterValues((self.function,), lifted=False, by_identity=True)
 
@@ -96,11 +96,11 @@ class FlatProblem:
     def plan(self) -> ProblemPlan:
         """What is traced, and what was, unless that is not to be kept, or the function holds large arrays."""
         kept = self.keep and self.holds_small_arrays
-        if not (kept and (self.held.key, self.kind) in KEPT.known) and self.compiled and self.has_few_unknowns:
+        if not (kept and (self.outer_values.key, self.kind) in KEPT.known) and self.compiled and self.has_few_unknowns:
             found = find_outer_function(self.name, self.function, self.kind, self.example, self.args, not self.keep)
             if found is not None:
                 return found
-        return ProblemPlan(self.function, self.args, KEPT.find(self.held, self.kind, dict) if kept else {})
+        return ProblemPlan(self.function, self.args, KEPT.find(self.outer_values, self.kind, dict) if kept else {})
 
     def run(
         self,
@@ -165,13 +165,13 @@ class FlatProblem:
     @cached
     def is_small(self) -> bool:
         """Whether vectors, and the arrays that the function holds, have few elements."""
-        few = self.has_few_unknowns and len(self.held.known) <= FEW_VALUES
+        few = self.has_few_unknowns and len(self.outer_values.known) <= FEW_VALUES
         return few and self.holds_small_arrays and all(np.size(x) <= FEW_ELEMENTS for x in flatten(self.args)[0])
 
     @property
     def holds_small_arrays(self) -> bool:
         """Whether arrays that the function holds have few elements."""
-        return all(x.size <= FEW_ELEMENTS for x in self.held.arrays())
+        return all(x.size <= FEW_ELEMENTS for x in self.outer_values.arrays())
 
 
 class VectorProblem(FlatProblem):
