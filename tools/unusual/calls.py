@@ -67,7 +67,9 @@ SHAPES: dict[str, tuple[float, ...]] = {
     "invgauss": (1.4,),
     "lognorm": (0.7,),
     "loguniform": (0.4, 2.9),
+    "lomax": (2.4,),
     "pareto": (2.6,),
+    "powerlaw": (1.7,),
     "skewnorm": (1.6,),
     "truncnorm": (-0.7, 1.9),
     "vonmises": (1.3,),
@@ -77,6 +79,7 @@ SHAPES: dict[str, tuple[float, ...]] = {
     "geom": (0.3,),
     "nbinom": (3.5, 0.4),
     "poisson": (2.7,),
+    "zipf": (6.5,),
 }
 """Parameters of distributions."""
 METHODS = {

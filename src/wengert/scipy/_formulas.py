@@ -26,6 +26,8 @@ LEAST_PLACE = 1e-100
 """Nearer to 0 distributions of 1/x are flat, whose slopes 1/x^2 would be infinite."""
 FAR = 1e17
 """From there on 1 + |x| is |x|, and 1 + x^2 is x^2, to all digits and orders."""
+ALONE = -40.0
+"""The logarithm of numbers beside which 1 is all."""
 LOG_TWO_PI = math.log(2 * math.pi)
 LOG_TWO = math.log(2.0)
 EULER = float(np.euler_gamma)
@@ -33,6 +35,18 @@ LOG_GAMMA = sp.zeta(np.arange(2.0, 22)) * (-1) ** np.arange(2.0, 22) / np.arange
 """Coefficients of the powers from 2 of the logarithm of gamma(1 + x); that of x is `-EULER`."""
 
 Value = Any
+
+
+def log_first_place(q: Value, a: Value, b: Value) -> Value:
+    """Return the logarithm of the x at which the first term of the series of I_x(a, b) is q."""
+    return (np.log(q) + np.log(a) + sp.betaln(a, b)) / a
+
+
+def beta_ppf(q: Value, a: Value, b: Value) -> Value:
+    """Return the quantile: where it is so small that one term is all, by that, which SciPy may have no digit of."""
+    first = log_first_place(q, a, b)
+    alone = first + np.log1p(b) < ALONE
+    return either(alone, np.exp(first), sp.betaincinv(a, b, either(alone, 0.5, q)))
 
 
 def chi2_entropy(df: Value) -> Value:
@@ -291,6 +305,16 @@ def t_logpdf(x: Value, df: Value) -> Value:
     return either(normal, norm_logpdf(x), found)
 
 
+def t_ppf(q: Value, df: Value) -> Value:
+    """Return the quantile: so far out that one term of the tail's series is all, by that, as SciPy's end at 1e154."""
+    few = either(df < MANY, df, MANY)
+    upper = q > 0.5
+    first = log_first_place(2 * either(upper, 1 - q, q), few / 2, 0.5)
+    alone = (first < ALONE) & (df < MANY)
+    place = np.exp((np.log(few) - either(alone, first, 0.0)) / 2)
+    return either(alone, either(upper, place, -place), sp.stdtrit(df, either(alone, 0.5, q)))
+
+
 def t_entropy(df: Value) -> Value:
     """Return the entropy: where the differences below cancel, by its series about that of the normal distribution."""
     many = df > 100
@@ -358,3 +382,9 @@ def vonmises_entropy(kappa: Value) -> Value:
     """Return the entropy."""
     logarithm, mean = quantiles.scaled_i0(kappa)
     return LOG_TWO_PI + logarithm + kappa * (1 - mean)
+
+
+def zipf_var(a: Value) -> Value:
+    """Return the variance, for a > 3."""
+    total = sp.zeta(a, 1.0)
+    return sp.zeta(a - 2, 1.0) / total - (sp.zeta(a - 1, 1.0) / total) ** 2

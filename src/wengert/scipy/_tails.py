@@ -25,6 +25,8 @@ NEAR = 20.0
 SMALL = 0.05
 """Up to which ratios power series are summed."""
 TERMS = 10
+FAR = 7.0
+"""How many standard deviations out the tail of a normal distribution is nearly exponential."""
 LEAST = 1e-300
 """Smaller ratios are as good as this one."""
 MANY = 1e150
@@ -117,6 +119,6 @@ def skewnorm_fall(s: Any, y: Any, thin: Any, thick: Any) -> Any:
 
 def skewnorm_lower(x: Any, a: Any) -> Tail:
     """Return the logarithm of the distribution function of the skew normal distribution over the density."""
-    far = x < -NEAR
-    y, thin, thick = either(far, -x, NEAR), either(a > 0, a, 0.0), either(a > 0, 0.0, -a)
+    far = x < -FAR
+    y, thin, thick = either(far, -x, FAR), either(a > 0, a, 0.0), either(a > 0, 0.0, -a)
     return far, log_integral(far, y * (1 + thin * thin), skewnorm_fall, y, thin, thick)

@@ -13,6 +13,7 @@ import scipy.special as sp
 from wengert.core.values.dispatch import apply
 from wengert.primitives.special import quantiles
 from wengert.primitives.special.densities import beta_density_at, gamma_density_at
+from wengert.primitives.special.zeta import zeta_derivative
 from wengert.scipy._distributions import (
     Continuous,
     Discrete,
@@ -28,6 +29,7 @@ from wengert.scipy._formulas import (
     LOG_TWO,
     LOG_TWO_PI,
     arctangent_tail,
+    beta_ppf,
     chi2_entropy,
     f_entropy,
     f_logpdf,
@@ -54,6 +56,7 @@ from wengert.scipy._formulas import (
     skewnorm_mean,
     t_entropy,
     t_logpdf,
+    t_ppf,
     t_variance,
     truncnorm_ends,
     truncnorm_mean,
@@ -61,6 +64,7 @@ from wengert.scipy._formulas import (
     truncnorm_var,
     vonmises_cdf,
     vonmises_entropy,
+    zipf_var,
 )
 from wengert.scipy._tails import beta_lower, gamma_lower, gamma_upper, skewnorm_lower, t_lower
 
@@ -75,7 +79,7 @@ CONTINUOUS = {
             pdf=lambda x, a, b: x ** (a - 1.0) * (1.0 - x) ** (b - 1.0) * np.exp(-sp.betaln(a, b)),
             cdf=lambda x, a, b: sp.betainc(a, b, x),
             sf=lambda x, a, b: sp.betaincc(a, b, x),
-            ppf=lambda q, a, b: sp.betaincinv(a, b, q),
+            ppf=beta_ppf,
             isf=lambda q, a, b: sp.betainccinv(a, b, q),
             lower_tail=lambda x, a, b: beta_lower(x / (1 - x), a, b, np.log(x)),
             upper_tail=lambda x, a, b: beta_lower((1 - x) / x, b, a, np.log1p(-x)),
@@ -132,6 +136,7 @@ CONTINUOUS = {
             cdf=lambda x, n, m: sp.fdtr(n, m, x),
             sf=lambda x, n, m: sp.fdtrc(n, m, x),
             ppf=lambda q, n, m: sp.fdtri(n, m, q),
+            isf=lambda q, n, m: 1 / sp.fdtri(m, n, q),
             lower_tail=lambda x, n, m: beta_lower(n / m * x, n / 2, m / 2, np.log(x) + np.log1p(n / m * x)),
             upper_tail=lambda x, n, m: beta_lower(m / n / x, m / 2, n / 2, np.log(x) + np.log1p(m / n / x)),
             entropy=f_entropy,
@@ -234,7 +239,7 @@ CONTINUOUS = {
             cdf=lambda x: sp.erf(x / math.sqrt(2)),
             sf=lambda x: 2 * sp.ndtr(-x),
             logsf=halfnorm_logsf,
-            ppf=lambda q: sp.ndtri((1 + q) / 2.0),
+            ppf=lambda q: math.sqrt(2) * sp.erfinv(q),
             isf=lambda q: -sp.ndtri(q / 2),
             entropy=lambda: 0.5 * math.log(math.pi / 2.0) + 0.5,
             mean=lambda: math.sqrt(2.0 / math.pi),
@@ -321,6 +326,21 @@ CONTINUOUS = {
             var=loguniform_var,
         ),
         Continuous(
+            "lomax",
+            lower=0.0,
+            logpdf=lambda x, c: np.log(c) - (c + 1) * np.log1p(x),
+            pdf=lambda x, c: c * np.exp(-(c + 1) * np.log1p(x)),
+            cdf=lambda x, c: -np.expm1(-c * np.log1p(x)),
+            logcdf=lambda x, c: log_rise(np.log(c) + np.log(np.log1p(x))),
+            sf=lambda x, c: np.exp(-c * np.log1p(x)),
+            logsf=lambda x, c: -c * np.log1p(x),
+            ppf=lambda q, c: np.expm1(-np.log1p(-q) / c),
+            isf=lambda q, c: np.expm1(-np.log(q) / c),
+            entropy=lambda c: 1 + 1.0 / c - np.log(c),
+            mean=lambda c: evaluate_where(c > 1, c, 2.0, lambda c: 1 / (c - 1)),
+            var=lambda c: evaluate_where(c > 2, c, 3.0, lambda c: c / (c - 2.0) / (c - 1.0) ** 2),
+        ),
+        Continuous(
             "maxwell",
             lower=0.0,
             logpdf=lambda x: 0.5 * math.log(2.0 / math.pi) + 2 * np.log(x) - 0.5 * x * x,
@@ -350,6 +370,7 @@ CONTINUOUS = {
             "pareto",
             lower=1.0,
             logpdf=lambda x, b: np.log(b) - (b + 1) * np.log(x),
+            pdf=lambda x, b: b * x ** (-b - 1),
             cdf=lambda x, b: -np.expm1(-b * np.log(x)),
             logcdf=lambda x, b: log_rise(np.log(b) + np.log(np.log(x))),
             sf=lambda x, b: x ** (-b),
@@ -359,6 +380,22 @@ CONTINUOUS = {
             entropy=lambda b: 1 + 1.0 / b - np.log(b),
             mean=lambda b: evaluate_where(b > 1, b, 2.0, lambda b: b / (b - 1)),
             var=lambda b: evaluate_where(b > 2, b, 3.0, lambda b: b / (b - 2.0) / (b - 1.0) ** 2),
+        ),
+        Continuous(
+            "powerlaw",
+            lower=0.0,
+            upper=1.0,
+            logpdf=lambda x, a: np.log(a) + sp.xlogy(a - 1, x),
+            pdf=lambda x, a: a * x ** (a - 1.0),
+            cdf=lambda x, a: x**a,
+            logcdf=lambda x, a: a * np.log(x),
+            sf=lambda x, a: -np.expm1(a * np.log(x)),
+            logsf=lambda x, a: log_rise(np.log(a) + np.log(-np.log(x))),
+            ppf=lambda q, a: q ** (1.0 / a),
+            isf=lambda q, a: np.exp(np.log1p(-q) / a),
+            entropy=lambda a: 1 - 1.0 / a - np.log(a),
+            mean=lambda a: a / (a + 1.0),
+            var=lambda a: a / (a + 2.0) / (a + 1.0) ** 2,
         ),
         Continuous(
             "rayleigh",
@@ -393,7 +430,7 @@ CONTINUOUS = {
             symmetric=True,
             logpdf=t_logpdf,
             cdf=lambda x, df: sp.stdtr(df, x),
-            ppf=lambda q, df: sp.stdtrit(df, q),
+            ppf=t_ppf,
             lower_tail=t_lower,
             entropy=t_entropy,
             mean=lambda df: either(df > 1, 0.0, np.inf),
@@ -429,6 +466,7 @@ CONTINUOUS = {
         ),
         Continuous(
             "vonmises",
+            symmetric=True,
             valid=lambda kappa: kappa >= 0,
             logpdf=lambda x, kappa: kappa * sp.cosm1(x) - LOG_TWO_PI - quantiles.scaled_i0(kappa)[0],
             cdf=vonmises_cdf,
@@ -533,6 +571,19 @@ DISCRETE = {
             upper_tail=lambda k, mu: gamma_lower(mu, k + 1, np.log(mu)),
             mean=lambda mu: mu,
             var=lambda mu: mu,
+        ),
+        Discrete(
+            "zipf",
+            sample=(2.0,),
+            valid=lambda a: a > 1,
+            lower=1.0,
+            logpmf=lambda k, a: -a * np.log(k) - np.log(sp.zeta(a, 1.0)),
+            pmf=lambda k, a: k**-a / sp.zeta(a, 1.0),
+            cdf=lambda k, a: 1 - sp.zeta(a, k + 1) / sp.zeta(a, 1.0),
+            sf=lambda k, a: sp.zeta(a, k + 1) / sp.zeta(a, 1.0),
+            entropy=lambda a: np.log(sp.zeta(a, 1.0)) - a * apply(zeta_derivative, a, 1.0, order=1) / sp.zeta(a, 1.0),
+            mean=lambda a: evaluate_where(a > 2, a, 3.0, lambda a: sp.zeta(a - 1, 1.0) / sp.zeta(a, 1.0)),
+            var=lambda a: evaluate_where(a > 3, a, 4.0, zipf_var),
         ),
     )
 }

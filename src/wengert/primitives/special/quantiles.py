@@ -100,6 +100,8 @@ NODES, WEIGHTS = (np.polynomial.legendre.leggauss(64)[i] for i in (0, 1))
 NODES, WEIGHTS = (NODES + 1) / 2, WEIGHTS / np.sum(WEIGHTS)
 LARGE = 8.0
 """From there on Bessel functions are scaled."""
+GONE = 45.0
+"""By how much the logarithm of a density falls until nothing is left of it."""
 FAR = 38.0
 """How many standard deviations are integrated over: beyond, densities are below the smallest number."""
 
@@ -132,9 +134,26 @@ def vonmises_by_concentration(x: Any, kappa: Any) -> Any:
     return vonmises_mean(sp.cosm1, x, kappa) - less * vonmises_mean(np.ones_like, x, kappa)
 
 
+def vonmises_tail(x: Any, kappa: Any) -> Any:
+    """Return the integral of the density from -pi to x < 0, which keeps its digits, by Gauss's quadrature.
+
+    It goes on until the density has gone, which falls at half of its first rate at least.
+    """
+    rate = kappa * np.sin(-x)
+    whole = rate * (np.pi + x) < 2 * GONE
+    length = np.where(whole, np.pi + x, 2 * GONE / np.where(whole, 1.0, rate))
+    steps, place = np.expand_dims(length, -1) * NODES, np.expand_dims(x, -1)
+    fallen = 2 * np.expand_dims(kappa, -1) * np.sin(place - steps / 2) * np.sin(steps / 2)
+    return vonmises_density(x, kappa) * length * np.sum(WEIGHTS * np.exp(fallen), axis=-1)
+
+
 def vonmises_cdf(x: Any, kappa: Any) -> Any:
     """Return the distribution function of angles from -pi to pi."""
-    return 0.5 + vonmises_mean(np.ones_like, x, kappa)
+    side = np.where(kappa > 1.0, 1 / np.sqrt(np.where(kappa > 1.0, kappa, 1.0)), 1.0)
+    low, high = x < -side, x > side
+    tail = vonmises_tail(np.where(low, x, np.where(high, -x, -1.0)), kappa)
+    central = 0.5 + vonmises_mean(np.ones_like, np.where(low | high, 0.0, x), kappa)
+    return np.where(low, tail, np.where(high, 1 - tail, central))
 
 
 def vonmises_var(kappa: Any) -> Any:
