@@ -487,3 +487,27 @@ def test_arguments_that_share_memory_may_be_read_and_others_written():
     with pytest.raises(GraphError, match="share memory"):
         written(q[:2], q[:2])
     assert q.tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_disjoint_views_of_one_tensor_may_be_donated():
+    def step(a, b):
+        a[0] = a[0] * b[0]
+        return a * b
+
+    def total(function, cut, x):
+        y = x * 2.0
+        one, other = cut(y)
+        return np.sum(function(one, other)) + np.sum(y * y)
+
+    donated = wg.jit(step, donate_argnums=0)
+    point = np.arange(1.0, 7.0)
+    for cut in (lambda y: (y[:3], y[3:]), lambda y: (y[::2], y[1::2]), lambda y: tuple(y.reshape(2, 3)[::-1])):
+        for _ in range(2):
+            np.testing.assert_array_equal(
+                *[wg.grad(lambda x, f=f, c=cut: total(f, c, x))(point) for f in (donated, step)]
+            )
+        kept = [wg.tensor(point) for _ in range(2)]
+        np.testing.assert_array_equal(*[f(*cut(x)) for f, x in zip((donated, step), kept, strict=True)])
+        np.testing.assert_array_equal(*kept)
+    with pytest.raises(GraphError, match="share memory"):
+        donated(kept[0][:3], kept[0][2:5])

@@ -544,6 +544,17 @@ def test_densities_of_many_degrees_of_freedom_keep_their_digits() -> None:
         np.testing.assert_allclose(slope, -np.tanh(x / 2), rtol=1e-15)
 
 
+@pytest.mark.parametrize(("name", "shapes"), [("poisson", (2.7,)), ("binom", (500, 0.9)), ("nbinom", (3.5, 0.4))])
+def test_summed_entropies_have_slopes_also_of_parameters_not_known_yet(name: str, shapes: tuple[float, ...]) -> None:
+    def entropy(last: Any) -> Any:
+        return getattr(ws, name).entropy(*shapes[:-1], last)
+
+    value, slope = wg.value_and_grad(entropy)(shapes[-1])
+    np.testing.assert_allclose(wg.jit(wg.value_and_grad(entropy))(shapes[-1]), (value, slope), rtol=1e-11)
+    around = [entropy(shapes[-1] + step) for step in (-1e-4, 1e-4)]
+    np.testing.assert_allclose(slope, (around[1] - around[0]) / 2e-4, rtol=1e-5)
+
+
 @together(
     "quantile, q, probability",
     [
@@ -578,6 +589,7 @@ def call_density(distribution: Any, shapes: Any, x: Any) -> Any:
         (lambda x: ws.invgauss.sf(x, 1.0), 1e-300),
         (ws.maxwell.pdf, 1e300),
         (lambda x: ws.weibull_min.pdf(x, 20.0), 1e80),
+        (lambda x: ws.weibull_min.sf(x, 20.0), 1e80),
     ],
 )
 def test_probabilities_that_vanish_have_no_slopes(f: Any, x: float) -> None:

@@ -145,16 +145,27 @@ def note_write(value: Any) -> None:
         value = None if trace is None else trace.below(value)
 
 
+def place_in_memory(value: Any) -> Any:
+    """Return an array that lies where an argument does, or where NumPy's view of what a Tensor holds would lie."""
+    if type(value) is not Tensor:
+        return value
+    base, path = base_and_path(value)
+    found = raw(base)
+    for primitive, params in path:
+        found = primitive.evaluate(found, **dict(params))
+    return found
+
+
 def share_memory(one: Any, other: Any) -> bool:
     """Tell whether two arguments are arrays or Tensors that share memory, or may do so."""
     if one is other:
         return isinstance(one, np.ndarray | Tensor)
     owners = [base_and_path(x)[0] if type(x) is Tensor else x for x in (one, other)]
-    if owners[0] is owners[1] and type(owners[0]) is Tensor:
-        return True
-    arrays = [raw(x) if type(x) is not Tensor or is_concrete(x) else None for x in (one, other)]
-    if not all(isinstance(x, np.ndarray) for x in arrays):
-        return False
+    of_one = owners[0] is owners[1] and type(owners[0]) is Tensor
+    known = all(type(x) is not Tensor or is_concrete(x) for x in (one, other))
+    arrays = [place_in_memory(x) for x in (one, other)] if known else []
+    if not known or not all(isinstance(x, np.ndarray) for x in arrays):
+        return of_one
     try:
         return np.shares_memory(arrays[0], arrays[1], max_work=HARD)  # type: ignore[arg-type]  # the stub wants -1 or 0
     except np.exceptions.TooHardError:

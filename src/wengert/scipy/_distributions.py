@@ -16,6 +16,7 @@ import numpy as np
 import scipy.special as sp
 
 from wengert import random
+from wengert.control.while_loop import fori_loop
 from wengert.core.diagnostics.argument_checks import require_real
 from wengert.core.values.dispatch import as_tensor, strengthen
 from wengert.core.values.tensor import Tensor, concrete, is_concrete, raw
@@ -28,6 +29,9 @@ Formula = Callable[..., Any]
 
 MOST = 1e8
 """The number of terms above which no entropy is summed."""
+
+BLOCK = 256.0
+"""The number of terms that are summed at once where their number is not known while tracing."""
 
 FAINT = -1e5
 """The exponential of what is below is 0, and so is each of its derivatives."""
@@ -526,21 +530,45 @@ class Discrete(Distribution):
 
     def summed_entropy(self, *shapes: Any) -> Any:
         """Return the entropy, summed over all numbers whose probability counts."""
+        if not all(map(is_concrete, shapes)):
+            return self.entropy_in_blocks(*shapes)
         import scipy.stats
 
-        plain = [concrete(f"{self.name}.entropy", shape) for shape in shapes]
+        plain = [raw(shape) for shape in shapes]
         distribution = getattr(scipy.stats, self.name)(*plain)
         most = np.ceil(np.max(distribution.isf(1e-12) + 5 * distribution.std() + 30))
-        columns = [shape[..., np.newaxis] for shape in shapes]
         if not most < MOST:
             needed = "a sum that ends is needed"
             action = "Use the entropy of a normal distribution"
             raise UsageError(f"{self.name}.entropy", "a distribution over more than 1e8 numbers", needed, action)
+        return self.entropy_among(np.arange(most), *shapes)
+
+    def entropy_among(self, points: Any, *shapes: Any) -> Any:
+        """Return the entropy's terms of some numbers, summed."""
+        columns = [np.expand_dims(shape, -1) for shape in shapes]
         lower, upper = self.ends(columns)
-        points = np.arange(most)
         inside = all_of(points >= lower, points <= upper)
-        found = self.formula("pmf")(np.where(inside, points, lower), *columns)
-        return np.sum(np.where(inside, sp.entr(found), 0.0), axis=-1)
+        points = np.where(inside, points, lower)
+        found = self.formula("pmf")(points, *columns)
+        still = [stop_gradient(column) for column in columns]
+        lost = (found == 0) & np.isfinite(
+            self.formula("logpmf")(points, *still)
+        )  # beside them slopes would be infinite
+        counts = inside & ~lost
+        return np.sum(np.where(counts, sp.entr(np.where(counts, found, 1.0)), 0.0), axis=-1)
+
+    def entropy_in_blocks(self, *shapes: Any) -> Any:
+        """Return the entropy of parameters that are not known yet, NaN where the sum is over more than 1e8 numbers.
+
+        The tails of what has no other formula fall as those of normal numbers, and then as exp(-k mean / variance).
+        """
+        mean, variance = (stop_gradient(self.formula(moment)(*shapes)) for moment in ("mean", "var"))
+        dispersion = variance / np.where(mean > 0, mean, 1.0)
+        most = np.max(mean + 12 * np.sqrt(variance) + 40 * (1 + dispersion))
+        blocks = np.ceil(np.where(most < MOST, most, 0.0) / BLOCK).astype(int)
+        start = np.zeros(np.shape(sum(shapes)))
+        found = fori_loop(0, blocks, lambda i, x: x + self.entropy_among(i * BLOCK + np.arange(BLOCK), *shapes), start)
+        return np.where(most < MOST, found, np.nan)
 
     def entropy(self, *args: Any, **kwds: Any) -> Any:
         """Return the entropy."""

@@ -22,6 +22,8 @@ from wengert.scipy._distributions import (
 
 STEEP = 700.0
 """From there on exp(-exp(x)) is 0, and so is each of its derivatives."""
+GONE = 1e5
+"""From there on exp(-x) is 0, and so is each of its derivatives."""
 LEAST_PLACE = 1e-100
 """Nearer to 0 distributions of 1/x are flat, whose slopes 1/x^2 would be infinite."""
 FAR = 1e17
@@ -382,6 +384,13 @@ def vonmises_entropy(kappa: Value) -> Value:
     """Return the entropy."""
     logarithm, mean = quantiles.scaled_i0(kappa)
     return LOG_TWO_PI + logarithm + kappa * (1 - mean)
+
+
+def weibull_power(x: Value, c: Value) -> Value:
+    """Return x**c, without a slope where its exponential is 0, as slopes of powers that overflow have no value."""
+    found = x**c
+    gone = found > GONE
+    return either(gone, GONE, either(gone, 1.0, x) ** c)
 
 
 def zipf_var(a: Value) -> Value:

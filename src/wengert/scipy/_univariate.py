@@ -64,6 +64,7 @@ from wengert.scipy._formulas import (
     truncnorm_var,
     vonmises_cdf,
     vonmises_entropy,
+    weibull_power,
     zipf_var,
 )
 from wengert.scipy._tails import beta_lower, gamma_lower, gamma_upper, skewnorm_lower, t_lower
@@ -481,9 +482,9 @@ CONTINUOUS = {
             lower=0.0,
             logpdf=lambda x, c: np.log(c) + sp.xlogy(c - 1, x) - x**c,
             pdf=lambda x, c: c * x ** (c - 1) * np.exp(-(x**c)),
-            cdf=lambda x, c: -np.expm1(-(x**c)),
+            cdf=lambda x, c: -np.expm1(-weibull_power(x, c)),
             logcdf=lambda x, c: log_rise(c * np.log(x)),
-            sf=lambda x, c: np.exp(-(x**c)),
+            sf=lambda x, c: np.exp(-weibull_power(x, c)),
             logsf=lambda x, c: -(x**c),
             ppf=lambda q, c: (-np.log1p(-q)) ** (1.0 / c),
             isf=lambda q, c: (-np.log(q)) ** (1 / c),

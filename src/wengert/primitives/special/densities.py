@@ -152,11 +152,13 @@ def beta_density_value(a: Any, b: Any, x: Any, *, i: int, j: int, by_place: int)
     plain = not i and not j and not by_place
     found = first * second / (first + second) if plain else beta_recurrence(first, second, place, i, j, by_place)
     low = place < TINY
-    power = power_over_beta(np.where(low, place, 1.0), first - 1 - by_place, first + 1, second + 1)
+    lower, upper = np.where(low, first, 0.0), np.where(low, second, 0.0)
+    power = power_over_beta(np.where(low, place, 1.0), lower - 1 - by_place, lower + 1, upper + 1)
     usual = np.where(low, power, lifted_beta(first + 1, second + 1, place) / np.where(low, 1.0, q) ** (2.0 + by_place))
     found = faded_value(usual, found) / (first + second + 1)
     if low.any() and not i and not j:
-        found = np.where(low, beta_density_near_zero(first, second, np.where(low, place, 1.0), by_place), found)
+        shapes = np.where(low, first, 1.0), np.where(low, second, 1.0)
+        found = np.where(low, beta_density_near_zero(*shapes, np.where(low, place, 1.0), by_place), found)
     outer = np.where(there & (np.isinf(a) != np.isinf(b)), 0.0, np.nan)  # all is at an end
     for end, shapes, orders, sign in ((0, (a, b), (i, j), 1.0), (1, (b, a), (j, i), (-1.0) ** by_place)):
         at_end = finite & (x == end)
