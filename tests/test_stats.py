@@ -544,6 +544,15 @@ def test_densities_of_many_degrees_of_freedom_keep_their_digits() -> None:
         np.testing.assert_allclose(slope, -np.tanh(x / 2), rtol=1e-15)
 
 
+def test_slopes_of_students_t_have_all_digits_where_squares_overflow() -> None:
+    x, df = 1e160, 0.1
+    found = wg.grad(ws.t.sf, argnums=(0, 1))(x, df)
+    assert wg.grad(ws.t.cdf, argnums=1)(x, 4.5) == 0.0  # it was NaN
+    with mpmath.workdps(30):
+        by_df = mpmath.diff(lambda df: t_integral(mpmath.mpf(x), df), df)
+    np.testing.assert_allclose(found, (-ws.t.pdf(x, df), float(by_df)), rtol=1e-12)
+
+
 @pytest.mark.parametrize(("name", "shapes"), [("poisson", (2.7,)), ("binom", (500, 0.9)), ("nbinom", (3.5, 0.4))])
 def test_summed_entropies_have_slopes_also_of_parameters_not_known_yet(name: str, shapes: tuple[float, ...]) -> None:
     def entropy(last: Any) -> Any:

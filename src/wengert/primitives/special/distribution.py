@@ -73,6 +73,10 @@ special(sp.pdtrc, None, lambda t, _out, k, m: t * gamma_density_at(np.floor(k) +
 # Student's distribution: I_z(1/2, v/2) with z = x^2 / (v + x^2), or 1 - z where that is the smaller one
 
 
+FARTHEST = 1e150
+"""The square of what is beyond may overflow."""
+
+
 def student_density(v: Any, x: Any) -> Any:
     """Return the density of Student's distribution, the normal one for infinite degrees of freedom."""
     normal = np.isinf(v)
@@ -81,9 +85,24 @@ def student_density(v: Any, x: Any) -> Any:
     return np.where(normal, normal_density(x), found)
 
 
+def student_growth(v: Any, x: Any) -> Any:
+    """Return log(1 + x^2 / v), of places whose squares overflow, too."""
+    far = np.abs(x) > FARTHEST
+    near = np.where(far, 1.0, x)
+    return np.where(far, 2 * np.log(np.where(far, np.abs(x), 1.0)) - np.log(v), np.log1p(near * near / v))
+
+
 def student_body_at(v: Any, x: Any) -> Any:
     """Return (1 + x^2 / v)^(-(v + 1) / 2)."""
-    return np.exp(-(v + 1) / 2 * np.log1p(x * x / v))
+    return np.exp(-(v + 1) / 2 * student_growth(v, x))
+
+
+def student_share(v: Any, x: Any) -> Any:
+    """Return v / (v + x^2), likewise."""
+    outer = np.abs(x) > 1
+    far, near = np.where(outer, x, 1.0), np.where(outer, 0.0, x)
+    rest = v / far / far
+    return np.where(outer, rest / (1 + rest), v / (v + near * near))
 
 
 def student_body_value(v: Any, x: Any) -> Any:
@@ -96,8 +115,10 @@ student_body: Elementwise = elementwise(
     "student_body",
     student_body_value,
     d=(
-        lambda t, out, v, x: t * at_once(faded, out, (v + 1) * x * x / (v * (v + x * x)) - np.log1p(x * x / v)) / 2,
-        lambda t, out, v, x: t * -(v + 1) * at_once(faded, out, x) / (v + x * x),
+        lambda t, out, v, x: (
+            t * at_once(faded, out, (1 + 1 / v) * (1 - student_share(v, x)) - student_growth(v, x)) / 2
+        ),
+        lambda t, out, v, x: t * -(1 + 1 / v) * at_once(faded, out, x) * student_share(v, x),
     ),
     singular=True,
     scalar=student_body_at,
@@ -132,16 +153,20 @@ def student_slope(v: Any, x: Any) -> Any:
     It is x times the density, (1 + v) / (2 v), and a smooth function of x^2.
     """
     normal = np.isinf(v)
-    many = (v > 100 * (1 + x * x) ** 2) & ~normal
+    many = (np.sqrt(v) > 10 * (1 + np.square(np.clip(x, -FARTHEST, FARTHEST)))) & ~normal
     beyond = student_slope_far(np.where(many, v, 1.0), np.where(many, x, 0.0))
     v = np.where(normal | many, 1.0, v)
-    total = v + x * x
-    inner = x * x < v
-    z, rest = np.where(inner, x * x / total, 0.5), np.where(inner, 0.5, v / total)
+    share = student_share(v, x)
+    inner = share > 0.5
+    place = np.where(inner, x, 1.0)
+    z, rest = np.where(inner, place * place / (v + place * place), 0.5), np.where(inner, 0.5, share)
     near = at_once(betainc_by_shapes, 0.5, v / 2, z, i=0, j=1) - 1 / (1 + v)
-    far = at_once(betainc_by_shapes, v / 2, 0.5, rest, i=1, j=0) + 1 / (1 + v)
+    beyond_all = np.abs(x) > FARTHEST  # where one term of the series is all
+    a, rest = v / 2, np.where(beyond_all, 0.5, rest)
+    limit = (at_once(polygamma_difference, a, 0.5, order=0) - student_growth(v, x) - 1 / a) / (1 + v)
+    far = np.where(beyond_all, limit, at_once(betainc_by_shapes, a, 0.5, rest, i=1, j=0)) + 1 / (1 + v)
     scale = at_once(faded, student_density(v, x), x) * (1 + v) / (2 * v)
-    return np.where(normal, 0.0, np.where(many, beyond, scale * np.where(inner, near, -far)))
+    return np.where(normal, 0.0, np.where(many, beyond, at_once(faded, scale, np.where(inner, near, -far))))
 
 
 special(
