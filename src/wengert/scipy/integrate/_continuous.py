@@ -36,7 +36,7 @@ from wengert.scipy.integrate._methods.jacobian_matrices import FULL, Matrices
 from wengert.scipy.integrate._methods.methods_by_name import AnyMethod
 from wengert.scipy.integrate._methods.rosenbrock import Rosenbrock
 from wengert.scipy.integrate._methods.tableaux import Tableau, jacobian_by_state
-from wengert.scipy.integrate._methods.visits import Slope
+from wengert.scipy.integrate._methods.visits import AlongSolution, Slope
 from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient, vjp
@@ -160,15 +160,13 @@ class Flow:
         """
         state = self.along(piece)
 
-        def cotangents(t: Any, c: Any) -> Any:
-            place = state(t)
+        def cotangents(t: Any, c: Any, place: Any) -> Any:
             return vjp(self.equations(t, place, piece.leaves), place, piece.leaves)[1](c)
 
-        def change(t: Any, c: Any) -> Any:
-            return -cotangents(t, c)[0]
-
         def add(t: Any, c: Any) -> Any:
-            return cotangents(t, c)[1]
+            return cotangents(t, c, state(t))[1]
+
+        change = AlongSolution(state, lambda t, c, place: -cotangents(t, c, place)[0])
 
         nothing = [0.0 * x for x in piece.leaves]
         mass, algebraic = self.masses(piece.leaves)
@@ -180,7 +178,7 @@ class Flow:
         if algebraic is not None:
             rows, columns = algebraic
             moved = np.linalg.solve(columns.T @ by_state @ rows.T, columns.T @ ct) @ rows
-            ct, missed = ct - by_state @ moved, cotangents(end, moved)[1]
+            ct, missed = ct - by_state @ moved, add(end, moved)
             matrix = mass + columns @ columns.T @ by_state
         first = np.linalg.solve(matrix, ct)
         weights = (np.abs(mass) + np.abs((end - piece.t) * by_state)).T @ piece.sizes
@@ -198,10 +196,10 @@ class Flow:
         first = first - begins * self.rate_of(leaves)(start, y)
         state = self.along(piece)
 
-        def change(t: Any, v: Any) -> Any:
-            place = state(t)
+        def change_at(t: Any, v: Any, place: Any) -> Any:
             return jvp(self.equations(t, place, piece.leaves), (place, piece.leaves), (v, moves))[1]
 
+        change = AlongSolution(state, change_at)
         mass, algebraic = self.masses(piece.leaves)
         if algebraic is not None:
             rows, columns = algebraic

@@ -63,6 +63,10 @@ class OneStepMethod(Method, Protocol):
         """The number of Jacobians of the slope in a step, each with factors of a matrix."""
 
     @property
+    def places(self) -> Sequence[float]:
+        """The parts of a step at which the slope is visited, in their order."""
+
+    @property
     def is_kept(self) -> bool:
         """Whether reverse mode keeps what steps compute, and does not compute it again."""
 
@@ -188,7 +192,7 @@ def try_step(slope: Slope, method: OneStepMethod, walk: Walk, t1: Any, control: 
     over = direction * (end - bound)
     end = np.where(over >= (0.0 if method.is_adaptive else -ROUNDING * size), t1, end)
     h = end - walk.t
-    trial = Trial(slope, method.stages, Start(walk.t, walk.y, walk.f, h, method.mass))
+    trial = Trial(slope, method.stages, Start(walk.t, walk.y, walk.f, h, method.mass), method.places)
     state, length = trial.found.state, stop_gradient(h)
     scale = control.atol + np.maximum(np.abs(stop_gradient(walk.y)), np.abs(state)) * control.rtol
     norm = method.error_norm(trial.found, scale, length)

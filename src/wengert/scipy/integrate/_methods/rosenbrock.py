@@ -86,6 +86,7 @@ class Rosenbrock(NamedTuple):
     order: int = 4
     evaluations: int = 8
     jacobians: int = 1
+    places: Sequence[float] = PLACES[1:]
     more: Any = None
     is_adaptive: bool = True
 

@@ -54,6 +54,11 @@ class Tableau(NamedTuple):
         return len(self.b)
 
     @property
+    def places(self) -> Sequence[float]:
+        """The parts of a step at which the slope is visited."""
+        return (*self.c[1:], 1.0)
+
+    @property
     def jacobians(self) -> int:
         """The number of Jacobians of the slope in a step."""
         return 0
@@ -215,6 +220,7 @@ class Verlet(NamedTuple):
     jacobians: int = 0
     more: Any = None
     mass: Any = None
+    places: Sequence[float] = (0.5, 1.0, 1.0)
     is_adaptive: bool = False
     is_kept: bool = True
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.control.scan import scan
 from wengert.control.side_effects import Reach
 from wengert.control.subgraphs import trace_within
 from wengert.core.containers.tree_leaves import flatten, unflatten
@@ -26,6 +27,22 @@ from wengert.transforms.reverse import pull_back, stop_gradient
 
 Slope = Callable[[Any, Any], Any]
 Attempt = Callable[..., Sequence[Any]]
+
+
+class AlongSolution(NamedTuple):
+    """Be the slope of an equation along a solution that is known.
+
+    Attributes:
+        state: gives the solution at a time.
+        change: gives the slope of a time, a state of the equation, and the solution there.
+    """
+
+    state: Callable[[Any], Any]
+    change: Callable[[Any, Any, Any], Any]
+
+    def __call__(self, t: Any, y: Any) -> Any:
+        """Return the slope."""
+        return self.change(t, y, self.state(t))
 
 
 class Start(NamedTuple):
@@ -71,28 +88,42 @@ class Visits:
         values: those at places so far.
     """
 
-    def __init__(self, slope: Slope, start: Start, good: Any, known: Sequence[Any]) -> None:
-        self.slope, self.start, self.good, self.known = slope, stop_gradient(start[:2]), good, iter(known)
+    def __init__(
+        self, slope: Slope, visited: Callable[..., Any], start: Start, good: Any, known: Sequence[Any], rows: Any
+    ) -> None:
+        """Be the slope of an attempt.
+
+        Args:
+            slope: that where the step begins.
+            visited: that at visited places, of what `rows` has there, too.
+            start: where the step begins.
+            good: whether the attempt is.
+            known: the values at visited places, if the attempt was made before.
+            rows: arrays of what is known where the step begins, and at each visited place.
+        """
+        self.slope, self.visited, self.good, self.known, self.rows = slope, visited, good, iter(known), rows
+        self.start = stop_gradient((*start[:2], *[row[0] for row in rows]))
         self.values: list[Any] = []
 
     def __call__(self, t: Any, y: Any) -> Any:
         """Return the slope where the step begins."""
         return self.slope(t, y)
 
-    def place(self, t: Any, y: Any) -> tuple[Any, Any]:
+    def place(self, *place: Any) -> tuple[Any, ...]:
         """Return where the slope of a place is differentiated: where the step begins, if it is not good.
 
         Cotangents pass as if it were that place: they are zero if it is not good.
         """
         if self.good is None:
-            return t, y
-        held = [np.where(self.good, *stop_gradient(pair)) for pair in zip((t, y), self.start, strict=True)]
-        found: tuple[Any, Any] = moving_with(tuple(held), (t, y))  # one call, as each is traced
+            return place
+        held = [np.where(self.good, *stop_gradient(pair)) for pair in zip(place, self.start, strict=True)]
+        found: tuple[Any, ...] = moving_with(tuple(held), place)  # one call, as each is traced
         return found
 
     def visit(self, t: Any, y: Any) -> Any:
         """Return the slope at a place."""
-        found = self.slope(*self.place(t, y))
+        number = len(self.values) + 1
+        found = self.visited(*self.place(t, y, *[row[number] for row in self.rows]))
         self.values.append(found if self.good is None else moving_with(next(self.known), found))
         return self.values[-1]
 
@@ -104,17 +135,41 @@ class Trial:
         found: what it gives, held constant.
     """
 
-    def __init__(self, slope: Slope, stages: Callable[[Visits, Start], Stages], start: Start) -> None:
-        graph, captured = trace_within(Reach(NAME, slope), lambda t, y: [slope(t, y)], start[:2], NAME)
+    def __init__(
+        self, slope: Slope, stages: Callable[[Visits, Start], Stages], start: Start, places: Sequence[float]
+    ) -> None:
+        """Make an attempt.
 
-        def run(good: Any, start: Start, given: Sequence[Any], known: Sequence[Any]) -> tuple[Stages, Sequence[Any]]:
+        Args:
+            slope: of the equation.
+            stages: what is computed.
+            start: of what.
+            places: the parts of the step where stages are visited. Solutions that the equation is along are computed
+                there by one loop: they are long programs where they have derivatives of their own.
+        """
+        graph, captured = trace_within(Reach(NAME, slope), lambda t, y: [slope(t, y)], start[:2], NAME)
+        within, further, rows = graph, captured, ()
+        if isinstance(slope, AlongSolution):
+            rows = states_along(slope, start, places)
+            change = slope.change
+            given = *start[:2], rows[0][0]
+            within, further = trace_within(Reach(NAME, change), lambda *x: [change(*x)], given, NAME)
+
+        def run(good: Any, start: Start, given: Any, rows: Any, known: Sequence[Any]) -> tuple[Stages, Sequence[Any]]:
             # a constant is a Tensor, too, of which nobody is to be warned where it is differentiated
-            visits = Visits(lambda t, y: as_tensor(evaluate(graph, (t, y, *given))[0]), start, good, known)
+            visits = Visits(
+                lambda t, y: as_tensor(evaluate(graph, (t, y, *given[0]))[0]),
+                lambda *place: as_tensor(evaluate(within, (*place, *given[1]))[0]),
+                start,
+                good,
+                known,
+                rows,
+            )
             return stages(visits, start), visits.values
 
-        self.run, self.start, self.captured = run, start, captured
+        self.run, self.start, self.captured, self.rows = run, start, (captured, further), rows
         # one call, as what is differentiated: what either computes of captured values alone stays in it
-        held = stop_gradient((start, captured, ()))
+        held = stop_gradient((start, self.captured, rows, ()))
         found: tuple[Stages, Sequence[Any]] = checkpoint(functools.partial(run, None))(*held)
         self.found, self.values = found
 
@@ -126,7 +181,7 @@ class Trial:
             is_kept: whether reverse mode keeps what it needs, and does not compute it again.
         """
         values, structure = flatten(self.found[:3])
-        given, inside = flatten((self.start._replace(roots=self.found.roots), self.captured, self.values))
+        given, inside = flatten((self.start._replace(roots=self.found.roots), self.captured, self.rows, self.values))
         visited = range(len(given) - len(self.values), len(given))
 
         def attempt(good: Any, *leaves: Any) -> Sequence[Any]:
@@ -134,6 +189,15 @@ class Trial:
             return found
 
         return Stages(*unflatten(structure, moving_as(attempt, values, good, given, visited, is_kept)))
+
+
+def states_along(slope: AlongSolution, start: Start, places: Sequence[float]) -> tuple[Any, ...]:
+    """Return an array of the solution that an equation is along: where a step begins, and at parts of it."""
+
+    def state(_: Any, part: Any) -> Any:
+        return (), slope.state(start.t + part * start.h)
+
+    return (scan(state, (), np.array([0.0, *places]))[1],)
 
 
 def moving_as(
