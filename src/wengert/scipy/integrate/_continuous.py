@@ -139,6 +139,11 @@ class Flow:
 
         return state
 
+    def near_known(self, piece: Piece) -> Callable[[Any, Any, Any], Any]:
+        """Return the state at a time from that at another one, which is equal to it, as a function of both times."""
+        rate = self.rate_of(piece.leaves)
+        return lambda known, t, y: at_other_time(rate, known, t, y)
+
     def equations(self, t: Any, y: Any, leaves: Any) -> Callable[[Any, Any], Any]:
         """Return f(t, y) - M y' as a function of the state and of what functions read, with y' held."""
         if self.mass_of is None:
@@ -166,7 +171,7 @@ class Flow:
         def add(t: Any, c: Any) -> Any:
             return cotangents(t, c, state(t))[1]
 
-        change = AlongSolution(state, lambda t, c, place: -cotangents(t, c, place)[0])
+        change = AlongSolution(state, lambda t, c, place: -cotangents(t, c, place)[0], self.near_known(piece))
 
         nothing = [0.0 * x for x in piece.leaves]
         mass, algebraic = self.masses(piece.leaves)
@@ -199,7 +204,7 @@ class Flow:
         def change_at(t: Any, v: Any, place: Any) -> Any:
             return jvp(self.equations(t, place, piece.leaves), (place, piece.leaves), (v, moves))[1]
 
-        change = AlongSolution(state, change_at)
+        change = AlongSolution(state, change_at, self.near_known(piece))
         mass, algebraic = self.masses(piece.leaves)
         if algebraic is not None:
             rows, columns = algebraic

@@ -137,6 +137,7 @@ class Attempt:
     more = None
     is_adaptive = is_kept = True
     evaluations, jacobians = 0, 0
+    places: tuple[float, ...] = ()
     order = 4
 
     def __init__(self, method: Kvaerno, control: Control) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,20 +30,27 @@ Slope = Callable[[Any, Any], Any]
 Attempt = Callable[..., Sequence[Any]]
 
 
-class AlongSolution(NamedTuple):
+@dataclass(frozen=True)
+class AlongSolution:
     """Be the slope of an equation along a solution that is known.
 
     Attributes:
         state: gives the solution at a time.
         change: gives the slope of a time, a state of the equation, and the solution there.
+        near: gives the solution at a time from that at the same time, with its derivative.
     """
 
     state: Callable[[Any], Any]
     change: Callable[[Any, Any, Any], Any]
+    near: Callable[[Any, Any, Any], Any]
 
     def __call__(self, t: Any, y: Any) -> Any:
         """Return the slope."""
         return self.change(t, y, self.state(t))
+
+    def from_known(self, t: Any, y: Any, place: Any, known: Any) -> Any:
+        """Return the slope at a time that another one, of which the solution is known, is equal to."""
+        return self.change(t, y, self.near(known, t, place))
 
 
 class Start(NamedTuple):
@@ -84,6 +92,14 @@ class Stages(NamedTuple):
 class Visits:
     """Be a slope as a step asks for it: at places that are visited, and at that where it begins.
 
+    Args:
+        slope: that where the step begins.
+        visited: that at visited places, of what `rows` has there, too.
+        start: where the step begins.
+        good: whether the attempt is; None if that does not matter.
+        known: the values at visited places, if the attempt was made before.
+        rows: arrays of what is known where the step begins, and at each visited place.
+
     Attributes:
         values: those at places so far.
     """
@@ -91,16 +107,6 @@ class Visits:
     def __init__(
         self, slope: Slope, visited: Callable[..., Any], start: Start, good: Any, known: Sequence[Any], rows: Any
     ) -> None:
-        """Be the slope of an attempt.
-
-        Args:
-            slope: that where the step begins.
-            visited: that at visited places, of what `rows` has there, too.
-            start: where the step begins.
-            good: whether the attempt is.
-            known: the values at visited places, if the attempt was made before.
-            rows: arrays of what is known where the step begins, and at each visited place.
-        """
         self.slope, self.visited, self.good, self.known, self.rows = slope, visited, good, iter(known), rows
         self.start = stop_gradient((*start[:2], *[row[0] for row in rows]))
         self.values: list[Any] = []
@@ -131,6 +137,13 @@ class Visits:
 class Trial:
     """Be an attempt at a step.
 
+    Args:
+        slope: of the equation.
+        stages: what is computed.
+        start: of what.
+        places: the parts of the step where stages are visited. Solutions that the equation is along are computed there
+            by one loop: they are long programs where they have derivatives of their own.
+
     Attributes:
         found: what it gives, held constant.
     """
@@ -138,28 +151,23 @@ class Trial:
     def __init__(
         self, slope: Slope, stages: Callable[[Visits, Start], Stages], start: Start, places: Sequence[float]
     ) -> None:
-        """Make an attempt.
-
-        Args:
-            slope: of the equation.
-            stages: what is computed.
-            start: of what.
-            places: the parts of the step where stages are visited. Solutions that the equation is along are computed
-                there by one loop: they are long programs where they have derivatives of their own.
-        """
-        graph, captured = trace_within(Reach(NAME, slope), lambda t, y: [slope(t, y)], start[:2], NAME)
-        within, further, rows = graph, captured, ()
+        rows: tuple[Any, ...] = ()
+        at_start: Callable[..., Any] = slope
         if isinstance(slope, AlongSolution):
-            rows = states_along(slope, start, places)
+            rows, at_start = states_along(slope, start, places), slope.from_known
+        given = (*start[:2], *known_at_start(start, rows))
+        graph, captured = trace_within(Reach(NAME, slope), lambda *x: [at_start(*x)], given, NAME)
+        within, all_captured = graph, [captured]
+        if isinstance(slope, AlongSolution):
             change = slope.change
-            given = *start[:2], rows[0][0]
-            within, further = trace_within(Reach(NAME, change), lambda *x: [change(*x)], given, NAME)
+            within, further = trace_within(Reach(NAME, change), lambda *x: [change(*x)], given[:3], NAME)
+            all_captured.append(further)
 
         def run(good: Any, start: Start, given: Any, rows: Any, known: Sequence[Any]) -> tuple[Stages, Sequence[Any]]:
             # a constant is a Tensor, too, of which nobody is to be warned where it is differentiated
             visits = Visits(
-                lambda t, y: as_tensor(evaluate(graph, (t, y, *given[0]))[0]),
-                lambda *place: as_tensor(evaluate(within, (*place, *given[1]))[0]),
+                lambda t, y: as_tensor(evaluate(graph, (t, y, *known_at_start(start, rows), *given[0]))[0]),
+                lambda *place: as_tensor(evaluate(within, (*place, *given[-1]))[0]),
                 start,
                 good,
                 known,
@@ -167,7 +175,7 @@ class Trial:
             )
             return stages(visits, start), visits.values
 
-        self.run, self.start, self.captured, self.rows = run, start, (captured, further), rows
+        self.run, self.start, self.captured, self.rows = run, start, all_captured, rows
         # one call, as what is differentiated: what either computes of captured values alone stays in it
         held = stop_gradient((start, self.captured, rows, ()))
         found: tuple[Stages, Sequence[Any]] = checkpoint(functools.partial(run, None))(*held)
@@ -198,6 +206,11 @@ def states_along(slope: AlongSolution, start: Start, places: Sequence[float]) ->
         return (), slope.state(start.t + part * start.h)
 
     return (scan(state, (), np.array([0.0, *places]))[1],)
+
+
+def known_at_start(start: Start, rows: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the solution that an equation is along where a step begins, and when that is; nothing if there is none."""
+    return (rows[0][0], start.t) if rows else ()
 
 
 def moving_as(
