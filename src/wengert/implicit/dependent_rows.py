@@ -14,9 +14,15 @@ import numpy as np
 
 from wengert.implicit.row_lengths import unit_rows
 
-DEPENDENT, NO_PART, EQUAL = 1e-10, 1e-6, 1.0 + 1e-9
+DEPENDENT, NO_PART, EQUAL = 1e-6, 1e-6, 1.0 + 1e-9
 """How far unit vectors are from what others span that depend on these, the parts of vectors that do not take part in
-it, and how much larger what is as large may be."""
+it, and how much larger what is as large may be.
+
+The condition of the system of derivatives grows with the square of such a distance: nearer than the first there are
+none, as no digit of multipliers is certain, and x is as if rows depended on each other.
+"""
+DRIFT = 1e-10
+"""The room, as part of lengths of rows, from which on rows depend on each other without their right sides."""
 APART = 1e-3
 """The distance from which on nobody looks closer."""
 PIVOT, SHIFT = 1e-11, 1e-13
@@ -47,7 +53,7 @@ def rows_left_out(rows: Any, multipliers: Any, has_sign: Any, room: Any = None) 
         signed = takes_part & has_sign
         reach = np.abs(amounts) / np.where(takes_part, np.abs(along), 1.0)
         drift = 0.0 if room is None else float(np.sum(along * room / lengths))
-        if abs(drift) > DEPENDENT and np.any(signed & (along * drift > 0.0)):
+        if abs(drift) > DRIFT and np.any(signed & (along * drift > 0.0)):
             signed &= along * drift > 0.0
         first = np.min(reach, where=signed, initial=np.inf)
         last = int(np.flatnonzero(signed & (reach <= first * EQUAL) if np.any(signed) else takes_part)[-1])

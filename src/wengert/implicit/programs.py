@@ -17,6 +17,8 @@ CLOSE = 1e-3
 ROUNDING = 1e-10
 """By how much of its terms rounding may move what is computed."""
 MOST_ROUNDS = 10
+ROOM_FOR_MULTIPLIERS = 10.0
+"""How many times larger than the sum of some multipliers others are that are chosen beside them."""
 
 
 def join_rows(parts: Sequence[Any]) -> Any:
@@ -128,7 +130,7 @@ def held_at(x: Any, program: QuadraticProgram, near: Any) -> tuple[Any, Any]:
     equations, slopes, slope = program.a.T, program.g[near].T, -(program.p @ x + program.q)
     whole = np.concatenate([slopes, slope[:, None]], axis=1)
     rest = whole - equations @ np.linalg.lstsq(equations, whole, rcond=DEPENDENT)[0] if len(program.b) else whole
-    found = multipliers_within(rest[:, :-1], rest[:, -1], (0.0, np.inf))
+    found = positive_multipliers(rest[:, :-1], rest[:, -1])
     inequality = np.zeros(len(near))
     inequality[near] = found
     equality = np.linalg.lstsq(equations, slope - slopes @ found, rcond=DEPENDENT)[0]
@@ -146,20 +148,35 @@ def dependent_among(active: Any, multipliers: Any, program: QuadraticProgram, x:
     return held[rows_left_out(rows, multipliers[held], held >= len(program.b), room)]
 
 
-def multipliers_within(columns: Any, slope: Any, bounds: tuple[Any, Any], **options: Any) -> Any:
-    """Return the multipliers within bounds with which columns add up to a slope as nearly as can be."""
+def multipliers_within(columns: Any, slope: Any, bounds: tuple[Any, Any]) -> Any:
+    """Return the multipliers within bounds with which columns add up to a slope as nearly as can be, few of them."""
     from scipy.optimize import lsq_linear
 
     if not columns.size:
         return np.zeros(columns.shape[1])
-    if columns.shape[1] <= columns.shape[0] and not is_sparse(
-        columns
-    ):  # else there are many, of which the shortest one has no zeros
+    if columns.shape[1] <= columns.shape[0]:  # else there are many, of which the shortest one has no zeros
         found = np.linalg.lstsq(columns, slope, rcond=None)[0]
         if np.all((found >= bounds[0]) & (found <= bounds[1])):
             return found
+    return lsq_linear(columns, slope, bounds, method="bvls").x
+
+
+def positive_multipliers(columns: Any, slope: Any) -> Any:
+    """Return the same of multipliers that are not negative, of which those are positive that can be.
+
+    Where there are several, an interior method finds such ones. Between opposite columns it lets both multipliers grow
+    to millions, beside which others seem to be zero: so they are bounded by those of few columns.
+    """
+    from scipy.optimize import lsq_linear
+
+    found = multipliers_within(columns, slope, (0.0, np.inf))
+    lengths = np.sqrt(np.sum(columns * columns, axis=0))
+    largest = ROOM_FOR_MULTIPLIERS * np.sum(found * lengths)
+    if np.all(found > 0.0) or not 0.0 < largest < np.inf:
+        return found
+    bound = largest / np.where(lengths > 0.0, lengths, largest)
     with np.errstate(all="ignore"):  # of infinite times zero on its way
-        return lsq_linear(columns, slope, bounds, **(options or {"tol": 1e-14})).x
+        return lsq_linear(columns, slope, (0.0, bound), tol=1e-14).x
 
 
 def solve_active(x: Any, active: Any, program: QuadraticProgram) -> tuple[Any, Any]:

@@ -40,6 +40,7 @@ from wengert.implicit.sparse_programs import (
     elements_of_conditions,
     in_full,
     in_one_form,
+    may_be_singular,
     polish_sparse,
     relaxed_elements,
     require_convex_sparse,
@@ -261,7 +262,10 @@ def solve_polished(
         x = x / units.x
         near = is_near(x, program)
     found = polish_sparse(x, near, program) if stored else polish(x, program, singular == "raise")
-    if stored and missed_by(found, program) > NEAR and sum(map(len, found[:3])) <= DENSE:
+    if not stored and not found.is_optimal:  # rows that nearly follow from others may be what holds x
+        found = polish(x, program, False)
+    uncertain = stored and (missed_by(found, program) > NEAR or may_be_singular(found.active, program))
+    if uncertain and sum(map(len, found[:3])) <= DENSE:
         found = polish(x, in_full(program), True)  # rows that nearly depend on each other are told better in full
     require_optimal(found, program)
     warn_of_sides(found, len(program.b), place)

@@ -34,8 +34,11 @@ from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
 
 SHIFTED = (*SYMMETRIC, ("shift", -1e-8))
 """The option of the factor where constraints depend on each other, by which they hold as nearly as refinement makes."""
-CLOSER = 1e-11
-"""The part of the largest pivot from which on down somebody looks for constraints that depend on each other."""
+CLOSER = 1e-7
+"""The part of the largest pivot from which on down somebody looks for constraints that depend on each other.
+
+Two pivots are as small as the distance by which they do: that of the row, and that of what it moves.
+"""
 REFINEMENTS = 3
 WEIGHT = 1e6
 """How much more equations weigh than P where a direction that they leave free is looked for in which P is negative."""

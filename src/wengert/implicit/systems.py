@@ -27,6 +27,13 @@ Params = Mapping[str, Any]
 MINIMUM_NORM = "minimum_norm"
 FIXED = "fixed"
 """The `singular` of functions that have no such parameter, and no `tol`, of which errors then say nothing."""
+REFINED = 1e6
+"""How many times less than where no digit is certain conditions are from which on solutions are refined once.
+
+Each element of a matrix is then as good as exact, zeros are (R. D. Skeel, Iterative refinement implies numerical
+stability for Gaussian elimination, Mathematics of Computation, 1980): where active constraints depend on each other
+but for a part of 1e-7, derivatives of x have nine digits for two.
+"""
 TOLERANCE = 1e-3
 """By how much of their terms equations may be missed: derivatives are as certain as solutions are."""
 
@@ -128,7 +135,10 @@ def solve_one(columns: Any, b: Any, transposed: bool, name: str, singular: str, 
         raise unsolved_error(name, f"more than {tol:.1e}", tol, singular)
     factors = factors_of(columns)
     if not is_singular(factors.condition, columns.dtype):
-        return factors.solve(b, transposed)
+        found = factors.solve(b, transposed)
+        if is_singular(factors.condition * REFINED, columns.dtype):
+            found += factors.solve(b - (columns.T if transposed else columns) @ found, transposed)
+        return found
     if not b.any():  # what a zero is multiplied by does not matter
         return np.zeros(b.shape, np.result_type(columns, b, np.float32))
     if singular != MINIMUM_NORM or not np.isfinite(columns).all():

@@ -155,7 +155,7 @@ def multipliers_of(normals: Sequence[Normal], gradient: Any) -> Any:
     columns = np.stack([n.gradient for n in normals], axis=1)
     lower = np.array([0.0 if n.sign > 0 else -np.inf for n in normals])
     upper = np.array([0.0 if n.sign < 0 else np.inf for n in normals])
-    return multipliers_within(columns, gradient, (lower, upper), method="bvls")
+    return multipliers_within(columns, gradient, (lower, upper))
 
 
 def joined_texts(normals: Sequence[Normal]) -> str:
