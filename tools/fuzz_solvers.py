@@ -2,30 +2,29 @@
 
 `python -m tools.fuzz_solvers --problems 200 --seed 1`. Problems are optima of |x|^2 / 2 + 0.3 sum(log cosh(B x)) -
 sin(a) x, perhaps within bounds, by a and B, which are arguments in containers or captured. In each some evaluation in
-the middle of a solve raises an error first: it must come out, and what follows must be as if it had not been.
+the middle of a solve raises an error, before all or after a call that went well: it must come out, recording, warnings
+and all that threads of the library know must be as they were, and what follows must be as if it had not been.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import optimize as theirs
-from scipy.sparse.linalg import LinearOperator, gmres
 
 import wengert as wg
-from wengert import implicit, optim
-from wengert.scipy import optimize
+from tools import solver_list
+from tools.solver_list import INJECTED, LOWER, SOLVERS, STEPS, UPPER, vector_of
 
-__all__ = ["MODES", "SOLVERS", "Problem", "draw_problem", "failures", "main"]
-
-STEPS = 100
-"""Of the iteration that is compared with: it contracts by more than a half."""
+__all__ = ["MODES", "Problem", "draw_problem", "failures", "main"]
 
 
 class Injected(Exception):
@@ -56,7 +55,7 @@ def inject_error(left: int) -> Iterator[None]:
 
     def hook(frame: Any, event: str, _: Any) -> None:
         nonlocal left
-        if event == "call" and frame.f_code.co_name in ("slope", "cost") and frame.f_code.co_filename == __file__:
+        if event == "call" and frame.f_code.co_name in INJECTED and frame.f_code.co_filename == solver_list.__file__:
             left -= 1
             if not left:
                 raise Injected
@@ -68,17 +67,16 @@ def inject_error(left: int) -> Iterator[None]:
         sys.setprofile(None)
 
 
-def slope(x: Any, a: Any, matrix: Any) -> Any:
-    """Return the gradient of the objective."""
-    return x + 0.3 * matrix.T @ np.tanh(matrix @ x) - np.sin(a)
-
-
-def cost(x: Any, a: Any, matrix: Any) -> Any:
-    """Return the objective."""
-    return np.sum(x * x) / 2 + 0.3 * np.sum(np.log(np.cosh(matrix @ x))) - np.sum(np.sin(a) * x)
-
-
-LOWER, UPPER = -0.2, 0.3
+def thread_state() -> dict[str, str]:
+    """Return what this thread has in variables of the library and of NumPy, and the filters of warnings, as text."""
+    found = {"errors of NumPy": repr(np.geterr()), "filters of warnings": repr(warnings.filters)}
+    for module in [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "wengert"]:
+        for name, value in list(vars(module).items()):
+            if isinstance(value, threading.local):
+                found[f"{module.__name__}.{name}"] = repr(vars(value))
+            elif isinstance(value, ContextVar):
+                found[f"{module.__name__}.{name}"] = repr(value.get(None))
+    return found
 
 
 def steps(data: Any, linear: bool, bounded: bool) -> Any:
@@ -93,117 +91,11 @@ def steps(data: Any, linear: bool, bounded: bool) -> Any:
     return wg.scan(step, np.zeros(len(data)) + 0.0 * a, None, length=STEPS)[0]
 
 
-# Solvers: of what is zero, how unknowns are shaped and come back, and a count
-
-
-def by_foreign_root(equations: Any, start: Any, a: Any, matrix: Any) -> Any:
-    @implicit.custom_root(equations)
-    def solve(a: Any, matrix: Any) -> Any:
-        pack = pack_like(start)
-        given = wg.tree.map(np.asarray, (a, matrix))
-        return pack(theirs.root(lambda v: vector_of(equations(pack(v), *given)), vector_of(start), tol=1e-13).x)
-
-    return solve(a, matrix)
-
-
-def by_own_loop(equations: Any, start: Any, a: Any, matrix: Any) -> Any:
-    def step(x: Any, a: Any, matrix: Any) -> Any:
-        return wg.tree.map(lambda x, f: x - 0.7 * f, x, equations(x, a, matrix))
-
-    @implicit.custom_fixed_point(step)
-    def solve(a: Any, matrix: Any) -> Any:
-        return wg.fori_loop(0, STEPS, lambda _, x: step(x, a, matrix), start)
-
-    return solve(a, matrix)
-
-
-def by_driver(driver: Callable[..., Any], fixed: bool = False, **options: Any) -> Callable[..., Any]:
-    def solve(equations: Any, start: Any, a: Any, matrix: Any) -> Any:
-        def function(x: Any, a: Any, matrix: Any) -> Any:
-            missed = equations(x, a, matrix)
-            return wg.tree.map(lambda x, f: x - 0.7 * f, x, missed) if fixed else missed
-
-        return driver(function, start, (a, matrix), **options).x
-
-    return solve
-
-
-def by_minimum(driver: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    def solve(_: Any, start: Any, a: Any, matrix: Any) -> Any:
-        def function(x: Any, a: Any, matrix: Any) -> Any:
-            return cost(np.reshape(x, a.shape), a, matrix)
-
-        return driver(function, start, (a, matrix), **options).x
-
-    return solve
-
-
-def by_products(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
-    def solve(matvec: Any, b: Any) -> Any:
-        return gmres(LinearOperator((b.size, b.size), matvec, dtype=b.dtype), b, rtol=1e-13, restart=b.size)[0]
-
-    return implicit.linear_solve(lambda x: x + 0.3 * matrix.T @ (matrix @ x), np.sin(a), solve)
-
-
-def by_program(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
-    n = len(a)
-    limits = np.concatenate([np.full(n, -LOWER), np.full(n, UPPER)])
-    p = np.eye(n) + 0.3 * matrix.T @ matrix
-    return implicit.qp(p, -np.sin(a), G=np.concatenate([-np.eye(n), np.eye(n)]), h=limits).x
-
-
-def by_complementarity(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
-    return implicit.complementarity(lambda x: slope(x, a, matrix), LOWER, np.full(len(a), UPPER))
-
-
-class Solver(NamedTuple):
-    """Hold a solver, whether its problem is linear, within bounds, and whether it takes unknowns of any shape."""
-
-    solve: Callable[..., Any]
-    linear: bool = False
-    bounded: bool = False
-    shaped: bool = True
-
-
-SOLVERS = {
-    "custom_root": Solver(by_foreign_root),
-    "custom_fixed_point": Solver(by_own_loop),
-    "optim.root newton": Solver(by_driver(optim.root, method="newton", tol=1e-12)),
-    "optim.root hybr": Solver(by_driver(optim.root, tol=1e-13)),
-    "optim.fixed_point": Solver(by_driver(optim.fixed_point, True, tol=1e-13)),
-    "optim.anderson": Solver(by_driver(optim.anderson, True, tol=1e-12)),
-    "scipy root": Solver(by_driver(optimize.root, tol=1e-13), shaped=False),
-    "scipy minimize": Solver(by_minimum(optimize.minimize, method="BFGS", tol=1e-10), shaped=False),
-    "scipy bounds": Solver(
-        by_minimum(optimize.minimize, method="L-BFGS-B", bounds=theirs.Bounds(LOWER, UPPER), tol=1e-15),
-        bounded=True,
-        shaped=False,
-    ),
-    "linear_solve": Solver(by_products, linear=True, shaped=False),
-    "qp": Solver(by_program, linear=True, bounded=True, shaped=False),
-    "complementarity": Solver(by_complementarity, bounded=True, shaped=False),
-}
-
-
-def pack_like(like: Any) -> Callable[[Any], Any]:
-    """Return what makes the containers of an example of a vector."""
-    leaves, structure = wg.tree.leaves(like), wg.tree.structure(like)
-    ends = np.cumsum([np.size(x) for x in leaves])[:-1]
-    return lambda v: structure.unflatten(
-        [np.reshape(part, np.shape(x)) for part, x in zip(np.split(v, ends), leaves, strict=True)]
-    )
-
-
 def with_shape(vector: Any, shape: str) -> Any:
     """Return a vector as unknowns of a shape."""
     if shape == "dict":
         return {"first": vector[:1], "rest": (vector[1:],)}
     return vector[:, None] if shape == "column" else vector
-
-
-def vector_of(x: Any) -> Any:
-    """Return unknowns of a shape as a vector."""
-    return np.concatenate([np.reshape(part, (-1,)) for part in wg.tree.leaves(x)])
 
 
 def loss_of(problem: Problem) -> Callable[[Any], Any]:
@@ -215,7 +107,7 @@ def loss_of(problem: Problem) -> Callable[[Any], Any]:
 
         def equations(x: Any, a: Any, matrix: Any) -> Any:
             own = captured if problem.container == "captured" else (first(a), first(matrix))
-            return with_shape(slope(vector_of(x), *own), problem.shape)
+            return with_shape(solver_list.slope(vector_of(x), *own), problem.shape)
 
         given = [in_container(x, problem.container) for x in captured] if solver.shaped else list(captured)
         x = solver.solve(equations, with_shape(np.zeros(problem.size), problem.shape), *given)
@@ -264,7 +156,7 @@ def draw_problem(index: int, seed: int) -> Problem:
     """Return a random problem; where bounds are nearly weakly active, another one."""
     random = np.random.default_rng([seed, index])
     solver = list(SOLVERS)[index % len(SOLVERS)]
-    size = int(random.integers(1, 5))
+    size = int(random.integers(1, 1 + SOLVERS[solver].most))
     container = str(random.choice(["array", "dict", "nested", "captured"]))
     shape = str(random.choice(["vector", "column", "dict"])) if SOLVERS[solver].shaped else "vector"
     while True:
@@ -295,21 +187,35 @@ def failures(problem: Problem, modes: Any, random: Any) -> Iterator[str]:
 
     loss = loss_of(problem)
     for mode in modes:
+        yield from traces_of_error(partial(run_problem, mode, loss, problem), mode, random)
         try:
-            with inject_error(int(random.integers(1, 12))):
-                MODES[mode](loss)(problem.data)
-        except Injected:
-            pass
-        except Exception as error:  # noqa: BLE001 - whatever comes instead is told
-            yield f"{mode}: an injected error came out as {type(error).__name__}: {error}"
-        try:
-            found = np.asarray(MODES[mode](loss)(problem.data))
+            found = np.asarray(run_problem(mode, loss, problem))
         except Exception as error:  # noqa: BLE001 - as above
             yield f"{mode}: {type(error).__name__}: {error}"
             continue
         other = np.asarray(MODES[mode](expected)(problem.data))
         if not np.allclose(found, other, rtol=3e-6, atol=3e-6):
             yield f"{mode}: differs by {np.max(np.abs(found - other)):.1e}"
+
+
+def run_problem(mode: str, loss: Callable[[Any], Any], problem: Problem) -> Any:
+    """Return what a mode makes of the function of a problem."""
+    return MODES[mode](loss)(problem.data)
+
+
+def traces_of_error(run: Callable[[], Any], mode: str, random: Any) -> Iterator[str]:
+    """Yield what an error in the middle of a call changes, perhaps after a call that went well."""
+    try:
+        if random.uniform() < 0.5:
+            run()
+        before = thread_state()
+        with inject_error(int(random.geometric(0.25))):
+            run()
+    except Injected:
+        after = thread_state()
+        yield from (f"{mode}: an injected error left {name}" for name in before if before[name] != after[name])
+    except Exception as error:  # noqa: BLE001 - whatever comes instead is told
+        yield f"{mode}: an injected error came out as {type(error).__name__}: {error}"
 
 
 def main(arguments: list[str] | None = None) -> int:
