@@ -189,6 +189,15 @@ def free_directions(A: Any, base: Any, G: Any) -> Any:
         yield directions[np.sum(sizes > 1e-12) :].T
 
 
+def test_what_is_active_depends_on_no_unit_of_a_row() -> None:
+    x, G = np.array([1.0, -2.0, 0.5]), np.eye(3)
+    for form in (np.asarray, sparse.csr_array):
+        for z in (np.array([1e-4, 50.0, 2e-4]), np.array([1e-4, 2e-4, 50.0])):
+            rows = np.diag([31.0, 33.0, 31.0]) @ G  # the second has a unit of 1024, and a thousandth of its multiplier
+            slope = wg.jacobian(lambda h: qp(form(np.eye(3)), -x - z, G=form(rows), h=h).x)(rows @ x)  # noqa: B023
+            np.testing.assert_allclose(slope, np.linalg.inv(rows), atol=1e-12)
+
+
 def test_larger_programs_are_solved_to_rounding() -> None:
     P, q, A, b, G, h = program(150, 10, 150)
     x, y, z = qp(P, q, A, b, G, h)

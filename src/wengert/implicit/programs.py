@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.implicit.dependent_rows import DEPENDENT, rows_left_out
-from wengert.implicit.row_lengths import is_sparse
+from wengert.implicit.row_lengths import is_sparse, lengths_of
 
 NEAR = 1e-6
 """By how much of its terms a constraint may be open, or a multiplier differ from zero, to be taken for at its limit."""
@@ -88,6 +88,11 @@ def is_near(x: Any, program: QuadraticProgram) -> Any:
     return program.h - program.g @ x <= NEAR * sizes_of(x, program)
 
 
+def forces_of(multipliers: Any, program: QuadraticProgram) -> Any:
+    """Return the sizes of what multipliers, of equations and inequalities, weigh: they depend on no unit of a row."""
+    return np.abs(multipliers) * np.concatenate([lengths_of(program.a), lengths_of(program.g)])
+
+
 def polish(x: Any, program: QuadraticProgram, independent: bool) -> Polished:
     """Return the solution near x by the conditions of optimality, of which that decides which inequalities count.
 
@@ -101,8 +106,8 @@ def polish(x: Any, program: QuadraticProgram, independent: bool) -> Polished:
         left = dependent_among(active, multipliers, program, x) if independent else np.zeros(0, int)
         active[left] = False
         exact, found = solve_active(x, active, program)
-        least = NEAR * (1.0 + np.max(np.abs(multipliers), initial=0.0))
-        vanishing = active & (np.abs(found) <= least) & (np.arange(len(active)) >= count)
+        least = NEAR * (1.0 + np.max(forces_of(multipliers, program), initial=0.0))
+        vanishing = active & (forces_of(found, program) <= least) & (np.arange(len(active)) >= count)
         if np.any(vanishing):  # they were those of x, which the solver left beside the solution
             active &= ~vanishing
             exact, found = solve_active(x, active, program)
@@ -135,7 +140,8 @@ def held_at(x: Any, program: QuadraticProgram, near: Any) -> tuple[Any, Any]:
     inequality[near] = found
     equality = np.linalg.lstsq(equations, slope - slopes @ found, rcond=DEPENDENT)[0]
     multipliers = np.concatenate([equality, inequality])
-    held = inequality > NEAR * (1.0 + np.max(np.abs(multipliers), initial=0.0))
+    forces = forces_of(multipliers, program)
+    held = forces[len(equality) :] > NEAR * (1.0 + np.max(forces, initial=0.0))
     return np.concatenate([np.ones(len(equality), bool), held]), multipliers
 
 

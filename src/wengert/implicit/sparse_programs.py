@@ -22,6 +22,7 @@ from wengert.implicit.programs import (
     Polished,
     QuadraticProgram,
     dependent_among,
+    forces_of,
     held_at,
     join_parts,
     sizes_of,
@@ -179,8 +180,9 @@ def polish_sparse(x: Any, active: Any, program: QuadraticProgram) -> Polished:
         exact, multipliers = solve_sparse(active, program)
         equality, inequality = np.split(multipliers, [count])
         room = (program.h - program.g @ exact) / sizes
-        largest = 1.0 + np.max(np.abs(multipliers), initial=0.0)
-        after = np.where(active[count:], inequality > NEAR * largest, room < -NEAR * NEAR)
+        forces = np.sign(multipliers) * forces_of(multipliers, program)
+        least = NEAR * (1.0 + np.max(np.abs(forces), initial=0.0))
+        after = np.where(active[count:], forces[count:] > least, room < -NEAR * NEAR)
         if np.array_equal(after, active[count:]):
             break
         active, near = np.concatenate([active[:count], after]), near | after

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,8 +70,10 @@ def is_decided(point: Point, active: Any, program: QuadraticProgram) -> Any:
     if not point.z.shape[0]:
         return True
     sizes = 1.0 + np.abs(program.h) + np.abs(program.g) @ np.abs(point.x)
-    largest = 1.0 + np.maximum(np.max(np.abs(point.z)), np.max(np.abs(point.y), initial=0.0))
-    clear, other = np.where(active, point.z / largest, point.s / sizes), np.where(active, point.s, point.z)
+    pairs = (point.z, program.g), (point.y, program.a)
+    weighed = [np.abs(v) * np.sqrt(np.sum(rows * rows, axis=1)) for v, rows in pairs if v.shape[0]]
+    forces, largest = weighed[0], 1.0 + functools.reduce(np.maximum, map(np.max, weighed))  # no matter the rows' units
+    clear, other = np.where(active, forces / largest, point.s / sizes), np.where(active, point.s, forces)
     return np.all((clear > 2.0 * NEAR) & (other <= NEAR * np.where(active, sizes, largest)))
 
 
