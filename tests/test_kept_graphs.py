@@ -307,7 +307,9 @@ def wrong_records(content: bytes) -> list[bytes]:
     else:
         (code, outside, *rest), _ = data
         made += [((code, outside), None), ((code[:-9], outside, *rest), None), (None, [([999],) * 7])]
-        made += [((code, outside, (("rubbish", (1,)),), *rest[1:]), None)]
+        given = ((("rubbish", (1,)),), (("<f4", X.shape),), (("<f8", (2, *X.shape)),), (("<f8", X.shape),) * 2, ())
+        made += [((code, outside, x, *rest[1:]), None) for x in given]
+        made += [((code, outside, rest[0], x, *rest[2:]), None) for x in given]
     ends = range(0, len(content), len(content) // 20)
     return [content[:n] for n in ends] + [marshal.dumps(x) for x in made]
 

@@ -27,15 +27,18 @@ from wengert.core.memory.buffers import may_change
 from wengert.core.memory.memory_layout import Joined, Strides, axes_in_memory, ways_of, without_repetition
 from wengert.core.primitives.primitive import Primitive
 from wengert.native.cache import object_cache
+from wengert.native.executable import Image
 from wengert.native.lapack import installation
 from wengert.passes.pipeline import flatten_calls
-from wengert.passes.segments import Segment, Segments
+from wengert.passes.segments import Segment, Segments, buffers_of
 from wengert.support.caches import cached
 from wengert.support.machine import MEASURED
 
 if TYPE_CHECKING:  # what was kept is loaded without it
     from wengert.kernel.backend import Backend
 
+OUT_OF_BOUNDS = "|b1", ()
+"""The last result of programs that may find a place out of bounds: whether they did."""
 LARGE = 1 << 15
 """Bytes of a constant from which it is compared with what was kept: below, a digest is as fast."""
 SUMS = 64
@@ -86,8 +89,17 @@ class Keeper:
         image, described = marshal.loads(packed)
         if described is None:
             whole = Segment(self.traced, self.backend.unpack(image, self.beside), (), (), is_whole=True)
-            return Segments(self.traced, (whole,))
+            return Segments(self.traced, (check_program(whole),))
         return Segments(self.graph, restore(self.graph, described, self.backend, self.beside))
+
+
+def check_program(part: Segment) -> Segment:
+    """Return a segment; raise a ValueError if its machine code is for arrays of other dtypes or shapes."""
+    if isinstance(part.program, Image):
+        own, meant = [*part.program.inputs, *part.program.outputs], buffers_of(part.graph)
+        if len(part.program.inputs) != len(part.graph.inputs) or own not in (meant, [*meant, OUT_OF_BOUNDS]):
+            raise ValueError(f"code for {own}, where {meant} are meant")
+    return part
 
 
 def large_constants(graph: Graph) -> list[Any]:
@@ -181,15 +193,13 @@ def restore(
     def look_up(numbers: Iterable[int]) -> tuple[Any, ...]:
         return tuple([variables[n] if n >= 0 else graph.outputs[-1 - n] for n in numbers])
 
+    def part_of(own: Graph, image: Any, reasons: Any, dropped: Any, is_whole: bool) -> Segment:
+        program = None if image is None else backend.unpack(image, beside)
+        return check_program(Segment(own, program, reasons, look_up(dropped), is_whole))
+
     return tuple(
         [
-            Segment(
-                Graph(look_up(inputs), [graph.equations[n] for n in equations], look_up(outputs)),
-                None if image is None else backend.unpack(image, beside),
-                reasons,
-                look_up(dropped),
-                is_whole,
-            )
-            for equations, inputs, outputs, image, reasons, dropped, is_whole in described
+            part_of(Graph(look_up(inputs), [graph.equations[n] for n in equations], look_up(outputs)), *rest)
+            for equations, inputs, outputs, *rest in described
         ]
     )

@@ -170,6 +170,13 @@ def array_kind(variable: Variable) -> ArrayKind:
     return ArrayKind(variable.dtype, shape) if part is None else ArrayKind(np.dtype(part), (*shape, 2))
 
 
+def buffers_of(graph: Graph) -> list[tuple[str, tuple[int, ...]]]:
+    """Return the dtypes and shapes of the arrays that a program reads and writes for a graph, as plain data."""
+    arrays = (*graph.inputs, *without_numbers(graph.outputs))
+    kinds = [array_kind(x) if type(x) is Variable else ArrayKind(x.dtype, x.shape) for x in arrays]
+    return [(kind.dtype.str, kind.shape) for kind in kinds]
+
+
 def kind_for(variable: Variable, kind: ArrayKind | NumberKind) -> ArrayKind | NumberKind | None:
     """Return the kind of arguments that kernels get for a variable, where those of a kind are given; None if of others.
 
