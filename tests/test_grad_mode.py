@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import operator
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import DtypeError, GraphError
 
 
@@ -575,29 +578,53 @@ def test_tasks_that_take_turns_have_modes_of_their_own() -> None:
     assert (x * 2).requires_grad
 
 
-def test_a_sweep_that_is_interrupted_anywhere_leaves_recording_as_it_was() -> None:
-    calls = 0
+def interrupt_anywhere(make: Callable[[], Callable[[], Any]], apart: int) -> int:
+    """Interrupt calls where Python handles signals, one at each of so many such places; return how many there are.
+
+    That is where functions of Python begin, and behind those of C.
+    """
+    left, place = 0, 1
 
     def interrupt(_frame: FrameType, event: str, _arg: Any) -> None:
-        nonlocal calls
-        calls -= event == "call"
-        if calls == 0:
-            sys.settrace(None)
+        nonlocal left
+        left -= event in ("call", "c_return")
+        if left == 0:
+            sys.setprofile(None)
             raise KeyboardInterrupt
 
-    outer, last, errors = sys.gettrace(), 0, np.geterr()
-    while calls <= 0:  # until there are no more calls to interrupt
-        x = wg.tensor([1.0, 2.0], requires_grad=True)
-        y = (x * x).sum()
-        last += 1
-        calls = last
-        sys.settrace(interrupt)
+    outer, errors = sys.getprofile(), np.geterr()
+    while left <= 0:  # until there are no more places
+        call, left = make(), place
+        place += apart
+        sys.setprofile(interrupt)
         try:
-            y.backward()
+            call()
         except KeyboardInterrupt:
             pass
         finally:
-            sys.settrace(outer)
-            np.seterr(**errors)  # NumPy's own context leaves them changed where it is interrupted
+            sys.setprofile(outer)
         assert wg.is_grad_enabled()
-    assert last > 10
+        assert (np.geterr(), np.geterrcall(), gc.isenabled()) == (errors, None, True), place
+    return place
+
+
+def differentiated(x: Any) -> Any:
+    return np.sum(np.arcsin(x / 4) ** 2)
+
+
+X = np.array([1.0, 2.0])
+JITTED = wg.jit(differentiated, native=False)
+INTERRUPTED: dict[str, tuple[Callable[[], Callable[[], Any]], int]] = {
+    "sweep": (lambda: wg.tensor(X, requires_grad=True).square().sum().backward, 1),
+    "call": (lambda: partial(JITTED, X), 1),
+    "trace": (lambda: partial(wg.jit(lambda x: np.sum(x * x), native=False), X), 11),
+    "tangents": (lambda: partial(wg.jvp, differentiated, (X,), (X,)), 5),
+}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@together("name", INTERRUPTED)
+def test_what_is_interrupted_anywhere_leaves_modes_and_errors_as_they_were(name: str) -> None:
+    make, apart = INTERRUPTED[name]
+    make()()  # imports
+    assert interrupt_anywhere(make, apart) > 10

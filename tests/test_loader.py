@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import gc
+import importlib
 import marshal
 import random
+import signal
 import struct
 import subprocess
 import sys
@@ -172,17 +173,23 @@ def test_a_function_that_the_system_lacks_is_named(image: bytes) -> None:
         load_code(link_object(image))
 
 
-def test_a_module_that_is_being_freed_while_ctrl_c_comes_is_not_freed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_waits_until_llvm_has_freed_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
     freed = []
+    module_class = importlib.import_module("llvmlite.binding").ModuleRef
 
-    def interrupted(_module: Any) -> None:
-        raise KeyboardInterrupt
+    def interrupted(module: Any, detach: Any = module_class.detach) -> None:
+        signal.raise_signal(signal.SIGINT)
+        detach(module)  # which notes that it is free
 
-    monkeypatch.setattr("llvmlite.binding.ModuleRef._dispose", lambda _: freed.append(1))
-    monkeypatch.setattr("llvmlite.binding.ModuleRef.detach", interrupted)  # which notes that it is free
-    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
-    with contextlib.suppress(KeyboardInterrupt):
-        emit_object("", host())
+    monkeypatch.setattr(module_class, "_dispose", lambda _: freed.append(1))
+    monkeypatch.setattr(module_class, "detach", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background of a shell ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            emit_object("", host())
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
     gc.collect()
     assert len(freed) == 1
 

@@ -34,7 +34,7 @@ from wengert.passes.pipeline import flatten_calls
 from wengert.passes.segments import Segment, Segments
 from wengert.support import config
 from wengert.support.caches import cached
-from wengert.support.collector_pause import CollectorPause
+from wengert.support.collector_pause import without_collector
 from wengert.support.fork_safety import UNSTOPPED
 
 if TYPE_CHECKING:  # what was kept is loaded without it
@@ -199,8 +199,7 @@ class GraphFunction(Entry):
     def executable(self) -> Compiled | None:
         """The graph compiled; None where LLVM cannot, and where NumPy computes all of it."""
         try:
-            with CollectorPause():
-                found = Compiled(self.graph)
+            found = without_collector(Compiled, self.graph)
         except REFUSALS:
             return None
         return found if found.is_native else None

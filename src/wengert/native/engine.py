@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from wengert.native.availability import UnavailableError, load_llvm
 from wengert.support.fork_safety import UNSTOPPED
+from wengert.support.held_interrupts import HeldInterrupts
 from wengert.support.machine import PROCESSOR
 from wengert.support.records import Record
 
@@ -53,7 +54,7 @@ def host() -> Target:
     Raises:
         MissingLLVMError: there is no LLVM.
     """
-    with UNSTOPPED:
+    with UNSTOPPED, HeldInterrupts():
         llvm = load_llvm()
         features = llvm.get_host_cpu_features().flatten()
         return Target(llvm.get_default_triple(), llvm.get_host_cpu_name(), f"{features},-prefer-256-bit")
@@ -99,9 +100,9 @@ def emit_object(text: str, target: Target) -> bytes:
         UnavailableError: there is no LLVM, or it was built without this sort of processor.
         RuntimeError: the text is no module.
     """
-    with UNSTOPPED:
+    with UNSTOPPED, HeldInterrupts():
         llvm = load_llvm()
-        module = llvm.parse_assembly(text)  # no `with`: where Ctrl-C ends that, llvmlite frees it once more
+        module = llvm.parse_assembly(text)
         module.verify()
         found = bytes(machine(target, is_long(text)).emit_object(module))
         del module  # whose release locks LLVM, too
@@ -110,9 +111,8 @@ def emit_object(text: str, target: Target) -> bytes:
 
 def emit_assembly(text: str, target: Target) -> str:
     """Return a module in LLVM's language as instructions of a processor, to be read."""
-    with UNSTOPPED:
-        llvm = load_llvm()
-        module = llvm.parse_assembly(text)
+    with UNSTOPPED, HeldInterrupts():
+        module = load_llvm().parse_assembly(text)
         found = str(machine(target, is_long(text)).emit_assembly(module))
         del module
         return found
@@ -165,7 +165,7 @@ def loaded_by_llvm(
 
     names = elf.undefined_names(image, PROCESSOR) if is_elf(image) else []
     found = {**{name: others(name) for name in names if name not in external}, **external}
-    with UNSTOPPED:
+    with UNSTOPPED, HeldInterrupts():
         llvm.initialize_native_target()
         for name, address in found.items():
             llvm.add_symbol(name, address)

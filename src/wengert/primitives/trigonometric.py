@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.numpy_warnings import silence
+from wengert.core.diagnostics.numpy_warnings import silently
 from wengert.core.primitives.cotangent import has_finite_square
 from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
@@ -86,8 +87,7 @@ tanh = elementwise("tanh", np.tanh, d=tanh_rule, parts=complex_parts.tangent, ow
 
 def faded_value(f: Any, x: Any) -> Any:
     """Evaluate f * x, and 0 where f is 0, whatever x is."""
-    with silence():
-        found = f * x
+    found = silently(operator.mul, f, x)
     return but(found, np.isnan(found) & (f == 0), lambda: 0.0)
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import gc
 import os
 from _thread import get_ident
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+R = TypeVar("R")
 
 INTERPRETERS = 1_000
 """Objects that are frozen up to which they are the interpreter's own: Python 3.12 begins with 375; users freeze all."""
@@ -14,14 +18,27 @@ STOPPING: set[int] = set()
 """The threads that have stopped the collector and are to start it again."""
 
 
-class CollectorPause:
-    """Work that makes many objects and leaves few, as compiling does: the collector takes a fifth of its time.
+def without_collector(function: Callable[..., R], *args: Any) -> R:
+    """Call what makes many objects and leaves few, as compiling does: the collector takes a fifth of its time.
 
-    >>> with CollectorPause():
-    ...     gc.isenabled()
-    False
-    >>> gc.isenabled()
-    True
+    >>> without_collector(gc.isenabled), gc.isenabled()
+    (False, True)
+    """
+    if not gc.isenabled():
+        return function(*args)
+    try:
+        STOPPING.add(get_ident())
+        gc.disable()
+        return function(*args)
+    finally:
+        gc.enable()  # at once: Ctrl-C comes before what C does, or after it
+        STOPPING.discard(get_ident())
+
+
+class LoadingPause:
+    """Load modules without it: what they make stays, and therefore counts as old at once, with all there was before.
+
+    To let the collector go through it takes a tenth of the time of loading.
     """
 
     def __enter__(self) -> None:
@@ -32,21 +49,11 @@ class CollectorPause:
 
     def __exit__(self, *_: object) -> None:
         if self.collects:
+            if gc.get_freeze_count() < INTERPRETERS:  # else they are the user's, and are to stay apart
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
             STOPPING.discard(get_ident())
-
-
-class LoadingPause(CollectorPause):
-    """Load modules: what they make stays, and therefore counts as old at once, with all that there was before.
-
-    To let the collector go through it takes a tenth of the time of loading.
-    """
-
-    def __exit__(self, *_: object) -> None:
-        if self.collects and gc.get_freeze_count() < INTERPRETERS:  # else they are the user's, and are to stay apart
-            gc.freeze()
-            gc.unfreeze()
-        super().__exit__()
 
 
 def start_again() -> None:

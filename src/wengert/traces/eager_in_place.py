@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.numpy_warnings import attribute_warnings, restore_settings, strict
+from wengert.core.diagnostics.numpy_warnings import strict, warn_at_users_line
 from wengert.core.memory.buffers import may_overwrite
 from wengert.core.memory.possible_aliases import SHARES
 from wengert.core.memory.views import ALIAS
@@ -63,7 +63,7 @@ def eager_overwrite(compute: Operator, otherwise: Operator) -> Operator:
             return otherwise(target, other)  # threads tell of conditions when all is computed
         try:
             if buffer.size > FEW:
-                once(compute, buffer, y)
+                warn_at_users_line(compute, buffer, y)  # at once: it cannot be computed once more
             else:
                 before = buffer.copy()
                 compute(buffer, y)
@@ -74,15 +74,6 @@ def eager_overwrite(compute: Operator, otherwise: Operator) -> Operator:
         return target
 
     return strict(operate)
-
-
-def once(compute: Operator, buffer: ndarray[Any, Any], y: Any) -> None:
-    """Compute what cannot be computed once more: warnings name the user's line at once."""
-    entered = attribute_warnings()
-    try:
-        compute(buffer, y)
-    finally:
-        restore_settings(entered)
 
 
 def replace_plain(target: Tensor, result: Tensor) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.numpy_warnings import silence
+from wengert.core.diagnostics.numpy_warnings import silently
 from wengert.core.diagnostics.source_positions import speaks_for
 from wengert.core.values.aval import strong
 from wengert.core.values.recording import settings
@@ -53,6 +53,15 @@ class Sweep(PulledCotangents):
         self.retain = retain
         self.watch = watch
         self.lifting = lifting
+
+    def complete(self) -> None:
+        """Run all pending nodes."""
+        try:
+            self.to_the_leaves()
+        finally:
+            if self.lifting is not None:
+                self.lifting.fall_silent()
+        self.finish()
 
     @speaks_for("node")
     def to_the_leaves(self) -> None:
@@ -165,11 +174,5 @@ def sweep(
         run.restrict([node for node, _ in seeds], wanted)
     run.begin([(node, strong(ct)) for node, ct in seeds if run.leads(node)])
     # rules of singular primitives divide by zero where the strong zero then decides
-    with silence():
-        try:
-            run.to_the_leaves()
-        finally:
-            if run.lifting is not None:
-                run.lifting.fall_silent()
-        run.finish()
+    silently(run.complete)
     return run

@@ -14,7 +14,7 @@ from wengert.control.argument_aliasing import find_writes, require_apart
 from wengert.control.side_effects import Reach
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number
-from wengert.core.diagnostics.numpy_warnings import attribute_warnings, restore_settings
+from wengert.core.diagnostics.numpy_warnings import warn_at_users_line
 from wengert.core.diagnostics.source_positions import Position, user_stacklevel
 from wengert.core.diagnostics.store_guard import call_user
 from wengert.core.graph.equation import Variable
@@ -38,7 +38,7 @@ from wengert.passes.pipeline import simplify_graph
 from wengert.primitives.masked import is_selection
 from wengert.support.attributes import attribute, function_name, resemble
 from wengert.support.caches import Recent, WeakIdentityMap
-from wengert.support.collector_pause import CollectorPause
+from wengert.support.collector_pause import without_collector
 from wengert.support.function_protocol import is_method_of, named_alike
 from wengert.support.functions_by_value import reduce_function
 from wengert.support.hints import hint_attributes, hint_parameters
@@ -186,11 +186,7 @@ class Jitted(Entry, Generic[P, R]):
             return method(*args, **kwargs)
         if form.written:
             require_apart("jit", (*given, *form.captured), form.written)
-        entered = attribute_warnings()
-        try:
-            results = call_form(form, (*leaves, *form.captured))
-        finally:
-            restore_settings(entered)
+        results = warn_at_users_line(call_form, form, (*leaves, *form.captured))
         tensors = [x for x in given if type(x) is Tensor]
         example = A_TENSOR if tensors else None
         visible = len(results) - len(form.donated)
@@ -296,9 +292,8 @@ class Jitted(Entry, Generic[P, R]):
         >>> squares.compile(SimpleNamespace(shape=(1000,), dtype=float)), squares.trace_count
         (False, 1)
         """
-        with CollectorPause():
-            native = self.form_for(*self.examples_for(args, kwargs))[0].native
-            return native is not None and native.compile()
+        native = without_collector(lambda: self.form_for(*self.examples_for(args, kwargs))[0].native)
+        return native is not None and native.compile()
 
     def examples_for(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return arguments with an array wherever something has a shape and a dtype."""
@@ -352,8 +347,8 @@ class Jitted(Entry, Generic[P, R]):
         def trace_form(function: Function, reach: Reach) -> TracedForm:
             return self.trace_with(function, reach, args, kwargs, leaves, structure)
 
-        with CollectorPause():
-            form, self.running = trace_converting(label, self.fun, trace_form, statics, self.running)
+        form: TracedForm
+        form, self.running = without_collector(trace_converting, label, self.fun, trace_form, statics, self.running)
         return form
 
     def trace_with(

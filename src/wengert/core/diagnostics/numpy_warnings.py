@@ -17,7 +17,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar, cast
 
@@ -28,6 +28,7 @@ from wengert.support.caches import Cache
 from wengert.support.deferred_warnings import UNREGISTERED, require_warning, unregister
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 unregister(globals())  # `at_users_line` meets what stops
 
 
@@ -114,7 +115,10 @@ def silence() -> AbstractContextManager[Any]:
 
 
 class Silence:
-    """Be that context; see `silence`."""
+    """Be that context; see `silence`.
+
+    Ctrl-C may come where its end begins. Then who called, by `silently` or `warn_at_users_line`, puts back what was.
+    """
 
     __slots__ = ("settings", "token")
 
@@ -128,28 +132,43 @@ class Silence:
         self.settings.reset(self.token)
 
 
-def attribute_warnings() -> tuple[Token[Any], Any] | None:
-    """Let warnings name the user's line from now on; `restore_settings` ends it."""
+def warn_at_users_line(function: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+    """Call a function whose warnings name the user's line; what it sets by `numpy.seterr` stays."""
     if SETTINGS is None:
-        return None
-    present = SETTINGS.get()
-    wanted = attributing(present)
-    return None if wanted is present else (SETTINGS.set(wanted), wanted)
+        return function(*args, **kwargs)
+    before = SETTINGS.get()
+    wanted = attributing(before)
+    try:
+        SETTINGS.set(wanted)
+        return function(*args, **kwargs)
+    finally:
+        left = SETTINGS.set(before).old_value  # at once: Ctrl-C comes before what C does, or after it
+        if left is not wanted and not isinstance(sys.exc_info()[1], KeyboardInterrupt):
+            adopt(left)
 
 
-def restore_settings(entered: tuple[Token[Any], Any] | None) -> None:
-    """Return to the settings before; what the user has set since with `numpy.seterr` stays."""
-    if entered is None or SETTINGS is None:
-        return
-    token, ours = entered
-    if SETTINGS.get() is ours:
-        SETTINGS.reset(token)
-        return
+def adopt(settings: Any) -> None:
+    """Let settings of the user's hold from now on, with NumPy's own warnings in the place of ours."""
+    found = cast(ContextVar[Any], SETTINGS)
+    before = found.set(settings)
     modes, call = np.geterr(), np.geterrcall()
-    SETTINGS.reset(token)
+    found.reset(before)
     np.seterr(**{kind: "warn" if mode == "log" else mode for kind, mode in modes.items()})  # type: ignore[arg-type]  # as above
     if call is not COMPLAINTS:
         np.seterrcall(call)
+
+
+def silently(function: Callable[..., R], *args: Any) -> R:
+    """Call a function while NumPy says nothing of numbers."""
+    if SETTINGS is None:
+        with np.errstate(all="ignore"):
+            return function(*args)
+    before = SETTINGS.get()
+    try:
+        SETTINGS.set(ignoring(before))
+        return function(*args)
+    finally:
+        SETTINGS.set(before)  # at once, as above
 
 
 # Without a cost where there is nothing to say

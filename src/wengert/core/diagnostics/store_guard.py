@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
-from wengert.core.diagnostics.numpy_warnings import attribute_warnings, restore_settings
+from wengert.core.diagnostics.numpy_warnings import warn_at_users_line
 from wengert.core.diagnostics.source_positions import ASSIGNING, names_beside, use_at
 from wengert.core.primitives.signatures import say_parameter
 from wengert.errors import GraphError, WengertError
@@ -108,9 +108,8 @@ def call_user(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping
     """
     outer = REFUSALS.noted
     noted = REFUSALS.noted = []
-    entered = attribute_warnings()
     try:
-        found = function(*args, **kwargs)
+        found = warn_at_users_line(function, *args, **kwargs)
         if noted:
             raise caught(noted[0])
         return found
@@ -125,7 +124,6 @@ def call_user(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping
             raise caught(noted[0]) from error
         raise
     finally:
-        restore_settings(entered)
         REFUSALS.noted = outer
         if outer is not None:  # whoever called may catch it, too
             outer += noted

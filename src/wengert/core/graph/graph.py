@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from wengert.core.diagnostics.numpy_warnings import attribute_warnings, restore_settings
+from wengert.core.diagnostics.numpy_warnings import warn_at_users_line
 from wengert.core.diagnostics.source_positions import speaks_for
 from wengert.core.graph.equation import Equation, EquationList, Variable, lists_among
 from wengert.core.graph.graph_executor import GraphSteps, last_uses
@@ -23,7 +23,7 @@ from wengert.core.values.aval import UNKNOWN, aval_of, aval_text, unite_scalars
 from wengert.core.values.dispatch import apply, conform
 from wengert.core.values.tensor import Tensor, staging_of
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
-from wengert.support.collector_pause import CollectorPause
+from wengert.support.collector_pause import without_collector
 from wengert.support.hints import hint_attributes
 
 if TYPE_CHECKING:
@@ -73,11 +73,7 @@ class Graph(EquationList, Composite):
 
         Constants among the results are copies, of which each call gives others.
         """
-        entered = attribute_warnings()
-        try:
-            results = evaluate(self, args)
-        finally:
-            restore_settings(entered)
+        results = warn_at_users_line(evaluate, self, args)
         return tuple([x.copy(order="K") if shows_constant(x, args) else x for x in results])
 
     def __str__(self) -> str:
@@ -233,8 +229,7 @@ def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
     if traced:
         return evaluate_traced(graph, given)
     if graph._steps is None:
-        with CollectorPause():
-            graph._steps = GraphSteps(graph.inputs, graph.equations, graph.outputs)
+        graph._steps = without_collector(GraphSteps, graph.inputs, graph.equations, graph.outputs)
     return graph._steps.run(given)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten
-from wengert.core.diagnostics.numpy_warnings import at_users_line, attribute_warnings, restore_settings
+from wengert.core.diagnostics.numpy_warnings import at_users_line, warn_at_users_line
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.memory.buffers import take
 from wengert.core.memory.memory_layout import strides_of
@@ -114,14 +114,13 @@ def put_into(
     if not add:
         at_users_line(operator.setitem, window, key, value)
         return
-    entered = attribute_warnings()  # what was added must not be added again
-    try:
-        if any(array.dtype.kind in "iu" for array in arrays):  # masks do not repeat places
-            add_at_places(window, key, value)
-        else:
-            window[key] += value
-    finally:
-        restore_settings(entered)
+    repeated = any(array.dtype.kind in "iu" for array in arrays)  # masks do not repeat places
+    warn_at_users_line(add_at_places if repeated else add_where, window, key, value)  # not to be added again
+
+
+def add_where(window: Any, key: Any, value: Any) -> None:
+    """Add to elements, none of which is named twice."""
+    window[key] += value
 
 
 def rewrite_part(

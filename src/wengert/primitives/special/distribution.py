@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from wengert.core.diagnostics.numpy_warnings import silence
+from wengert.core.diagnostics.numpy_warnings import silently
 from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import at_once
@@ -107,8 +107,7 @@ def student_share(v: Any, x: Any) -> Any:
 
 def student_body_value(v: Any, x: Any) -> Any:
     """Evaluate (1 + x^2 / v)^(-(v + 1) / 2), of the largest x, too."""
-    with silence():
-        return student_body_at(v, x)
+    return silently(student_body_at, v, x)
 
 
 student_body: Elementwise = elementwise(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.special as sp
 
-from wengert.core.diagnostics.numpy_warnings import silence
+from wengert.core.diagnostics.numpy_warnings import silently
 from wengert.core.primitives.declare import elementwise
 from wengert.core.primitives.kinds import Elementwise
 from wengert.core.values.dispatch import at_once
@@ -30,8 +31,7 @@ def gaussian_at(x: Any, *, over: float) -> Any:
 
 def gaussian_value(x: Any, *, over: float) -> Any:
     """Evaluate exp(-x^2 / over), of the largest x, too."""
-    with silence():
-        return gaussian_at(x, over=over)
+    return silently(partial(gaussian_at, over=over), x)
 
 
 gaussian: Elementwise = elementwise(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from itertools import accumulate, compress, pairwise
 from types import FrameType
 from typing import Any, NamedTuple
@@ -31,6 +29,7 @@ from wengert.scipy.optimize._vector_problem import (
 from wengert.sparse.sparse_functions import hessian as sparse_hessian
 from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
 from wengert.support.attributes import signature
+from wengert.support.held_interrupts import HeldInterrupts
 from wengert.transforms.boundary import note_refusals
 from wengert.transforms.jacobian import hessian, jacobian
 from wengert.transforms.reverse import grad
@@ -128,26 +127,24 @@ class FirstFailure(AbstractContextManager[None]):
         self.error = self.error if error is None else error
         return error is not None
 
-    @contextmanager
-    def keep_interrupts(self) -> Iterator[None]:
-        """Keep what Ctrl-C raises while IPOPT itself is running: a callback would raise it before it has begun."""
-        before = signal.getsignal(signal.SIGINT)
-        if not callable(before) or threading.current_thread() is not threading.main_thread():
-            yield
-            return
 
-        def handle(number: int, frame: FrameType | None) -> None:
-            if self.inside:
-                before(number, frame)
-            else:
-                with self:
-                    before(number, frame)
+class KeptInterrupts(HeldInterrupts):
+    """Keep what Ctrl-C raises while IPOPT itself is running: a callback would raise it before it has begun.
 
-        signal.signal(signal.SIGINT, handle)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
+    Args:
+        failure: what keeps it.
+    """
+
+    def __init__(self, failure: FirstFailure) -> None:
+        self.failure = failure
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Let it be raised in a function of the user's, and else be kept, so that IPOPT ends."""
+        if self.failure.inside:
+            self.before(number, frame)
+        else:
+            with self.failure:
+                self.before(number, frame)
 
 
 class LagrangianDerivatives:
@@ -330,7 +327,7 @@ def solve_by_ipopt(
     require_limits(name, "x", *box)
     require_limits(name, "constraints", lower, upper)
     derivatives.intermediate = Iterations(derivatives, callback)
-    with derivatives.failure.keep_interrupts():
+    with KeptInterrupts(derivatives.failure):
         found = solve(name, derivatives, box, (lower, upper), settings)
     if derivatives.failure.error is not None:
         raise derivatives.failure.error
