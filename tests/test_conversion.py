@@ -15,6 +15,7 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import some_of, together
+from wengert.control.side_effects import Reach
 from wengert.conversion import branch_statements, staged_loop, traced_regions
 from wengert.conversion.operations import convert
 from wengert.conversion.syntax_nodes import half_assigned
@@ -22,6 +23,7 @@ from wengert.core.containers.tree_leaves import flatten
 from wengert.errors import GraphError, ShapeError, TracedTruthError, UsageError
 from wengert.passes import pipeline
 from wengert.passes.equations import everywhere
+from wengert.transforms import tracing
 from wengert.transforms.jit import jit
 
 PROGRAMS = []
@@ -1347,6 +1349,22 @@ def test_each_operand_of_a_chain_is_traced_once(program, x, monkeypatch):
     monkeypatch.setattr(branch_statements, "trace_region", counted)
     assert_alike(jit(program)(x), program(x))
     assert count <= 2 * 12  # what follows an operand, and the operand itself
+
+
+def test_what_a_function_reaches_is_gone_through_once(monkeypatch):
+    calls = []
+
+    def f(x):
+        calls.append(len(calls))
+        y = x * 2.0 if x.sum() > 0 else x * 3.0
+        for _ in range(40):
+            y = y * 1.01
+        return y
+
+    searches = []
+    monkeypatch.setattr(tracing, "Reach", lambda *args: searches.append(args) or Reach(*args))
+    assert_alike(jit(f)(np.ones(3)), np.ones(3) * 2.0 * 1.01**40)
+    assert (len(searches), calls) == (1, [0])  # what the form did that could not be traced is undone
 
 
 def test_graphs_are_traced_of_python_control_flow() -> None:

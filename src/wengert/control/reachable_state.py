@@ -116,6 +116,7 @@ class ReachableState:
         self.queue: list[tuple[Any, str, Any]] = []
         self.seen: dict[int, Any] = {}
         self.times_found: Counter[int] = Counter()
+        self.leading: dict[type, Callable[[Any], Sequence[Any]] | None] = {}
         self.function: Any = functions[0] if functions else None
         self.cells = self.own_cells(functions)
         for name, cell in self.cells.items():
@@ -199,7 +200,7 @@ class ReachableState:
             if is_users_module(value):
                 space = own_attributes(value)
                 self.look_into_module(space, frozenset(space))
-        elif (leads := next((leads for x, leads in LEADING if issubclass(kind, x)), None)) is not None:
+        elif (leads := self.leading_of(kind)) is not None:
             inside = (*leads(value), *((kind,) if id(value) in self.holders else ()))
         elif issubclass(kind, np.ndarray):
             inside = tuple(value.flat) if value.dtype.hasobject and value.size <= SMALL else ()
@@ -215,6 +216,12 @@ class ReachableState:
             held = own_attributes(value)
             inside = [x for key, x in held.items() if issubclass(type(x), np.ndarray) or key == "__wrapped__"]
         self.queue += [(x, name, None) for x in inside if type(x) not in ATOMS]
+
+    def leading_of(self, kind: type) -> Callable[[Any], Sequence[Any]] | None:
+        """Return what values of a kind lead to that is not their contents; None if there is nothing."""
+        if kind not in self.leading:  # asking for each of many values took a quarter of the search
+            self.leading[kind] = next((leads for x, leads in LEADING if issubclass(kind, x)), None)
+        return self.leading[kind]
 
     def look_into_function(self, function: FunctionType) -> None:
         """Look into the variables that a function which may be called reads."""

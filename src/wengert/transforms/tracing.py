@@ -75,16 +75,16 @@ def trace_function(
 class Attempts(Generic[T]):
     """Trace forms of a function until one can be traced: what one did until it could not, the next does again.
 
+    All reach the same, which takes longer to go through than many functions take to be traced.
+
     Args:
-        name: of what traces it.
         run: traces a form of it, given what that can reach.
-        more: what is added to that.
+        reach: what they can reach.
     """
 
-    def __init__(self, name: str, run: Callable[[Callable[..., Any], Reach], T], more: Sequence[Any]) -> None:
-        self.name = name
+    def __init__(self, run: Callable[[Callable[..., Any], Reach], T], reach: Reach) -> None:
         self.run = run
-        self.more = more
+        self.reach = reach
         self.before = refusal_count()
 
     def as_written(self, function: Callable[..., Any], *, watched: bool) -> tuple[T] | TracedTruthError | None:
@@ -92,35 +92,33 @@ class Attempts(Generic[T]):
 
         One that reaches iterators is not traced: what is taken from them cannot be put back.
         """
-        reach = Reach(self.name, function, self.more)
-        if reach.heap.iterators:
+        if self.reach.heap.iterators:
             return None
         try:
             with RollingScope(watched=watched):
-                return (self.run(function, reach),)
+                return (self.run(function, self.reach),)
         except TracedTruthError as error:
-            self.undo(reach)
+            self.undo()
             return error
 
     def trace_rolled(self, form: Callable[..., Any], least: int) -> tuple[T] | None:
         """Trace a converted form with long loops as equations; return None if it may be traced without them."""
-        reach = Reach(self.name, form, self.more)
-        with RollingScope(allowed=not reach.heap.iterators, least=least) as loops:
+        with RollingScope(allowed=not self.reach.heap.iterators, least=least) as loops:
             try:
-                found = self.run(form, reach)
+                found = self.run(form, self.reach)
                 for require_unchanged in loops.steady.values():
                     require_unchanged()
                 return (found,)
             except UNLIKE:
                 if not loops.rolled:
                     raise
-                self.undo(reach)
+                self.undo()
                 return None
 
-    def undo(self, reach: Reach) -> None:
+    def undo(self) -> None:
         """Put back what a form changed."""
         forgive(self.before)
-        reach.heap.restore()
+        self.reach.heap.restore()
 
 
 def trace_converting(
@@ -149,8 +147,8 @@ def trace_converting(
     Returns:
         What `run` gave, and the form that the next trace begins with.
     """
-    attempts = Attempts(name, run, more)
     rewritten = function if running is None else running
+    attempts = Attempts(run, Reach(name, rewritten, more))
     if rewritten is function:
         found = attempts.as_written(function, watched=not by_elements)
         if isinstance(found, LongLoop):
@@ -168,18 +166,17 @@ def trace_converting(
     if rolled is not None:
         return rolled[0], rewritten
     with RollingScope():
-        return run(rewritten, Reach(name, rewritten, more)), rewritten
+        return run(rewritten, attempts.reach), rewritten
 
 
 def trace_rolled(attempts: Attempts[T], function: Callable[..., Any]) -> tuple[T] | None:
     """Trace a function that writes out a loop with that as one equation; return None if that cannot be."""
     from wengert.conversion.operations import convert
 
-    reach = Reach(attempts.name, function, attempts.more)
     try:
         return attempts.trace_rolled(convert(function), LEAST_ROUNDS)
     except UNLIKE:  # its source is not there, or it is not the same: written out, it may have no error
-        attempts.undo(reach)
+        attempts.undo()
         return None
 
 
