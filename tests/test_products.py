@@ -18,6 +18,7 @@ from wengert.compile.compilation_cache import restore
 from wengert.compile.programs import PROCESSOR, Processor
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.emission.products import product_plans
+from wengert.graph import trace
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import Evaluator
 from wengert.kernel.grammar import parse_program, text
@@ -28,6 +29,7 @@ from wengert.lowering.rules import contractions
 from wengert.native.threads.team import team_of
 from wengert.passes.pipeline import flatten_calls
 from wengert.passes.segments import Segments, as_array, as_value
+from wengert.passes.transposed_products import permute_labels
 from wengert.support.machine import MACHINE, Machine
 
 SIZES = 1, 2, 3, 7, 8, 9, 17, 31, 33, 65
@@ -145,6 +147,14 @@ def test_products_of_a_matrix_with_its_transpose_are_those_of_two_matrices(
             plan = product_plans.ProductPlan(step, dtype.itemsize, TARGETS[target])
             assert plan.fields["mirrors"] == (name == "one")
         np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_constants_whose_axes_are_permuted_are_no_products() -> None:
+    matrix = np.arange(6.0).reshape(2, 3)
+    graph = trace(lambda x, y: np.transpose(x) * y)(matrix, matrix.T)
+    first, *rest = graph.equations
+    constant = Graph(graph.inputs[1:], [first.using((matrix,)), *rest], graph.outputs)
+    assert permute_labels(constant) is constant
 
 
 @together("target", TARGETS)

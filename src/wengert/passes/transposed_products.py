@@ -26,7 +26,7 @@ def permute_labels(graph: Graph) -> Graph:
     That holds where all readers compute element by element or reshape, and give results that lie in memory as before.
     Permutations that others read stay: products read in place what these are views of, and sums round as memory lies.
     """
-    turned = [equation for equation in graph.equations if equation.primitive is transpose]
+    turned = [e for e in graph.equations if e.primitive is transpose and type(e.inputs[0]) is Variable]
     if not turned:
         return graph
     made = {v: equation for equation in graph.equations for v in equation.outputs}
