@@ -68,6 +68,7 @@ class Watched(NamedTuple):
         counts: of the events so far.
         times, states: of the events of each function, as many as there may be, if that is known; NaN before.
         stuck: how many changes of the state follow each other without a step in time between them.
+        cause: the function whose event changed the state last, if no step was taken since; else -1.
     """
 
     walk: Walk
@@ -76,6 +77,7 @@ class Watched(NamedTuple):
     times: Any
     states: Any
     stuck: Any = 0
+    cause: Any = -1
 
 
 class Found(NamedTuple):
@@ -290,8 +292,8 @@ class EventFunctions:
         ends = any_stops & np.reshape(ending, (-1,))[first]
         reached = np.reshape(times, (-1,))[first], np.reshape(states, (2 * len(self), -1))[first]
         time, state = (np.where(any_stops, x, y) for x, y in zip(reached, (after.t, after.y), strict=True))
-        stuck = self.stuck_after(before, time, any_stops, good)
-        failure = np.where(stuck > MOST_AT_ONE_TIME * len(self), ACCUMULATION, after.failure)
+        stuck, cause, is_endless = self.stuck_after(before, time, any_stops, good, first // 2)
+        failure = np.where(is_endless, ACCUMULATION, after.failure)
         failure = np.where(any_stops & (failure == 0) & (after.attempts >= most), TOO_MANY, failure)
         failure = np.where(ends, EVENT, failure)
         failure = np.where(np.any(touches) & np.logical_not(any_stops), GRAZING + np.argmax(touches), failure)
@@ -307,16 +309,22 @@ class EventFunctions:
             kept_times = np.where(now, times[:, slot, None], kept_times)
             kept_states = np.where(now[:, :, None], states[:, slot, None], kept_states)
         counts = before.counts + np.sum(happened, axis=1)
-        return Watched(walk, values, counts, kept_times, kept_states, stuck), Found(happened, times, states)
+        return Watched(walk, values, counts, kept_times, kept_states, stuck, cause), Found(happened, times, states)
 
-    def stuck_after(self, before: Watched, time: Any, stopped: Any, good: Any) -> Any:
-        """Return how many changes of the state followed each other at one time, up to the one at the end of a step."""
+    def stuck_after(self, before: Watched, time: Any, stopped: Any, good: Any, index: Any) -> tuple[Any, Any, Any]:
+        """Return how many changes of the state followed each other at one time, by which function, and whether forever.
+
+        A function that changed the state and is zero again at the same time decides by rounding errors alone which way
+        the state goes on: a ball would fall through the ground.
+        """
         if not any(self.settings.resets):
-            return before.stuck
+            return before.stuck, before.cause, False
         start = stop_gradient(before.walk.t)
         passed = np.abs(stop_gradient(time) - start)
         in_place = stopped & (passed <= least_size(start, 1.0))
-        return np.where(in_place, before.stuck + 1, np.where(good, 0, before.stuck))
+        stuck = np.where(in_place, before.stuck + 1, np.where(good, 0, before.stuck))
+        is_endless = (in_place & (index == before.cause)) | (stuck > MOST_AT_ONE_TIME * len(self))
+        return stuck, np.where(stopped, index, np.where(good, -1, before.cause)), is_endless
 
     def restart(
         self,
