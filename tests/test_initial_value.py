@@ -272,8 +272,9 @@ def test_sensitivities_give_the_derivatives_of_the_steps():
     np.testing.assert_allclose(wg.grad(wg.jit(one))(x), want, rtol=1e-12)
     np.testing.assert_allclose(wg.jit(wg.vmap(wg.grad(one)))(x[None])[0], want, rtol=1e-12)
     direction = np.array([1.0, -0.5, 2.0])
-    second, exact = (wg.jit(along(wg.grad(function), direction))(x) for function in (one, other))
-    np.testing.assert_allclose(second, exact, rtol=1e-11)
+    exact = wg.jit(along(wg.grad(other), direction))(x)
+    for second in (along(wg.grad(one), direction), wg.grad(along(one, direction))):
+        np.testing.assert_allclose(wg.jit(second)(x), exact, rtol=1e-11)
 
 
 def test_ends_move_solutions_of_several_steps_as_the_equation_does():
@@ -369,6 +370,21 @@ def test_integrations_that_fail_at_once_move_with_nothing_but_their_beginning(ti
         by_start, by_scale = wg.grad(total, (0, 1))(np.array([900.0, -6.0]), 2.0)
     np.testing.assert_array_equal(by_start, np.full(2, float(times is None)))
     assert by_scale == 0
+
+
+def test_states_that_were_not_reached_have_no_derivatives():
+    def states(scale):
+        return solve_ivp(lambda t, y: scale * y**2, (0.0, 2.0), [1.0], "RK23", [0.5, 2.0]).y[0]
+
+    def slopes(scale):
+        return wg.jacfwd(states)(scale), wg.grad(lambda k: np.sum(states(k)))(scale), wg.grad(left_out)(scale)
+
+    left_out = lambda scale: np.nansum(states(scale))
+    with np.errstate(all="ignore"), pytest.warns(UserWarning, match=r"1 of 2 output times were .* ended at t = 1\.00"):
+        eager = wg.grad(left_out)(1.0)
+    each, total, known = wg.jit(slopes)(1.0)
+    np.testing.assert_allclose(each, [eager, np.nan], rtol=1e-12)
+    np.testing.assert_allclose([total, known], [np.nan, eager], rtol=1e-12)
 
 
 def test_errors_of_functions_end_an_integration_at_once(capsys):

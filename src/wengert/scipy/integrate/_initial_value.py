@@ -144,8 +144,8 @@ def solve_ivp(
         An object with `t` (m,), `y` (n, m), `sol`, `t_events` and `y_events` (lists of arrays, one for each
         function; None without any), `nfev`, `njev`, `nlu`, `status` (0; 1 if an event ended it, -1 where the end was
         not reached), `message` and `success`. While a function is traced, what is not known is traced, too, states at
-        times that were not reached are NaN, and so are events that did not happen. `terminal` says how many there may
-        be of a function; of others, `t_events` and `y_events` hold None in the place of arrays.
+        times that were not reached are NaN, and so are events that did not happen, and derivatives of both. `terminal`
+        says how many there may be of a function; of others, `t_events` and `y_events` hold None in the place of arrays.
 
     Raises:
         UsageError: there is no such method, output times lie outside of the interval or are not in order, tolerances
@@ -281,11 +281,16 @@ def with_next_size(walk: Walk, control: Control) -> Walk:
     return walk._replace(size=np.minimum(walk.size, control.max_step))
 
 
-def warn_if_empty(found: Any, times: Any, walk: Walk) -> None:
-    """Warn of a result without a column, which is hard to tell from what failed later."""
-    if times is not None and not len(found.t) and len(times) and function_called() == NAME:
-        text = f"{NAME}: none of the output times was reached, so y has no column: "
-        warnings.warn(text + reason_of(walk), UserWarning, stacklevel=user_stacklevel())
+def warn_if_missing(found: Any, times: Any, walk: Walk) -> None:
+    """Warn of a result without a column, which is hard to tell from what failed later, or of derivatives of a few."""
+    if times is None or len(found.t) == len(times) or found.status >= 0 or function_called() != NAME:
+        return
+    reached = "none of the output times was reached, so y has no column"
+    if len(found.t):
+        if not is_any_traced((found.y,)):
+            return
+        reached = f"{len(found.t)} of {len(times)} output times were reached, so y has as many columns"
+    warnings.warn(f"{NAME}: {reached}: {reason_of(walk)}", UserWarning, stacklevel=user_stacklevel())
 
 
 class Integration(NamedTuple):
@@ -319,14 +324,13 @@ class Integration(NamedTuple):
                 state = start if self.options.is_solved else self.state
                 moving = MovingStates(self.moving_at) if self.options.steps_hold_times else None
                 made = result_of_steps(steps, *self.ends, state, times, self.options, dense_output, moving)
-                if made.status < 0:  # an event may have ended it before
-                    warn_if_empty(made, times, steps[0])
+                warn_if_missing(made, times, steps[0])
                 return made
             if has_all_steps:
                 raise unknown_steps(times)
         last, rows = self.states_at(times, by_sensitivities)
         found = result_at_times(last, rows, times, self.options)
-        warn_if_empty(found, times, walk_of(last))
+        warn_if_missing(found, times, walk_of(last))
         return found
 
     def all_steps(self, has_to_be_traced: bool) -> Any:

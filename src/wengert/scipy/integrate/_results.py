@@ -26,6 +26,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     Counts,
     Walk,
     interpolate_state,
+    known_or_nan,
 )
 from wengert.scipy.integrate._methods.methods_by_name import OUTSIDE, method_named
 from wengert.scipy.integrate._step_loops import Options, walk_of
@@ -245,12 +246,19 @@ def result_at_times(last: Any, rows: Any, times: Any, options: Options) -> Any:
         outputs = len({*raw(attempts)[:count].tolist()} - {0})  # without an attempt the interval has no length
     events = None
     if isinstance(last, Watched):
-        counts = options.events.counts
-        events = (
-            [last.times[i, :count] if count else None for i, count in enumerate(counts)],
-            [last.states[i, :count] if count else None for i, count in enumerate(counts)],
-        )
+        found = [
+            events_until(last, i, count) if count else (None, None) for i, count in enumerate(options.events.counts)
+        ]
+        events = [times for times, _ in found], [states for _, states in found]
     return as_result(times, states.T, None, walk, counts_of(options, walk, outputs), events)
+
+
+def events_until(last: Watched, index: int, count: int) -> tuple[Any, Any]:
+    """Return times and states of the first events of a function, NaN of those that did not happen."""
+    happened, end = np.arange(count) < last.counts[index], last.walk
+    times = np.where(happened, last.times[index, :count], end.t + np.sum(np.real(end.y)))  # what moves with all
+    states = np.where(happened[:, None], last.states[index, :count], end.y)
+    return known_or_nan(happened, times), known_or_nan(happened[:, None], states)
 
 
 def counts_of(options: Options, walk: Walk, extended: int) -> Counts:

@@ -32,6 +32,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import (
     begin,
     goes_on,
     interpolate_state,
+    known_or_nan,
     try_step,
 )
 from wengert.scipy.integrate._methods.bdf import BackwardDifferences
@@ -296,7 +297,7 @@ def states_at(equation: Integrator, state: State, t1: Any, stops: Any, control: 
             part, time = np.where(reached, stop_gradient(part), 0.0), np.where(reached, time, step.t)
         found = interpolate_state(method, step.y, equation.extension(step, walk.rejected), part)
         found = equation.state_in(step, time, found, control)
-        return (state, step), (np.where(reached, found, np.nan), reached, walk.attempts)
+        return (state, step), (known_or_nan(reached, found), reached, walk.attempts)
 
     (state, _), rows = scan(output, as_arrays((state, still)), stops)
     return equation.end(state), rows
@@ -321,5 +322,5 @@ def state_at_end(equation: Integrator, state: State, t1: Any, control: Control) 
     )
     walk = walk_of(last)
     reached = is_reached(walk, t1, direction)
-    found = np.where(reached, walk.y, np.nan), reached, walk.attempts
+    found = known_or_nan(reached, walk.y), reached, walk.attempts
     return equation.end(last), map_leaves(lambda x: x[None], found)

@@ -227,6 +227,14 @@ def goes_on(walk: Walk, until: Any, direction: Any) -> Any:
     return (direction * (until - walk.t) > 0) & (walk.failure == 0)
 
 
+def known_or_nan(known: Any, value: Any) -> Any:
+    """Return a value where it is known, else NaN.
+
+    So are its derivatives then, unless nobody asks for them: those of a selection are zeros, which pass for a minimum.
+    """
+    return value / np.where(known, 1.0, np.nan)
+
+
 def interpolate_state(method: Method, y: Any, coefficients: Sequence[Any], part: Any) -> Any:
     """Return the state at a part of a step; a basis may be one vector, whose coefficients are rows."""
     total = y
