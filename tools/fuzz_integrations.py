@@ -61,14 +61,14 @@ class Numbers(NamedTuple):
         matrix: of linear slopes.
         weights: of the two outputs.
         level: of the event, of parameter 0.
-        index: of the state that reaches it.
+        place: of the state that reaches it.
     """
 
     x: Array
     matrix: Array
     weights: Array
     level: float
-    index: int
+    place: int
 
 
 def random_form(rng: np.random.Generator) -> Form:
@@ -121,7 +121,7 @@ def mass_of(form: Form, p: Any, stack: Any = np.array) -> Any:
 def functions(form: Form, numbers: Numbers) -> tuple[Any, Any, Any]:
     """Return slope, event and reset of plain numbers and parameters."""
     bare = slope_by(form, np)
-    index, level = numbers.index, numbers.level
+    index, level = numbers.place, numbers.level
 
     def slope(t: Any, y: Any, p: Any, q: Any) -> Any:
         found = bare(t, y, p, q, numbers.matrix)
@@ -218,7 +218,7 @@ def random_numbers(form: Form, rng: np.random.Generator) -> Numbers | None:
     at = t0 + rng.uniform(0.2, 0.45) * (t1 - t0)
     rates = np.abs(slope(at, found.sol(at)))
     index = int(np.argmax(rates))
-    return numbers._replace(level=float(found.sol(at)[index] / x[0]), index=index) if rates[index] > 0.1 else None
+    return numbers._replace(level=float(found.sol(at)[index] / x[0]), place=index) if rates[index] > 0.1 else None
 
 
 def reduced(form: Form, numbers: Numbers, x: Array) -> tuple[Array, Callable[..., Array]]:
@@ -237,7 +237,9 @@ def reference(form: Form, numbers: Numbers, x: Array) -> tuple[float, int, float
     p, q, t0, t1, part = x[0], x[1], x[-3], x[-2], x[-1]
     _, event, reset = functions(form, numbers)
     y, slope = reduced(form, numbers, x)
-    output, outputs, times = t0 + part * (t1 - t0), [], []
+    output = t0 + part * (t1 - t0)
+    outputs: list[Array] = []
+    times: list[float] = []
 
     def full(y: Array) -> Array:
         return np.append(y, p * y[0] ** 2 + q) if form.mass == "singular" else y
@@ -285,8 +287,8 @@ class Derivatives:
     """Be the derivatives of a form, traced once."""
 
     def __init__(self, form: Form, index: int) -> None:
-        def function(x: Any, *more: Any) -> Any:
-            return total(form, x, *more, index)
+        def function(x: Any, matrix: Any, weights: Any, level: Any) -> Any:
+            return total(form, x, matrix, weights, level, index)
 
         def forward(x: Any, v: Any, *more: Any) -> Any:
             return wg.jvp(lambda x: function(x, *more), (x,), (v,))
@@ -311,8 +313,8 @@ def far_from(found: Any, want: Any) -> list[str]:
 
 def disagreements(form: Form, derivatives: Derivatives, numbers: Numbers, rng: np.random.Generator) -> Any:
     """Return what differs; None if there is no reference."""
-    direction = rng.normal(size=numbers.x.shape)
-    direction = direction / np.linalg.norm(direction)
+    chosen = rng.normal(size=numbers.x.shape)
+    direction = np.asarray(chosen / np.linalg.norm(chosen))
     want = differences(form, numbers, direction, WIDTHS[0])
     if want is None:
         return None
@@ -352,13 +354,14 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for number in range(chosen.first, chosen.forms):
         rng = np.random.default_rng([chosen.seed, number])
-        form, known = random_form(rng), {}
+        form = random_form(rng)
+        known: dict[int, Derivatives] = {}
         for _ in range(chosen.numbers):
             numbers = random_numbers(form, rng)
             if numbers is None:
                 counts["left out"] += 1
                 continue
-            derivatives = known.setdefault(numbers.index, Derivatives(form, numbers.index))
+            derivatives = known.setdefault(numbers.place, Derivatives(form, numbers.place))
             try:
                 told = disagreements(form, derivatives, numbers, rng)
             except (WengertError, ArithmeticError, LookupError, TypeError, ValueError) as error:

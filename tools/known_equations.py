@@ -211,6 +211,17 @@ PROBLEMS = {
 }
 
 
+PROBLEMS["ring modulator, computed"] = PROBLEMS["ring modulator"]._replace(
+    want=[
+        *(-0.02339057358436, -0.007367485486019, 0.2582956709946, -0.4064465720562, -0.4039455664501),
+        *(0.260796676615, 0.1106761861273, 2.939904342357e-07, -2.84002993308e-08, 0.0007267198267287),
+        *(0.0007929487197019, -0.0007255283495767, -0.0007941401968552, 7.088495416879e-05, 2.390059075277e-05),
+    ]
+)
+"""What is published for the ring modulator holds to 2.8e-10: this is what DOP853 gives at 1e-13 (75 million steps), of
+which what it gives at 1e-11, Radau at 1e-12 and Rodas5P at 1e-11, 1e-12 and 1e-13 is no more than 4e-11 off."""
+
+
 def solution_error(problem: Problem, method: str) -> float:
     """Return the largest error of the numbers at the end, relative to each."""
     options: dict[str, Any] = {"t_eval": [problem.end], "mass": problem.mass, "max_steps": 10_000_000}
@@ -389,7 +400,7 @@ def derivative_error(derivative: Derivative) -> float:
 def rows() -> Iterator[tuple[str, float, float]]:
     """Yield names, errors, and seconds of processor time with tracing and compiling."""
     for name, problem in PROBLEMS.items():
-        for method in ("Rodas5P",) if name == "ring modulator" else ("Rodas5P", "Radau", "Kvaerno5", "BDF"):
+        for method in ("Rodas5P",) if problem.slope is ring_modulator else ("Rodas5P", "Radau", "Kvaerno5", "BDF"):
             start = time.process_time()
             yield f"{name}, {method}", solution_error(problem, method), time.process_time() - start
     for method in ("Rodas5P", "Radau", "Kvaerno5", "BDF"):
