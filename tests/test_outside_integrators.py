@@ -53,6 +53,10 @@ def test_lsoda_ends_where_times_stand_still_or_steps_are_used_up():
     few = solve_ivp(swing, (0.0, 2.0), START, "LSODA", args=(2.0,), max_steps=3)
     assert (few.status, len(few.t)) == (-1, 4)
     assert "max_steps" in few.message
+    with pytest.warns(UserWarning, match=r"1 of 2 output times were reached, .* max_steps"):
+        solve_ivp(
+            swing, (0.0, 2.0), START, "LSODA", [0.0, 2.0], args=(wg.tensor(2.0, requires_grad=True),), max_steps=9
+        )
     still = solve_ivp(swing, (2.0, 2.0), START, "LSODA", [2.0, 2.0], args=(2.0,))
     np.testing.assert_array_equal(still.y.T, [START, START])
 

@@ -299,8 +299,8 @@ def test_attempts_that_overflow_leave_derivatives_as_they_are():
 
 
 def test_states_that_miss_algebraic_equations_are_refused():
-    def end(y0, mass=((1.0, 0.0), (0.0, 0.0))):
-        slope = lambda t, y: [-y[1], y[1] - y[0]]
+    def end(y0, mass=((1.0, 0.0), (0.0, 0.0)), rate=1.0):
+        slope = lambda t, y: [-y[1], rate * (y[1] - y[0])]
         return solve_ivp(
             slope,
             (0.0, 1.0),
@@ -320,3 +320,4 @@ def test_states_that_miss_algebraic_equations_are_refused():
     status, states = wg.jit(lambda y: [end(y)[key] for key in ("status", "y")])(np.array([1.0, 5.0]))
     assert status == -1
     assert np.isnan(states).all()
+    assert np.isnan(wg.jit(wg.grad(lambda rate: end([1.0, 5.0], rate=rate).y[0, 0]))(1.0))

@@ -161,16 +161,19 @@ def checked_state(
 ) -> Walk:
     """Return where an integration begins or goes on, or that it does not, as a new state misses algebraic equations.
 
-    States after resets have half as many digits to fulfil: they are made of interpolated ones.
+    States after resets have half as many digits to fulfil: they are made of interpolated ones. What was missed at the
+    beginning is added to the state, which is NaN then, as its derivatives are by what the equations depend on.
     """
     t, y = stop_gradient((walk.t, walk.y))
-    f, rows = stop_gradient(slope(t, y)), algebraic.rows
+    moving, rows = slope(walk.t, walk.y), algebraic.rows
+    f = stop_gradient(moving)
     matrix = stop_gradient(jacobian_by_state(slope, t, y))
     allowed = control.atol + control.rtol * np.abs(y)
     allowed = np.sqrt(allowed * np.max(np.abs(y))) if failure == INCONSISTENT_RESET else ALLOWED * allowed
     missed = np.any(np.abs(rows @ f) > np.abs(rows @ matrix) @ allowed) | np.any(np.isnan(y))
     missed = is_new & (walk.failure == 0) & missed
-    return walk._replace(f=np.where(missed, f, walk.f), failure=np.where(missed, failure, walk.failure))
+    state = np.where(missed, walk.y + rows.T @ (rows @ moving), walk.y) if failure == INCONSISTENT else walk.y
+    return walk._replace(y=state, f=np.where(missed, f, walk.f), failure=np.where(missed, failure, walk.failure))
 
 
 def require_consistent(walk: Walk, algebraic: Algebraic | None, is_solved: bool) -> None:

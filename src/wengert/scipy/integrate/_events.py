@@ -36,6 +36,8 @@ EVENT, ACCUMULATION, GRAZING = 3, 4, 10
 one more for each after it."""
 TOUCHING = 1e-10
 """How far from zero, as a part of its values at the ends of a step, a function may turn that touches it."""
+SHORTEST = 1e-12
+"""The part of a step within which one function does not change a state twice: its zero there has four digits."""
 MOST_AT_ONE_TIME = 16
 """How many changes of a state may follow each other at one time, for each function of an event."""
 
@@ -292,7 +294,7 @@ class EventFunctions:
         ends = any_stops & np.reshape(ending, (-1,))[first]
         reached = np.reshape(times, (-1,))[first], np.reshape(states, (2 * len(self), -1))[first]
         time, state = (np.where(any_stops, x, y) for x, y in zip(reached, (after.t, after.y), strict=True))
-        stuck, cause, is_endless = self.stuck_after(before, time, any_stops, good, first // 2)
+        stuck, cause, is_endless = self.stuck_after(before, step, time, any_stops, good, first // 2)
         failure = np.where(is_endless, ACCUMULATION, after.failure)
         failure = np.where(any_stops & (failure == 0) & (after.attempts >= most), TOO_MANY, failure)
         failure = np.where(ends, EVENT, failure)
@@ -311,19 +313,21 @@ class EventFunctions:
         counts = before.counts + np.sum(happened, axis=1)
         return Watched(walk, values, counts, kept_times, kept_states, stuck, cause), Found(happened, times, states)
 
-    def stuck_after(self, before: Watched, time: Any, stopped: Any, good: Any, index: Any) -> tuple[Any, Any, Any]:
+    def stuck_after(
+        self, before: Watched, step: Step, time: Any, stopped: Any, good: Any, index: Any
+    ) -> tuple[Any, Any, Any]:
         """Return how many changes of the state followed each other at one time, by which function, and whether forever.
 
-        A function that changed the state and is zero again at the same time decides by rounding errors alone which way
-        the state goes on: a ball would fall through the ground.
+        Where a function is zero again as soon as it has changed the state, rounding errors of the continuous extension
+        tell which way the state goes on: a ball would fall through the ground.
         """
         if not any(self.settings.resets):
             return before.stuck, before.cause, False
-        start = stop_gradient(before.walk.t)
+        start, least = stop_gradient(before.walk.t), least_size(stop_gradient(before.walk.t), 1.0)
         passed = np.abs(stop_gradient(time) - start)
-        in_place = stopped & (passed <= least_size(start, 1.0))
-        stuck = np.where(in_place, before.stuck + 1, np.where(good, 0, before.stuck))
-        is_endless = (in_place & (index == before.cause)) | (stuck > MOST_AT_ONE_TIME * len(self))
+        stuck = np.where(stopped & (passed <= least), before.stuck + 1, np.where(good, 0, before.stuck))
+        is_again = stopped & (index == before.cause) & (passed <= np.maximum(least, SHORTEST * np.abs(step.h)))
+        is_endless = is_again | (stuck > MOST_AT_ONE_TIME * len(self))
         return stuck, np.where(stopped, index, np.where(good, -1, before.cause)), is_endless
 
     def restart(

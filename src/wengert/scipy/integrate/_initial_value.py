@@ -211,7 +211,9 @@ def solve_ivp(
     options = Options(method, *flags, memory_budget, settings, pattern, places, *kinds, state.shape, state.dtype.kind)
     if is_outside:
         outside = OutsideIntegration(values, options, (t0, t1), state, control, kind == "forward")
-        return outside.result(times, bool(dense_output))
+        found = outside.result(times, bool(dense_output))
+        warn_if_missing(found, times)
+        return found
     is_judged = masses is None and size is None
     integration = Integration(values, options, (t0, t1), state, control, algebraic, is_judged)
     return integration.result(times, bool(dense_output), kind == "forward")
@@ -281,7 +283,7 @@ def with_next_size(walk: Walk, control: Control) -> Walk:
     return walk._replace(size=np.minimum(walk.size, control.max_step))
 
 
-def warn_if_missing(found: Any, times: Any, walk: Walk) -> None:
+def warn_if_missing(found: Any, times: Any, walk: Walk | None = None) -> None:
     """Warn of a result without a column, which is hard to tell from what failed later, or of derivatives of a few."""
     if times is None or len(found.t) == len(times) or found.status >= 0 or function_called() != NAME:
         return
@@ -290,7 +292,8 @@ def warn_if_missing(found: Any, times: Any, walk: Walk) -> None:
         if not is_any_traced((found.y,)):
             return
         reached = f"{len(found.t)} of {len(times)} output times were reached, so y has as many columns"
-    warnings.warn(f"{NAME}: {reached}: {reason_of(walk)}", UserWarning, stacklevel=user_stacklevel())
+    reason = found.message if walk is None else reason_of(walk)
+    warnings.warn(f"{NAME}: {reached}: {reason}", UserWarning, stacklevel=user_stacklevel())
 
 
 class Integration(NamedTuple):
