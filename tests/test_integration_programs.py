@@ -209,6 +209,21 @@ def test_what_functions_do_besides_is_refused(slope):
         solve_ivp(slope, (0.0, 1.0), [1.0])
 
 
+def test_functions_that_change_what_they_capture_whenever_they_are_traced_are_refused():
+    """Where no loop is traced around them, the program that holds them tells."""
+    numbers = [0.0]
+
+    def slope(t, y):
+        numbers[0] += 1.0
+        return -y
+
+    def end(y):
+        return solve_ivp(slope, (0.0, 1.0), y, "LSODA", [1.0], events=lambda t, y: y[0] - 0.5).y[0, -1]
+
+    with pytest.raises(GraphError, match=r"slope: a function that changes what it captures; what it changes has to"):
+        wg.grad(end)(np.ones(1))
+
+
 @pytest.mark.parametrize("method", ["RK45", "Rodas5P"])
 def test_what_functions_write_to_their_arguments_is_seen_by_that_call_alone(method):
     def slope(t, y, a):

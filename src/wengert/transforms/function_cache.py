@@ -7,8 +7,10 @@ import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
+from wengert.control.side_effects import effect_error
 from wengert.core.graph.identity import Object
 from wengert.errors import WengertError
+from wengert.support.attributes import function_name
 from wengert.support.caches import Recent
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.written_out import LongLoop
@@ -52,7 +54,11 @@ class FunctionCache(Generic[V]):
             return self.run_known(values, options, make, run)
         except OutdatedProgram:  # whose functions are the user's, who has rebound their variables since
             self.forget(values, options)
+        try:
             return self.run_known(values, options, make, run)
+        except OutdatedProgram:
+            changing = effect_error(function_name(values[0]), "changes what it captures", "Compute its value")
+        raise changing
 
     def forget(self, values: Sequence[Any], options: Hashable) -> None:
         """Forget what was made for functions and options."""
