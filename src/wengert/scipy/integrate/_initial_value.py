@@ -79,7 +79,8 @@ def solve_ivp(
 
     Derivatives are those of the steps taken, their sizes and inner times held constant: by the initial state, by
     `args` and what functions capture, by both ends of the interval and by output times, in both modes and to any
-    order; those of events to the third. Those by sizes of steps and by tolerances are zero.
+    order; those of events, and by output times, to the third. States move with output times as the equation says, as
+    slopes of continuous extensions are less exact; those by sizes of steps and by tolerances are zero.
     They differ from those of the solution by about as much as the solution does, unless this has no errors at any size
     of steps, as a pendulum at rest has none: then pass `max_step`. A warning tells so, except in traced functions.
 
@@ -325,7 +326,8 @@ class Integration(NamedTuple):
             if found is not None:
                 start, *steps = found
                 state = start if self.options.is_solved else self.state
-                moving = MovingStates(self.moving_at) if self.options.steps_hold_times else None
+                is_moved = self.options.steps_hold_times or self.options.moves_outputs
+                moving = MovingStates(self.moving_at) if is_moved else None
                 made = result_of_steps(steps, *self.ends, state, times, self.options, dense_output, moving)
                 warn_if_missing(made, times, steps[0])
                 return made

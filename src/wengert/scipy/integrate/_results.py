@@ -189,7 +189,7 @@ def result_of_steps(
     dense_output: bool,
     moving: MovingStates | None,
 ) -> Any:
-    """Return the result of an integration whose steps are known; `moving` for methods whose steps hold times."""
+    """Return the result of an integration whose steps are known; `moving` gives states at moving times."""
     walk, (ts, ys, *more) = found
     extension, happened = (more[:4], more[4:]) if options.dense else ([], more)
     steps = len(ts)
@@ -199,13 +199,14 @@ def result_of_steps(
         flat = [walk.f if i == 0 else 0 * walk.f for i in range(len(method_named(options.method).basis(0.0)))]
         extension = [np.reshape(t0, (1,)), np.ones(1), state[None], np.stack(flat)[None]] if options.dense else []
         moving = None
-    if moving is not None and type(t1) is Tensor and not raw(walk.failure):
+    held = moving if options.steps_hold_times else None
+    if held is not None and type(t1) is Tensor and not raw(walk.failure):
         last = np.reshape(t1, (1,))
         ts = np.concatenate([ts[:-1], last])
-        ys = ys if times is not None else np.concatenate([ys[:-1], moving(last, ys[-1:])])
+        ys = ys if times is not None else np.concatenate([ys[:-1], held(last, ys[-1:])])
     ts = np.concatenate([np.reshape(t0, (1,)), ts])
     ys = np.concatenate([state[None], ys])
-    sol = OdeSolution(options.method, ts, *extension, moving=moving) if options.dense and len(ts) > 1 else None
+    sol = OdeSolution(options.method, ts, *extension, moving=held) if options.dense and len(ts) > 1 else None
     if times is not None and sol is not None:
         reached = abs(raw(times) - raw(t0)) <= abs(raw(walk.t) - raw(t0))
         outputs = raw(times)[reached]
@@ -214,7 +215,7 @@ def result_of_steps(
             marked = raw(happened[0]).any(axis=(1, 2))
             extended = len({*np.maximum(places, 1).tolist(), *(np.flatnonzero(marked) + 1).tolist()})
         ts = times[: int(np.sum(reached))]
-        ys = sol(ts).T
+        ys = sol(ts).T if moving is None or held is not None or not len(ts) else moving(ts, sol(stop_gradient(ts)).T)
     elif times is not None:  # no step was good
         ts, ys = times[:0], ys[:0]
     counts = counts_of(options, walk, extended)

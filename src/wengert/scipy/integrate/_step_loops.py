@@ -39,7 +39,7 @@ from wengert.scipy.integrate._methods.bdf import BackwardDifferences
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, at_other_time
 from wengert.scipy.integrate._methods.jacobian_matrices import FULL, GivenPattern, Matrices
 from wengert.scipy.integrate._methods.matrix_choice import checked_elements
-from wengert.scipy.integrate._methods.methods_by_name import AnyMethod
+from wengert.scipy.integrate._methods.methods_by_name import FIXED, AnyMethod
 from wengert.scipy.integrate._methods.visits import Slope
 from wengert.scipy.integrate._right_hand_side import RightHandSide
 from wengert.transforms.reverse import stop_gradient
@@ -86,6 +86,11 @@ class Options(NamedTuple):
     def steps_hold_times(self) -> bool:
         """Whether states do not move with times as steps do, whose formulas may be of order 1."""
         return self.method == "BDF"
+
+    @property
+    def moves_outputs(self) -> bool:
+        """Whether states move with output times by the equation: continuous extensions are of a lower order."""
+        return self.has_moving_times and self.method not in FIXED
 
 
 class Integrator(NamedTuple):
@@ -189,8 +194,7 @@ class Integrator(NamedTuple):
         """Return a state within a step, or at its end, whose value is known, with its derivatives."""
         if self.flow is not None:
             return self.flow(value, self.piece(step, control), t)
-        is_moved = self.options.steps_hold_times and self.options.has_moving_times
-        return at_other_time(self.rate, stop_gradient(t), t, value) if is_moved else value
+        return at_other_time(self.rate, stop_gradient(t), t, value) if self.options.moves_outputs else value
 
     def piece(self, step: Step, control: Control) -> Piece:
         """Return the piece of the solution that begins where a step does."""
@@ -295,6 +299,8 @@ def states_at(equation: Integrator, state: State, t1: Any, stops: Any, control: 
         part = (time - step.t) / step.h
         if equation.holds_times:
             part, time = np.where(reached, stop_gradient(part), 0.0), np.where(reached, time, step.t)
+        elif equation.options.moves_outputs:
+            part, time = (stop_gradient(time) - step.t) / step.h, np.where(reached, time, step.t)
         found = interpolate_state(method, step.y, equation.extension(step, walk.rejected), part)
         found = equation.state_in(step, time, found, control)
         return (state, step), (known_or_nan(reached, found), reached, walk.attempts)
