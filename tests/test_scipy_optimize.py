@@ -460,6 +460,13 @@ def test_refusals(call: Any, error: type[Exception], text: str) -> None:
         call()
 
 
+def test_systems_without_columns_have_a_solution_without_numbers() -> None:
+    nothing = np.zeros((2, 0))
+    assert optimize.nnls(nothing, TWICE)[1] == np.linalg.norm(TWICE)
+    np.testing.assert_allclose(wg.grad(lambda b: optimize.nnls(nothing, b)[1])(TWICE), TWICE / np.linalg.norm(TWICE))
+    assert wg.grad(lambda b: np.sum(optimize.lsq_linear(nothing, b).x))(TWICE).tolist() == [0.0, 0.0]
+
+
 def test_iterations_that_do_not_converge_say_so() -> None:
     found = optim.fixed_point(lambda x: 2.0 * x, 1.0, maxiter=5)
     assert (found.success, found.nit) == (False, 5)

@@ -352,6 +352,8 @@ def nnls(A: Any, b: Any, **options: Any) -> tuple[Any, Any]:  # noqa: N803 - Sci
     def solve(_start: Any, given: Any, _sides: Any, _limits: Any) -> Any:
         from scipy import optimize
 
+        if not size:  # of which SciPy 1.17 frees memory twice, and ends the process
+            return optimize.OptimizeResult(x=np.zeros(0), success=True, norm=np.linalg.norm(given[1]))
         x, norm = optimize.nnls(*given, **options)
         return optimize.OptimizeResult(x=x, success=True, norm=norm)
 
