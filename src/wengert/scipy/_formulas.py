@@ -304,7 +304,7 @@ def t_logpdf(x: Value, df: Value) -> Value:
     else:
         most = (deviance(0.5, half) - 0.5) + (stirling_error(half + 0.5) - stirling_error(half)) - LOG_TWO_PI / 2
         found = most - far_deviance(x, half) * (1 + 0.5 / half)
-    return either(normal, norm_logpdf(x), found)
+    return either(normal, norm_logpdf(either(normal, x, 0.0)), found)
 
 
 def t_ppf(q: Value, df: Value) -> Value:
