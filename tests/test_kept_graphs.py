@@ -169,7 +169,7 @@ def test_functions_of_the_user_are_not_kept(folder: Path) -> None:
 
 def test_equal_kernels_are_compiled_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of graphs that differ in what NumPy computes, and of those that cannot be known again."""
-    rule = wg.custom_rule(np.sort)
+    rule = wg.custom_rule(lambda x: np.partition(x, 0))
     rule.defvjp(lambda x: (rule(x), None), lambda _, ct: (ct * 3.0,))
     x = np.linspace(0.0, 1.0, 3000)
     functions = [lambda x, k=k: np.exp(np.sin(x)) * np.sum(np.partition(x, k)) for k in range(3)]

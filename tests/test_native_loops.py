@@ -834,6 +834,15 @@ WITH_TIES: dict[str, tuple[Callable[..., Any], Sequence[Any]]] = {
         lambda x: wg.fori_loop(0, 5, lambda i, y: np.arange(12.0)[np.argsort(x[i % 4])] + y / 2, x[0]),
         (TIED,),
     ),
+    "long rows": (
+        lambda x, y: [
+            *(f(z, axis) for z in (x, x.astype(np.int8)) for f in (np.sort, np.argsort) for axis in (0, 1)),
+            *(f(x, 0, kind="stable") for f in (np.sort, np.argsort)),
+            *(f(y.T, 0) for f in (np.sort, np.argsort)),
+            wg.grad(lambda z: np.sum(np.sort(z, 0) * x))(y),
+        ],
+        (np.tile(TIED, (5, 2)), np.where(np.tile(TIED, (5, 2)) == 1, np.nan, np.arange(24.0) ** 2 % 7)),
+    ),
     "lexsort": (lambda x: np.lexsort((x[0], x[1])), (TIED,)),
     "sort": (lambda x: [np.sort(x), np.sort(x.astype("f"), 0), np.sort(x, kind="stable"), np.sort(x * 0)], (ZEROS,)),
     "medians": (lambda x: [np.median(x, 1), np.nanmedian(x, 0), np.median(0 * x - 0.0, 1)], (ZEROS,)),

@@ -25,6 +25,7 @@ from wengert.emission.routines.lapack_routines import lapack_kernel
 from wengert.emission.routines.matrix_lanes import LANES, lanes_kernel
 from wengert.emission.routines.matrix_problems import MATRICES
 from wengert.emission.routines.matrix_routines import SMALL, small
+from wengert.emission.routines.sort_routines import SORTS, sort_kernel
 from wengert.emission.routines.sparse_routines import SPARSE, sparse_kernel
 from wengert.emission.stages import added_exactly, correct_total
 from wengert.kernel.opcodes import OPCODES
@@ -112,6 +113,7 @@ ROUTINES = {
     FRONTS: RoutineFamily(MATRICES, front_kernel),
     SPARSE: RoutineFamily(MATRICES, sparse_kernel),
     LANES: RoutineFamily(MATRICES, lanes_kernel),
+    SORTS: RoutineFamily(MATRICES, lambda name, _: sort_kernel(name)),
     PRODUCTS: RoutineFamily(PRODUCT, product),
     CORRELATIONS: RoutineFamily(CORRELATION, correlation_kernel),
 }

@@ -79,7 +79,8 @@ class MatrixRoutine:
         inputs: Sequence[Variable] = (),
     ) -> None:
         self.operands = operands
-        self.inputs, self.outputs = inputs or list(map(as_variable, operands)), equation.outputs
+        self.inputs: Sequence[Variable] = inputs or list(map(as_variable, operands))
+        self.outputs: Sequence[Variable] = equation.outputs
         self.name, self.fields, self.work, self.cycles = name, fields, work, cycles
 
 

@@ -43,6 +43,7 @@ from wengert.lowering.program_steps import (
 from wengert.lowering.rules.joins import MOST_BOXES
 from wengert.lowering.rules.lower import UNBOUNDED, lower
 from wengert.lowering.shared_factors import with_factors_before_loops, with_shared_factors
+from wengert.lowering.sort_steps import sort_step
 from wengert.lowering.sparse_steps import sparse_step
 from wengert.lowering.usual_cases import usual_graph, with_shared_decompositions
 from wengert.lowering.writes import Change, WriteStep, last_readers, write_step
@@ -176,7 +177,7 @@ def step_of(equation: Equation, bounds: Mapping[Variable, Bounds]) -> GraphStep 
         found: GraphStep | None = equation.primitive.lower(equation.params, lowering)
         return found
     found = product_step((equation,)) or matrix_routine(equation) or sparse_step(equation)
-    found = found or correlation_step(equation) or write_step(equation, bounds)
+    found = found or sort_step(equation) or correlation_step(equation) or write_step(equation, bounds)
     usual = usual_graph(equation) if found is None else None
     return found if usual is None else STEPS.recomputation(usual)
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # what was kept is loaded without it
     from wengert.native.elf import Linked
 
 ADDRESS = struct.Struct("<Q")
+SORT = "numpy_"
+"""What the names of NumPy's sorts begin with in native code: "numpy_argsort_stable_float64"."""
 READ, WRITE, EXECUTE = 1, 2, 4
 PRIVATE, ANONYMOUS = 2, 0x20
 NOWHERE = (1 << 8 * ctypes.sizeof(ctypes.c_void_p)) - 1
@@ -133,13 +135,18 @@ def check_code(image: Any) -> Linked | bytes:
 
 
 def address_of(name: str) -> int:
-    """Return the address of a function of Python's or of the C library, or of BLAS or LAPACK as they are named here.
+    """Return the address of a function of Python's or of the C library, or of LAPACK's or NumPy's as they are named here.
 
     Raises:
         UnavailableError: there is none.
     """
     if name.startswith(PREFIX):
         return lapack_address(name)
+    if name.startswith(SORT):
+        with UNSTOPPED:
+            from wengert.native.numpy_sorts import sort_address
+
+        return sort_address(name)
     try:  # a sixth of the time of a function of ctypes
         return ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, name))
     except ValueError:

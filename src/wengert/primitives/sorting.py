@@ -44,8 +44,14 @@ def evaluate_ranks(x: Any, *, axis: int) -> Any:
     return put_back(np.broadcast_to(numbers, order.shape), order, axis)
 
 
+SHORT = 16
+"""Elements of rows up to which kernels sort them, by comparing all pairs: calls of NumPy's functions take longer."""
+
+
 def ranked_at(x: Any, *, axis: int) -> Any:
     """Return the places that the elements take in a kernel."""
+    if x.shape[axis] > SHORT:
+        return None
     return x.count_before((axis % len(x.shape),), "ranked")
 
 
@@ -62,6 +68,8 @@ def ranks(x: Any, axis: int) -> Any:
 
 def sorted_at(x: Any, *, axis: int, kind: Any = None, stable: Any = None) -> Any:
     """Return the elements sorted along an axis in a kernel; of equal elements the first comes first."""
+    if x.shape[axis] > SHORT:
+        return None
     if not is_stable(kind, stable):
         require_one_zero(x, (axis % len(x.shape),))
     return x.write_at_places(ranked_at(x, axis=axis), axis % len(x.shape))
@@ -85,6 +93,8 @@ def order_at(x: Any, *, axis: int, kind: Any = None, stable: Any = None) -> Any:
     numbers that are not floating-point ones, of which some mostly are equal, are left to it at once.
     """
     axes = (axis % len(x.shape),)
+    if x.shape[axis] > SHORT:
+        return None
     if not is_stable(kind, stable):
         if x.dtype.kind != "f":
             return None
