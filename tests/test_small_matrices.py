@@ -220,7 +220,7 @@ SPECTRA: dict[str, Callable[[Any], Any]] = {
     "svd": lambda a: tuple(np.linalg.svd(a)),
     "svd, reduced": lambda a: tuple(np.linalg.svd(a, full_matrices=False)),
     "svdvals": np.linalg.svdvals,
-    "qr": lambda a: tuple(np.linalg.qr(a)),
+    "qr": lambda a: (*np.linalg.qr(a), np.linalg.qr(a, "r")),
     "eig": lambda a: tuple(np.linalg.eig(a + 0j)),
     "eigvals": lambda a: np.linalg.eigvals(a + 0j),
 }

@@ -47,17 +47,17 @@ def test_all_forms_of_a_function() -> None:
 
 
 def test_what_numpy_computes_is_said_with_its_reason() -> None:
-    lowered = wg.jit(lambda x: np.exp(np.sort(np.exp(x)))).lower(np.linspace(0.0, 1.0, 10_000))
-    assert "by NumPy: sort, no opcodes for so many elements, which NumPy sorts in less time" in lowered.kernels
+    lowered = wg.jit(lambda x: np.exp(np.median(np.exp(x)) * x)).lower(np.linspace(0.0, 1.0, 10_000))
+    assert "by NumPy: median, no opcodes for so many elements, which NumPy sorts in less time" in lowered.kernels
     assert lowered.cost.left == 1
     assert repr(lowered.cost).splitlines()[-1] == "not counted: 1 equations that NumPy computes"
 
 
 def test_a_profile_has_a_time_for_each_kernel_and_for_what_numpy_computes() -> None:
     x = np.linspace(0.0, 1.0, 200_000)
-    function = wg.jit(lambda x: np.sum(np.sort(np.exp(x)) * x))
+    function = wg.jit(lambda x: np.sum(np.partition(np.exp(x), 9) * x))
     profile = function.lower(x).profile(3)
-    assert [span.name for span in profile.spans] == ["kernel 0", "NumPy: sort", "kernel 1"]
+    assert [span.name for span in profile.spans] == ["kernel 0", "NumPy: partition", "kernel 1"]
     assert all(0 < span.seconds < profile.seconds for span in profile.spans)
     assert profile.seconds == pytest.approx(sum([span.seconds for span in profile.spans]) + profile.between)
     first, sorting, _ = profile.spans

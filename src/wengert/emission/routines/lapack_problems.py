@@ -51,6 +51,7 @@ class LapackProblem(ElementParts, Problem):
         letter: of the dtype.
         info: where functions of LAPACK say that they failed.
         used: bytes of the room that have been given away.
+        is_first: whether it is the first problem of a share.
     """
 
     def __init__(self, problems: Problems, dtype: str, kinds: str, index: Value) -> None:
@@ -60,6 +61,7 @@ class LapackProblem(ElementParts, Problem):
         types = {"e": kind, "r": self.scalar, "i": I32}
         super().__init__(problems, kind, [types[x] for x in kinds], index)
         self.info, self.used = self.b.stack(I32), self.zero
+        self.is_first = index.equals(problems.first)
 
     def room(self, kind: Float | VectorType | Integer, count: Value) -> Value:
         """Return the address of room for so many elements."""

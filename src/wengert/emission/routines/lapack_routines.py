@@ -44,7 +44,7 @@ NEEDED = (
 )
 SYMMETRIC, HERMITIAN = ("syevd", "orgqr"), ("heevd", "ungqr")
 """Functions that kernels call, and what only real or only complex numbers have."""
-SPECTRAL = ("eigh", "eigvalsh", "svd", "svdvals", "qr", "eig", "eigvals")
+SPECTRAL = ("eigh", "eigvalsh", "svd", "svdvals", "qr", "qr_r", "eig", "eigvals")
 """Routines that compute spectra or orthogonal factors, of matrices that need not be square."""
 DOUBLE = ("float64", "complex128")
 """The dtypes that NumPy computes these in, whatever the matrices are: in others vectors have other signs."""
@@ -267,6 +267,7 @@ SOLVERS: dict[str, tuple[Solver, str]] = {
     "svd": (singular, "eere"),
     "svdvals": (singular, "er"),
     "qr": (orthogonal, "eee"),
+    "qr_r": (orthogonal, "ee"),
     "eig": (general, "eee"),
     "eigvals": (general, "ee"),
 }

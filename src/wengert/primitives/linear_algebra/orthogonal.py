@@ -251,7 +251,8 @@ qr_r = opaque(
     jvp=lambda tangents, _out, a: jvp_qr(tangents, apply(qr, a, mode="reduced"), a)[1],
     form=Routine("(m,n)->(k,n)"),
     fresh=True,
-    usual_case=lambda a: (apply(qr, a, mode="reduced")[1], None),
+    routine=lambda: RoutineCall("qr_r"),
+    cost=2 * OF_ELIMINATION,
 )
 
 
