@@ -29,7 +29,7 @@ from wengert.primitives.signals.windows import Geometry, result_lengths, spread_
 from wengert.support import config
 from wengert.transforms.tracing import trace
 
-CASES = 150
+CASES = 130
 
 
 def defined(x: Any, w: Any, space: Geometry) -> Any:
@@ -228,3 +228,20 @@ def test_what_is_only_transposed_is_not_copied() -> None:
     (step,) = [step for step in part.program.steps if isinstance(step, Invoke)]
     assert step.name == "correlation.kernels.float64"
     assert set(step.reads) < set(part.program.inputs)
+
+
+def test_long_convolutions_are_native(monkeypatch: pytest.MonkeyPatch) -> None:
+    def function(x: Any, y: Any) -> Any:
+        found = np.convolve(x, y), np.correlate(x, y, "valid")
+        return [*found, *wg.grad(lambda *xs: np.sum(np.convolve(*xs, "same") ** 2), argnums=(0, 1))(x, y)]
+
+    monkeypatch.setattr(config, "NATIVE", True)
+    monkeypatch.setattr(config, "AT_ONCE", True)
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=1003), rng.normal(size=40)
+    run = wg.jit(function)
+    for case in (x, np.where(x == x[500], np.inf, x)):  # beside which there are zeros
+        for found, want in zip(run(case, y), function(case, y), strict=True):
+            scale = np.abs(want[np.isfinite(want)]).max(initial=1.0)
+            np.testing.assert_allclose(found, want, rtol=1e-10, atol=scale * 1e-14)
+    assert run.lower(x, y).segments.whole is not None
