@@ -20,7 +20,7 @@ from wengert.core.graph.graph import Graph
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import UNKNOWN, aval_of
 from wengert.core.values.dispatch import apply
-from wengert.lowering.long_convolutions import long_convolution
+from wengert.lowering.convolution_graphs import convolution_graph
 from wengert.lowering.matrix_steps import LEAST_SHARED
 from wengert.lowering.program_steps import with_results_like
 from wengert.passes.equations import Known, rename_known
@@ -50,8 +50,11 @@ def usual_graph(equation: Equation) -> Graph | None:
 
     An output behind its results, if there is one, is a truth that has to hold.
     """
-    usual, results = equation.primitive.usual_case or long_convolution(equation), equation.outputs
-    if usual is None or any(UNKNOWN in aval_of(x).shape for x in (*equation.inputs, *results)):
+    results = equation.outputs
+    if any(UNKNOWN in aval_of(x).shape for x in (*equation.inputs, *results)):
+        return None
+    usual = equation.primitive.usual_case or convolution_graph(equation)
+    if usual is None:
         return None
 
     def write(operands: Sequence[Any]) -> list[Any]:

@@ -1,7 +1,12 @@
-"""Long convolutions as correlations of several channels, which tiles of the native function need."""
+"""Convolutions as other operations that take less time.
+
+Long ones of sequences are correlations of several channels, which tiles of the native function need. Correlations with
+kernels of one point, and those that have one place, as the derivative by such kernels does, are products of matrices.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +26,40 @@ CHANNELS = 8
 fewer places than terms lanes run along the terms."""
 
 
-def long_convolution(equation: Equation) -> Callable[..., tuple[Any, Any]] | None:
+Computed = Callable[..., tuple[Any, Any]]
+"""What computes a result, and perhaps whether something holds that has to."""
+
+
+def convolution_graph(equation: Equation) -> Computed | None:
+    """Return what computes a convolution or correlation by other operations; None if it is none, or better as it is."""
+    return product_of_points if is_product(equation) else long_convolution(equation)
+
+
+def is_product(equation: Equation) -> bool:
+    """Tell whether an equation is a correlation with kernels of one point, or with one place, and nothing around."""
+    params, avals = equation.params, [aval_of(x) for x in (*equation.inputs, *equation.outputs)]
+    if equation.primitive is not correlation or any(x.dtype.name not in SCALARS for x in avals):
+        return False
+    rank = len(params["stride"])
+    size, kernel, places = (x.shape[-rank:] for x in avals)
+    one, none = (1,) * rank, (0,) * rank
+    if params["low"] != none or params["high"] != none or params["spread"] != one or len({x.dtype for x in avals}) > 1:
+        return False
+    if kernel == one:
+        return bool(places == size)
+    return bool(places == one and kernel == size)
+
+
+def product_of_points(x: Any, w: Any, **space: Any) -> tuple[Any, None]:
+    """Return a correlation with kernels of one point, or with one place: a product of matrices, or of their stacks."""
+    rank = len(space["stride"])
+    of_space = "xyz"[-rank:]
+    if math.prod(w.shape[-rank:]) > 1:
+        return np.einsum(f"...nc{of_space},...oc{of_space}->...no", x, w)[(..., *[None] * rank)], None
+    return np.einsum(f"...nc{of_space},...oc->...no{of_space}", x, w[(..., *[0] * rank)]), None
+
+
+def long_convolution(equation: Equation) -> Computed | None:
     """Return what computes the convolution of two sequences of an equation; None if it is something else.
 
     Beside the result it gives whether all numbers are finite: others are not to be multiplied with zeros around them.
