@@ -146,6 +146,8 @@ def test_parts_with_little_work_are_left_to_numpy():
     assert set(run.segments.parts[0].reasons) == {"a routine of NumPy", "too little work for a call of native code"}
     views = trace(lambda x: np.partition(x.T[::-1], 1, axis=0).T)(np.ones((300, 300)))
     assert [part.program is None for part in Compiled(views).segments.parts] == [True]
+    rows = Compiled(trace(lambda x: [np.partition(row, 0) for row in x[::-1]])(np.ones((20, 5))))
+    assert not rows.is_native
     view = Compiled(trace(lambda x: x.T[::-1])(np.ones((300, 300)))).segments.parts
     assert [part.reasons for part in view] == [("a view, and nothing else to compute",) * 2]
     assert is_worthwhile(trace(np.exp)(np.ones(10_000)))

@@ -234,7 +234,7 @@ class Partition:
         steps = {e for e in self.steps if not is_apart or self.is_alone(e)}
         refused = {i: reason for i, reason in self.reasons.items() if graph.equations[i] not in steps}
         refused |= dict.fromkeys(sharing_views(graph), "memory that is also another result's")
-        if least is not None and all(e.primitive.view and len(e.inputs) == 1 for e in graph.equations):
+        if least is not None and is_of_views(graph):
             refused |= dict.fromkeys(range(len(graph.equations)), "a view, and nothing else to compute")
         if not refused and are_apart(outputs) and self.is_whole(is_apart):
             program = self.whole_program() if self.steps else program_of(self.lowered)
@@ -321,7 +321,13 @@ def small_parts(
 ) -> list[int]:
     """Return the equations, by their places, of the native parts of a graph that are not worth it."""
     parts = [x for x in parts_of(graph, refused, kept, alone, changes) if x[0][0] not in refused]
-    return [i for places, part, _ in parts if steps.isdisjoint(part.equations) and not least(part) for i in places]
+    small = [x for x in parts if steps.isdisjoint(x[1].equations) and (is_of_views(x[1]) or not least(x[1]))]
+    return [i for places, _, _ in small for i in places]
+
+
+def is_of_views(graph: Graph) -> bool:
+    """Tell whether a graph computes nothing: kernels copy what NumPy hands over as it lies."""
+    return all(e.primitive.view and len(e.inputs) == 1 for e in graph.equations)
 
 
 def are_apart(outputs: Sequence[Any]) -> bool:
