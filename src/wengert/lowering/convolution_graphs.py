@@ -2,6 +2,8 @@
 
 Long ones of sequences are correlations of several channels, which tiles of the native function need. Correlations with
 kernels of one point, and those that have one place, as the derivative by such kernels does, are products of matrices.
+Where images have zeros between their elements, as in derivatives by images of what is strided, each phase of places is
+a correlation with the taps that do not meet these.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import apply
 from wengert.emission.products.tiled_functions import SCALARS
 from wengert.primitives.signals.convolution import correlation
+from wengert.primitives.signals.windows import Geometry, Lengths, result_lengths
 
 CHANNELS = 8
 """Of the result: as many as tiles have. One channel takes three times as long, since each number is loaded for it; of
@@ -32,13 +35,68 @@ Computed = Callable[..., tuple[Any, Any]]
 
 def convolution_graph(equation: Equation) -> Computed | None:
     """Return what computes a convolution or correlation by other operations; None if it is none, or better as it is."""
-    return product_of_points if is_product(equation) else long_convolution(equation)
+    if equation.primitive is not correlation:
+        return long_convolution(equation)
+    if is_product(equation):
+        return product_of_points
+    return correlate_by_phases if is_spread(**equation.params) else None
+
+
+def is_spread(*, stride: Lengths, dilation: Lengths, spread: Lengths, **_around: Lengths) -> bool:
+    """Tell whether there are zeros between elements of images, along axes whose places and taps are side by side."""
+    simple = all(step == gap == 1 for step, gap, far in zip(stride, dilation, spread, strict=True) if far > 1)
+    return simple and max(spread) > 1
+
+
+def correlate_by_phases(x: Any, w: Any, **space: Lengths) -> tuple[Any, None]:
+    """Return a correlation of images with zeros between elements, phase by phase of the last axis that has them."""
+    return by_phases(x, w, Geometry(**space)), None
+
+
+def by_phases(x: Any, w: Any, space: Geometry) -> Any:
+    """Return a correlation, phase by phase of the last axis with zeros between elements, if there is one.
+
+    The place s q + r meets elements where s divides r + k - low, k = k0 + s m: those are q + m - (low - r - k0) / s.
+    """
+    rank = len(space.spread)
+    axis = max([n for n in range(rank) if space.spread[n] > 1], default=None)
+    if axis is None:
+        return apply(correlation, x, w, **space._asdict())
+    far, low = space.spread[axis], space.low[axis]
+    length = result_lengths(x.shape[-rank:], w.shape[-rank:], space)[axis]
+    count, phases = -(-length // far), dict[int, Any]()
+    for r in range(far):
+        first = (low - r) % far
+        taps = along_axis(w, axis - rank, slice(first, None, far))
+        if 0 in taps.shape:
+            continue  # no tap meets an element
+        before = (low - r - first) // far
+        behind = count - 1 + taps.shape[axis - rank] - x.shape[axis - rank] - before
+        changes = {"spread": 1, "low": before, "high": behind}
+        inner = space._replace(**{name: with_entry(getattr(space, name), axis, n) for name, n in changes.items()})
+        phases[r] = by_phases(x, taps, inner)
+    zeros = np.zeros_like(next(iter(phases.values())))
+    found = np.stack([phases.get(r, zeros) for r in range(far)], axis - rank)  # behind the axis
+    shape = found.shape
+    found = found.reshape(*shape[: axis - rank - 1], count * far, *shape[len(shape) + axis - rank + 1 :])
+    return along_axis(found, axis - rank, slice(length))
+
+
+def along_axis(x: Any, axis: int, part: slice) -> Any:
+    """Return a part of an array along an axis that is counted from the end."""
+    index: Any = (..., part, *[slice(None)] * (-1 - axis))
+    return x[index]
+
+
+def with_entry(numbers: Lengths, place: int, number: int) -> Lengths:
+    """Return numbers with another one at a place."""
+    return (*numbers[:place], number, *numbers[place + 1 :])
 
 
 def is_product(equation: Equation) -> bool:
     """Tell whether an equation is a correlation with kernels of one point, or with one place, and nothing around."""
     params, avals = equation.params, [aval_of(x) for x in (*equation.inputs, *equation.outputs)]
-    if equation.primitive is not correlation or any(x.dtype.name not in SCALARS for x in avals):
+    if any(x.dtype.name not in SCALARS for x in avals):
         return False
     rank = len(params["stride"])
     size, kernel, places = (x.shape[-rank:] for x in avals)

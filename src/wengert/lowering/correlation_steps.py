@@ -10,7 +10,7 @@ from wengert.core.forms.form import form_of
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.emission.products.correlation_plans import Lengths, native_plan
-from wengert.lowering.convolution_graphs import is_product
+from wengert.lowering.convolution_graphs import convolution_graph
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.signals.convolution import Sliding
 
@@ -39,7 +39,7 @@ def correlation_step(equation: Equation) -> CorrelationStep | None:
     (out, *others), params = equation.outputs, equation.params
     if not isinstance(form_of(equation.primitive), Sliding) or len(equation.inputs) != 2 or type(out) is not Variable:
         return None
-    if others or is_product(equation) or any(UNKNOWN in aval_of(x).shape for x in (*equation.inputs, out)):
+    if others or convolution_graph(equation) or any(UNKNOWN in aval_of(x).shape for x in (*equation.inputs, out)):
         return None
     rank = len(params["stride"])
     x, w = (as_images(operand, rank, out.dtype) for operand in equation.inputs)
