@@ -123,8 +123,10 @@ def long_convolution(equation: Equation) -> Computed | None:
     Beside the result it gives whether all numbers are finite: others are not to be multiplied with zeros around them.
     """
     form = form_of(equation.primitive)
+    if not isinstance(form, Contraction) or len(equation.inputs) != 2:
+        return None
     avals = [*map(aval_of, equation.inputs), aval_of(equation.outputs[0])]
-    if not isinstance(form, Contraction) or len(avals) != 3 or any(x.dtype.name not in SCALARS for x in avals):
+    if any(x.dtype.name not in SCALARS for x in avals):
         return None
     labels = form.record([x.shape for x in avals[:2]], equation.params)
     sequences = None if labels.relation is None else labels.sequences
