@@ -656,6 +656,21 @@ def test_scipys_functions_do_not_lose_gradients() -> None:
         wg.grad(lambda a: np.sum(scipy.linalg.expm(a)))(np.eye(2))
 
 
+@pytest.mark.parametrize("name", ["solve_continuous_are", "solve_discrete_are"])
+def test_riccati_equations_with_weights_of_products_and_a_matrix_of_the_left(name: str) -> None:
+    rng = np.random.default_rng(3)
+    a, b, s, e = (rng.standard_normal(shape) / 2 for shape in ((3, 3), (3, 2), (3, 2), (3, 3)))
+
+    def cost(a: Any, b: Any, e: Any, s: Any) -> Any:
+        return getattr(wsl, name)(a, b, 3 * np.eye(3), 2 * np.eye(2), e + 2 * np.eye(3), s)
+
+    want = getattr(scipy.linalg, name)(a, b, 3 * np.eye(3), 2 * np.eye(2), e + 2 * np.eye(3), s)
+    np.testing.assert_allclose(cost(a, b, e, s).numpy(), want, rtol=1e-12)
+    check_grads(cost, a, b, e, s)
+    with pytest.raises(ValueError, match="Matrix q should be symmetric"):
+        getattr(wsl, name)(a, b, a, np.eye(2))
+
+
 @together(
     "call, text",
     [
@@ -671,6 +686,10 @@ def test_scipys_functions_do_not_lose_gradients() -> None:
         (
             lambda: wsl.solve_sylvester(np.eye(2), np.eye(2), np.ones((3, 2))),
             "solve_sylvester: shapes (2, 2), (2, 2), ",
+        ),
+        (
+            lambda: wsl.solve_discrete_are(np.eye(2), np.ones((3, 1)), np.eye(2), np.eye(1)),
+            "solve_discrete_are: shapes (2, 2), (3, 1), (2, 2), (1, 1); ",
         ),
         (lambda: wsl.solve_banded((1, 1), np.eye(2), np.ones(2)), "solve_banded: shape (2, 2) for 1 diagonals below "),
         (

@@ -141,6 +141,7 @@ ROUTINES = {
     *("lu", "scipy_eigh"),
     *("scipy_norm", "logm", "sqrtm", "fractional_matrix_power"),
     *("solve_sylvester", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_banded", "solve_toeplitz"),
+    *("solve_continuous_are", "solve_discrete_are"),
     *("scipy_qr", "fft", "ifft", "rfft", "irfft", "fft2", "ifft2"),
     "reduceat",
     *("converged", "iterative_solve", "normal_solve", "sparse_lsmr", "sparse_lsqr", "sparse_solve"),

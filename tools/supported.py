@@ -137,6 +137,7 @@ CALLS: dict[str, dict[str, Sample]] = {
         "zeta": of(positive(3) + 1.0),
     },
     "wengert.scipy.linalg": {
+        **dict.fromkeys(("solve_continuous_are", "solve_discrete_are"), of(A, normal(3, 2), np.eye(3), np.eye(2))),
         **dict.fromkeys(("coshm", "sinm", "tanhm"), of(A)),
         "logm": of(A @ A.T),
         "lu_solve": of((A, fixed(np.arange(3))), normal(3)),

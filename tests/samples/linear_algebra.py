@@ -52,6 +52,18 @@ def definite(*shape: int) -> np.ndarray:
     return x @ x.swapaxes(-1, -2) + 2 * np.eye(shape[-1]) + np.triu(normal(*shape, seed=2), 1)
 
 
+def riccati(name: str) -> Callable[..., Any]:
+    """Return a solution of Riccati's equation, whose Q and R are positive definite."""
+
+    def call(a: Any, b: Any, q: Any, r: Any) -> Any:
+        q, r = (x @ np.conj(x.mT) + np.eye(x.shape[-1]) for x in (q, r))
+        q, r = (x + np.conj(x.mT) for x in (q, r))
+        return of_scipy(name)(a, b, q, r)
+
+    call.__name__ = name
+    return call
+
+
 def spread(n: int) -> np.ndarray:
     """Return a positive definite matrix whose eigenvalues differ."""
     return np.diag(2.0 ** np.arange(n)) + 0.2
@@ -323,6 +335,11 @@ scipys: list[Sample] = [
     ),
     sample("solve_discrete_lyapunov", of_scipy("solve_discrete_lyapunov"), normal(2, 2) / 2, normal(2, 2)),
     sample("solve_discrete_lyapunov", of_scipy("solve_discrete_lyapunov"), complexes(2, 2) / 4, complexes(2, 2)),
+    *[
+        sample(name, riccati(name), make(3, 3) / 2, make(3, 2), make(3, 3), make(2, 2))
+        for name in ("solve_continuous_are", "solve_discrete_are")
+        for make in (normal, complexes)
+    ],
     sample("solve_banded", of_scipy("solve_banded"), fixed((1, 1)), banded(3, 4), normal(4)),
     sample("solve_banded", of_scipy("solve_banded"), fixed((2, 1)), banded(4, 4), normal(4, 2)),
     sample("solve_toeplitz", of_scipy("solve_toeplitz"), column(normal(3)), normal(3)),

@@ -31,7 +31,7 @@ from wengert.primitives.linear_algebra import (
     triangular,
 )
 from wengert.primitives.linear_algebra import lu as factors
-from wengert.primitives.linear_algebra.matrices import hermitian_from
+from wengert.primitives.linear_algebra.matrices import adjoint, hermitian_from
 
 LAPACKS = {"e": np.float32, "g": np.float64, "G": np.complex128}
 """What SciPy converts dtypes to for which LAPACK has no routines."""
@@ -525,9 +525,39 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
     """Return the solution X of A X A^H - X + Q = 0; see `scipy.linalg.solve_discrete_lyapunov`."""
     x, y = square_matrices("solve_discrete_lyapunov", a), square_matrices("solve_discrete_lyapunov", q)
     require_fit("solve_discrete_lyapunov", x.shape, y.shape, fits=x.shape[-1] == y.shape[-1])
-    if method is None:  # as SciPy chooses
-        method = "direct" if x.shape[-1] < 10 else "bilinear"
+    if method is None:
+        return matrix_equations.of_discrete_lyapunov(x, y)
     return apply(matrix_equations.solve_discrete_lyapunov, x, y, method=method)
+
+
+def solve_riccati(name: str, a: Any, b: Any, q: Any, r: Any, e: Any, s: Any, balanced: Any) -> Any:
+    """Return the solution of a Riccati equation; with E and S it is that of one without, in A', B, Q' and R."""
+    x, y, z, w = square_matrices(name, a), matrices(name, b), square_matrices(name, q), square_matrices(name, r)
+    n, m = y.shape[-2:]
+    fits = x.shape[-1] == n == z.shape[-1] and w.shape[-1] == m
+    require_fit(name, x.shape, y.shape, z.shape, w.shape, fits=fits)
+    if e is not None:  # X of A^H X E + E^H X A is that of A E^-1, and of E^-H Q E^-1
+        inverse = inv(square_matrices(name, e))
+        x, z = x @ inverse, adjoint(inverse) @ z @ inverse
+        s = None if s is None else adjoint(inverse) @ s
+    if s is not None:
+        gain = solve(w, adjoint(array(name, s)))
+        x, z = x - y @ gain, z - s @ gain
+    if e is not None or s is not None:
+        z = (z + adjoint(z)) / 2
+    return apply(getattr(matrix_equations, name), x, y, z, w, balanced=bool(balanced))
+
+
+@implements(scipy.linalg.solve_continuous_are)
+def solve_continuous_are(a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None, balanced: Any = True) -> Any:
+    """Return X of A^H X + X A - X B R^-1 B^H X + Q = 0; see `scipy.linalg.solve_continuous_are`."""
+    return solve_riccati("solve_continuous_are", a, b, q, r, e, s, balanced)
+
+
+@implements(scipy.linalg.solve_discrete_are)
+def solve_discrete_are(a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None, balanced: Any = True) -> Any:
+    """Return X of A^H X A - X - A^H X B (R + B^H X B)^-1 B^H X A + Q = 0; see `scipy.linalg.solve_discrete_are`."""
+    return solve_riccati("solve_discrete_are", a, b, q, r, e, s, balanced)
 
 
 # Banded and Toeplitz systems

@@ -179,17 +179,20 @@ def over_stacks(function: Callable[..., Any], cores: Sequence[int], *arrays: Any
     return tuple(map(join_results, zip(*found, strict=True))) if isinstance(found[0], tuple) else join_results(found)
 
 
-def of_scipy(call: Callable[..., Any], *cores: int) -> Callable[..., Any]:
+def of_scipy(call: Callable[..., Any], *cores: int, like: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """Return the evaluation of stacks by `scipy.linalg`, which is imported for the first.
 
     Args:
         call: from that module, one array for each operand, and the parameters.
         *cores: the number of axes of each of these arrays.
+        like: what the result is like, where identities are no example for stacks without elements.
     """
 
     def evaluate(*arrays: Any, **params: Any) -> Any:
         from scipy import linalg
 
+        if like is not None and any(0 in x.shape for x in arrays):
+            return like(*arrays, **params)
         return over_stacks(functools.partial(call, linalg, **params), cores, *arrays)
 
     return evaluate

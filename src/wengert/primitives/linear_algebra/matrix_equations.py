@@ -1,4 +1,4 @@
-"""Equations of Sylvester and Lyapunov, and systems with banded and Toeplitz matrices."""
+"""Equations of Sylvester, Lyapunov and Riccati, and systems with banded and Toeplitz matrices."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from wengert.core.primitives.declare import opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.signatures import Rule
 from wengert.core.values.dispatch import apply
+from wengert.primitives.contractions import conj
 from wengert.primitives.linear_algebra.matrices import adjoint, of_scipy, total
 
 Tangents = Sequence[Any]
@@ -22,14 +23,14 @@ Tangents = Sequence[Any]
 
 
 def equation(
-    name: str, evaluate: Callable[..., Any], signature: str, transposed: Rule, back: Rule, change: Rule
+    name: str, evaluate: Callable[..., Any], form: Routine, transposed: Rule, back: Rule, change: Rule
 ) -> Primitive:
     """Declare the solution X of L(A, ...) X = Q, which is linear in Q, the last operand.
 
     Args:
         name: of the primitive.
         evaluate: its evaluation.
-        signature: its form.
+        form: of stacks of matrices.
         transposed: the other operands of the transposed equation, from those of this one.
         back: the cotangents of the other operands, from Y, which solves that equation for the cotangent, X, and them.
         change: -dL X for the tangents of the other operands, X, and them.
@@ -45,14 +46,14 @@ def equation(
         others = operands[:-1]
         return apply(primitive, *others, total(dq, *change(*moved, out, *others)), **params)
 
-    primitive: Primitive = opaque(name, evaluate, vjp=vjp, jvp=jvp, form=Routine(signature))
+    primitive: Primitive = opaque(name, evaluate, vjp=vjp, jvp=jvp, form=form)
     return primitive
 
 
 solve_sylvester = equation(  # A^T Y + Y B^T = ct
     "solve_sylvester",
     of_scipy(lambda linalg, a, b, q: linalg.solve_sylvester(a, b, q), 2, 2, 2),
-    "(m,m),(n,n),(m,n)->(m,n)",
+    Routine("(m,m),(n,n),(m,n)->(m,n)"),
     transposed=lambda a, b: (a.mT, b.mT),
     back=lambda y, x, _a, _b: (-(y @ x.mT), -(x.mT @ y)),
     change=lambda da, db, x, _a, _b: (None if da is None else -(da @ x), None if db is None else -(x @ db)),
@@ -60,7 +61,7 @@ solve_sylvester = equation(  # A^T Y + Y B^T = ct
 solve_continuous_lyapunov = equation(  # A X + X A^H = Q, and A^T Y + Y conj(A) = ct
     "solve_continuous_lyapunov",
     of_scipy(lambda linalg, a, q: linalg.solve_continuous_lyapunov(a, q), 2, 2),
-    "(n,n),(n,n)->(n,n)",
+    Routine("(n,n),(n,n)->(n,n)"),
     transposed=lambda a: (a.mT,),
     back=lambda y, x, _a: (-(y @ x.mT) - adjoint(x.mT @ y),),
     change=lambda da, x, _a: () if da is None else (-(da @ x) - x @ adjoint(da),),
@@ -68,10 +69,88 @@ solve_continuous_lyapunov = equation(  # A X + X A^H = Q, and A^T Y + Y conj(A) 
 solve_discrete_lyapunov = equation(  # A X A^H - X + Q = 0, and A^T Y conj(A) - Y + ct = 0
     "solve_discrete_lyapunov",
     of_scipy(lambda linalg, a, q, method: linalg.solve_discrete_lyapunov(a, q, method), 2, 2),
-    "(n,n),(n,n)->(n,n)",
+    Routine("(n,n),(n,n)->(n,n)", like=lambda a, q, method: (a + q) / 1),  # an identity has no such X
     transposed=lambda a: (a.mT,),
     back=lambda y, x, a: (y @ (x @ adjoint(a)).mT + adjoint((a @ x).mT @ y),),
     change=lambda da, x, a: () if da is None else (da @ x @ adjoint(a) + a @ x @ adjoint(da),),
+)
+
+
+def of_discrete_lyapunov(a: Any, q: Any) -> Any:
+    """Return the solution X of A X A^H - X + Q = 0 by the method that SciPy chooses."""
+    return apply(solve_discrete_lyapunov, a, q, method="direct" if a.shape[-1] < 10 else "bilinear")
+
+
+# Riccati's equations for X, which is Hermitian: of what a controller u = -K x costs
+
+
+def riccati(
+    name: str,
+    gain: Callable[..., Any],
+    weight: Callable[..., Any],
+    tangent: Callable[..., Any],
+    cotangent: Callable[..., Any],
+) -> Primitive:
+    """Declare the solution X of a Riccati equation in A, B, Q, R, whose change is one of Lyapunov's.
+
+    With the closed loop C = A - B K and M = dA - dB K, what X itself does not change of the equation is
+    dQ + M^H V + V^H M + K^H dR K (Kao and Hennequin, arXiv:2011.11430). Of Q and R the Hermitian part counts.
+
+    Args:
+        name: of the primitive, and of SciPy's function.
+        gain: K, from X, A, B and R.
+        weight: V, from X and C.
+        tangent: dX, from C^H and that change.
+        cotangent: of that change, from conj(C) and the cotangent of X.
+    """
+
+    def hermitian(x: Any) -> Any:
+        return (x + adjoint(x)) / 2
+
+    def of_loop(x: Any, a: Any, b: Any, r: Any) -> tuple[Any, Any, Any]:
+        k = gain(x, a, b, r)
+        loop = a - b @ k
+        return k, loop, weight(x, loop)
+
+    def vjp(ct: Any, out: Any, a: Any, b: Any, q: Any, r: Any, balanced: bool) -> tuple[Any, ...]:
+        k, loop, v = of_loop(out, a, b, r)
+        z = hermitian(cotangent(adjoint(loop).mT, ct))
+        ct_a = 2 * (conj(v) @ z)
+        found = (ct_a, -(ct_a @ k.mT), z, hermitian(conj(k) @ z @ k.mT))
+        return tuple([unbroadcast(y, x.shape) for y, x in zip(found, (a, b, q, r), strict=True)])
+
+    def jvp(tangents: Tangents, out: Any, a: Any, b: Any, _q: Any, r: Any, balanced: bool) -> Any:
+        da, db, dq, dr = tangents
+        k, loop, v = of_loop(out, a, b, r)
+        terms = [None if dq is None else hermitian(dq), None if dr is None else adjoint(k) @ hermitian(dr) @ k]
+        if da is not None or db is not None:
+            moved = adjoint(v) @ total(da, None if db is None else -(db @ k))
+            terms.append(moved + adjoint(moved))
+        return tangent(adjoint(loop), total(*terms))
+
+    def like(a: Any, b: Any, q: Any, r: Any, balanced: bool) -> Any:  # of SciPy's two dtypes
+        return a + q + b[..., :1, :1] + r[..., :1, :1] + np.float64(0)
+
+    evaluate = of_scipy(
+        lambda linalg, *given, **options: getattr(linalg, name)(*given, **options), 2, 2, 2, 2, like=like
+    )
+    form = Routine("(n,n),(n,m),(n,n),(m,m)->(n,n)", waking=True, like=like)
+    return opaque(name, evaluate, vjp=vjp, jvp=jvp, form=form)
+
+
+solve_continuous_are = riccati(  # A^H X + X A - X B R^-1 B^H X + Q = 0
+    "solve_continuous_are",
+    gain=lambda x, _a, b, r: np.linalg.solve(r, adjoint(b) @ x),
+    weight=lambda x, _loop: x,
+    tangent=lambda left, change: apply(solve_continuous_lyapunov, left, -change),
+    cotangent=lambda left, ct: -apply(solve_continuous_lyapunov, left, ct),
+)
+solve_discrete_are = riccati(  # A^H X A - X - A^H X B (R + B^H X B)^-1 B^H X A + Q = 0
+    "solve_discrete_are",
+    gain=lambda x, a, b, r: np.linalg.solve(r + adjoint(b) @ x @ b, adjoint(b) @ x @ a),
+    weight=lambda x, loop: x @ loop,
+    tangent=of_discrete_lyapunov,
+    cotangent=of_discrete_lyapunov,
 )
 
 
