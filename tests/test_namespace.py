@@ -254,7 +254,7 @@ def test_modules_of_scipys_that_are_not_here_say_what_to_write(name: str, writte
 def test_what_is_spelled_in_full_is_of_no_other_module() -> None:
     for name, written in {
         "Bounds": "scipy.optimize's own",
-        "brentq": "root_scalar(f, bracket=(a, b)) of wengert.optim",
+        "toms748": "root_scalar(f, bracket=(a, b)) of wengert.optim",
     }.items():
         with pytest.raises(AttributeError, match=f"'{name}'; write {re.escape(written)}$"):
             getattr(wg.scipy.optimize, name)

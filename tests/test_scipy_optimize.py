@@ -97,6 +97,13 @@ CASES = {
         + optimize.root_scalar(lambda x: x**3 - a, x0=1, method="halley").root,
         lambda a: 2.0 * a ** (1 / 3),
     ),
+    "roots by methods": (
+        lambda a: optimize.brentq(lambda x, a: x**3 - a, 0.0, 9.0, (a,))
+        + np.sum(optimize.newton(lambda x: x**3 - a, TWICE, lambda x: 3.0 * x**2, tol=1e-13))
+        + optimize.newton(lambda x: x**3 - a, 1.0)
+        + np.sum(optimize.fsolve(lambda x: x**3 - a, TWICE)),
+        lambda a: 6.0 * a ** (1 / 3),
+    ),
     "fixed point": (
         lambda a: np.sum(optimize.fixed_point(lambda x: (x + a / x) / 2.0, TWICE, xtol=1e-13)),
         lambda a: 2.0 * np.sqrt(a),
@@ -338,6 +345,34 @@ def test_results_are_scipys(call: Any) -> None:
     assert plain(own).keys() == plain(theirs).keys()
     assert np.shape(own.get("fun")) == np.shape(theirs.get("fun"))
     np.testing.assert_allclose(own.get("x", own.get("root")), theirs.get("x", theirs.get("root")), atol=1e-7)
+
+
+@together("name", ["bisect", "brenth", "brentq", "ridder"])
+def test_methods_for_an_interval_return_and_raise_what_scipys_do(name: str) -> None:
+    own, theirs = getattr(optimize, name), getattr(scipy.optimize, name)
+    assert own(np.cos, 0.0, 2.0) == theirs(np.cos, 0.0, 2.0)
+    assert plain(own(np.cos, 0.0, 2.0, full_output=True)[1]) == plain(theirs(np.cos, 0.0, 2.0, full_output=True)[1])
+    for call, error in (((np.cos, 0.0, 2.0, (), 2e-12, 1e-15, 2), RuntimeError), ((np.cos, 0.0, 1.0), ValueError)):
+        for function in (own, theirs):
+            with pytest.raises(error, match="Failed to converge after 2 iterations|f.a. and f.b. must have different"):
+                function(*call)
+
+
+def test_newton_and_fsolve_return_what_scipys_do() -> None:
+    start = np.array([1.0, 2.0])
+    for own, theirs in zip(
+        optimize.newton(np.sin, start, full_output=True),
+        scipy.optimize.newton(np.sin, start, full_output=True),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(own, theirs)
+    solved, report, success, message = optimize.fsolve(np.cos, start, full_output=True)
+    want, expected, *rest = scipy.optimize.fsolve(np.cos, start, full_output=True)
+    np.testing.assert_allclose(solved, want, rtol=1e-12)
+    assert expected.keys() <= report.keys()
+    assert [success, message] == rest
+    with pytest.warns(RuntimeWarning, match="not making good progress"):
+        optimize.fsolve(lambda x: x**2 + 1.0, [0.5])
 
 
 def test_curve_fit_returns_what_scipy_does() -> None:

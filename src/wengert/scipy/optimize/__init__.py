@@ -18,17 +18,24 @@ from wengert.scipy.optimize._least_squares import curve_fit, least_squares, lsq_
 from wengert.scipy.optimize._linear_programs import linprog
 from wengert.scipy.optimize._minimize import minimize, minimize_scalar
 from wengert.scipy.optimize._roots import fixed_point, root, root_scalar
+from wengert.scipy.optimize._roots_by_method import bisect, brenth, brentq, fsolve, newton, ridder
 from wengert.support.hints import names_on_demand
 
 __all__ = [
+    "bisect",
+    "brenth",
+    "brentq",
     "curve_fit",
     "fixed_point",
+    "fsolve",
     "least_squares",
     "linprog",
     "lsq_linear",
     "minimize",
     "minimize_scalar",
+    "newton",
     "nnls",
+    "ridder",
     "root",
     "root_scalar",
 ]
