@@ -142,7 +142,7 @@ ROUTINES = {
     *("scipy_norm", "logm", "sqrtm", "fractional_matrix_power"),
     *("solve_sylvester", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_banded", "solve_toeplitz"),
     *("solve_continuous_are", "solve_discrete_are"),
-    *("scipy_qr", "fft", "ifft", "rfft", "irfft", "fft2", "ifft2"),
+    *("scipy_qr", "fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "real_fourier"),
     "reduceat",
     *("converged", "iterative_solve", "normal_solve", "sparse_lsmr", "sparse_lsqr", "sparse_solve"),
     *("bordered_solve", "sparse_eigh", "sparse_eigvalsh", "exponential_elements", "exponential_product"),

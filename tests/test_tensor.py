@@ -415,10 +415,6 @@ USE = "Use wengert.scipy.{}, or declare a rule by wengert.custom_rule"
 WRITE = "Write it with NumPy's functions, for there is no wengert.scipy.{}, or declare a rule by wengert.custom_rule"
 
 
-FOURIER = (
-    "Use numpy.fft; for dct and dst multiply by their matrix, scipy.fft.dct(np.eye(n), axis=0), or declare them as "
-    "docs/extending.md does"
-)
 POLYNOMIAL = (
     "Use wengert.numpy.polyval(c[::-1], x), polymul or polyfit, whose coefficients begin with the highest power, or "
     "for a constant x the matrix of a basis times the coefficients, as chebvander(x, degree) @ c"
@@ -451,7 +447,7 @@ POLYNOMIAL = (
         (lambda x: scipy.special.perm(x, 2), WRITE.format("special.perm")),
         (lambda x: scipy.special.sph_harm_y(1, 1, x, x), WRITE.format("special.sph_harm_y")),
         (lambda x: scipy.linalg.schur(x), WRITE.format("linalg.schur")),
-        (lambda x: scipy.fft.dct(x[0]), FOURIER),
+        (lambda x: scipy.fft.dct(x[0]), USE.format("fft, where it has the function")),
         (lambda x: np.polynomial.polynomial.polyval(2.0, x[0]), POLYNOMIAL),
         (lambda x: np.polynomial.Polynomial([1.0, 2.0])(x[0]), POLYNOMIAL),
         (lambda x: scipy.integrate.trapezoid(x), USE.format("integrate.trapezoid")),

@@ -23,7 +23,7 @@ MODULES = (
     *("wengert.tree", "wengert.functional", "wengert.implicit", "wengert.optim", "wengert.sparse"),
     *("wengert.random", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
     *("wengert.scipy", "wengert.scipy.integrate", "wengert.scipy.interpolate"),
-    "wengert.scipy.linalg",
+    *("wengert.scipy.fft", "wengert.scipy.linalg"),
     *("wengert.scipy.ndimage", "wengert.scipy.optimize", "wengert.scipy.signal", "wengert.scipy.spatial.distance"),
     *("wengert.scipy.sparse", "wengert.scipy.sparse.linalg", "wengert.scipy.special", "wengert.scipy.stats"),
     "wengert.sparse",

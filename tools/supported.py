@@ -136,6 +136,11 @@ CALLS: dict[str, dict[str, Sample]] = {
         "softplus": of(V),
         "zeta": of(positive(3) + 1.0),
     },
+    "wengert.scipy.fft": {
+        **dict.fromkeys(("fftshift", "ifftshift", "rfft", "ihfft", "hfft", "irfft", "fft", "ifft"), of(V)),
+        **{name: of(A) for name in ("fft2", "fftn", "ifft2", "ifftn", "rfft2", "rfftn", "irfft2", "irfftn")},
+        **{inverse + name: of(A) for name in ("dct", "dctn", "dst", "dstn") for inverse in ("", "i")},
+    },
     "wengert.scipy.linalg": {
         **dict.fromkeys(("solve_continuous_are", "solve_discrete_are"), of(A, normal(3, 2), np.eye(3), np.eye(2))),
         **dict.fromkeys(("coshm", "sinm", "tanhm"), of(A)),
@@ -298,6 +303,7 @@ NOTHING = frozenset({"ndenumerate"}) | {
 WITHOUT = {
     "wengert.numpy": NOTHING | {name for name, x in plain_names().items() if inspect.isroutine(x)},
     "wengert.numpy.fft": NOTHING,
+    "wengert.scipy.fft": frozenset({"fftfreq", "rfftfreq", "next_fast_len", "prev_fast_len"}),
     "wengert.scipy.linalg": frozenset({"dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal"}),
     "wengert.scipy.signal": frozenset({"savgol_coeffs"}),
     "wengert.random": frozenset({"key"}),

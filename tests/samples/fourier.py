@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-import wengert.numpy.fft  # noqa: F401 - it declares its primitives when it is first asked for
+import wengert.numpy.fft
+import wengert.scipy.fft  # noqa: F401 - both declare their primitives when they are first asked for
 from tests.samples.base import Sample, normal, sample
+from tests.samples.linear_algebra import of_scipy
 
 
 def waves(*shape: int) -> np.ndarray:
@@ -38,4 +40,11 @@ SAMPLES: list[Sample] = [
     sample("irfft", np.fft.irfftn, waves(2, 3)),
     sample("irfft", np.fft.irfft2, waves(2, 3), s=(3, 4)),
     sample("irfft", np.fft.hfft, waves(3), norm="ortho"),
+    *[
+        sample("real_fourier", of_scipy(name, module="fft"), normal(2, 4), type=kind, n=n, norm=norm)
+        for name in ("dct", "dst")
+        for kind, n, norm in ((1, 3, None), (2, 5, "forward"), (3, None, None), (4, None, "ortho"))
+    ],
+    sample("real_fourier", of_scipy("idct", module="fft"), normal(3, 2), axis=0, norm="forward", orthogonalize=True),
+    sample("real_fourier", of_scipy("idst", module="fft"), waves(4), type=3, norm="ortho", orthogonalize=False),
 ]

@@ -27,15 +27,17 @@ def solution_and_residuals(found: Any) -> Any:
     return found[0], np.real(found[1])
 
 
-def of_scipy(name: str, after: Callable[[Any], Any] = lambda result: result) -> Callable[..., Any]:
+def of_scipy(
+    name: str, after: Callable[[Any], Any] = lambda result: result, module: str = "linalg"
+) -> Callable[..., Any]:
     """Return the function of Wengert where there are Tensors among the arguments, and else SciPy's own."""
 
     def call(*args: Any, **options: Any) -> Any:
         flat = [x for arg in args for x in (arg if isinstance(arg, tuple) else (arg,))]
         if any(isinstance(x, np.ndarray) and not x.size for x in flat):
             raise ValueError("of empty arrays SciPy does not look at all shapes")
-        module = wengert.scipy.linalg if any(isinstance(x, wg.Tensor) for x in flat) else scipy.linalg
-        return after(getattr(module, name)(*args, **options))
+        library = wg.scipy if any(isinstance(x, wg.Tensor) for x in flat) else scipy
+        return after(getattr(getattr(library, module), name)(*args, **options))
 
     call.__name__ = name
     return call

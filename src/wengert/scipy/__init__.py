@@ -3,6 +3,7 @@
 from wengert.support.hints import names_on_demand
 
 __all__ = [
+    "fft",
     "integrate",
     "interpolate",
     "linalg",

@@ -178,8 +178,8 @@ def newton(
     require_callable(name, func)
     if not aval_of(one_array(x0) if isinstance(x0, list | tuple) else x0).shape:
         method = "secant" if fprime is None else "newton" if fprime2 is None else "halley"
-        slopes = {"fprime": fprime, "fprime2": fprime2 if fprime is not None else None}
-        found = root_scalar(func, args, method, x0=x0, x1=x1, xtol=tol, rtol=rtol, maxiter=maxiter, **slopes)
+        second = None if fprime is None else fprime2
+        found = root_scalar(func, args, method, None, fprime, second, x0, x1, tol, rtol, maxiter)
         return with_report(found, full_output, disp)
     given, start = as_tuple(args), one_array(x0)
 
