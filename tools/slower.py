@@ -1,8 +1,8 @@
 """List the samples whose graphs run slower natively than by NumPy: `python -m tools.slower --lanes 600`.
 
 Each sample, or its gradient, is traced for so many lanes, so that its arrays have thousands of elements. Both ways are
-called in turns; the least processor time of each counts. Set OPENBLAS_NUM_THREADS=1: other threads of its count, too,
-while they wait.
+called in turns; the least processor time of each counts. Set OPENBLAS_NUM_THREADS=1 and WENGERT_THREADS=1: other
+threads count, too, while they wait, or look for work.
 """
 
 from __future__ import annotations
