@@ -138,7 +138,7 @@ def test_moments_where_formulas_cancel_or_a_location_is_nan() -> None:
 
 @pytest.mark.parametrize(
     ("name", "shapes"),
-    [("skewnorm", (-2.0, 0.0, 1.5, 6.0)), ("invgauss", (0.05, 0.7, 9.0)), ("vonmises", (0.1, 2.0, 45.0))],
+    [("skewnorm", (-2.0, 0.0, 6.0)), ("invgauss", (0.05, 0.7, 9.0)), ("vonmises", (0.1, 45.0))],
 )
 def test_quantiles_that_scipy_finds_by_iteration(name: str, shapes: tuple[float, ...]) -> None:
     distribution, q = getattr(ws, name), np.array([1e-9, 0.02, 0.3, 0.6, 0.999])
@@ -423,8 +423,8 @@ def test_infinite_points_have_no_derivative_of_any_order(name: str, method: str)
     parameters = np.array([0.1, 1.2, *shapes])
     plain = getattr(getattr(ss, name), method)(points, *shapes, 0.1, 1.2)
     assert np.array_equal(getattr(getattr(ws, name), method)(points, *shapes, 0.1, 1.2), plain)
-    assert not wg.grad(weighed)(parameters).any()
-    assert not wg.hessian(weighed)(parameters).any()
+    for found in wg.jvp(wg.grad(weighed), (parameters,), (np.linspace(0.3, 1.0, len(parameters)),)):
+        assert not found.any()
 
 
 BAD = [(name, method) for name in CONTINUOUS for method in ("logpdf", "pdf", "cdf", "logcdf", "sf", "ppf", "std")]
