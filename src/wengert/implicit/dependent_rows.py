@@ -14,12 +14,13 @@ import numpy as np
 
 from wengert.implicit.row_lengths import unit_rows
 
-DEPENDENT, NO_PART, EQUAL = 1e-6, 1e-6, 1.0 + 1e-9
+DEPENDENT, NO_PART, EQUAL = 1e-10, 1e-6, 1.0 + 1e-9
 """How far unit vectors are from what others span that depend on these, the parts of vectors that do not take part in
-it, and how much larger what is as large may be.
+it, and how much larger what is as large may be."""
+NEARLY = 1e-6
+"""The distance from which on down derivatives are those of dependent rows.
 
-The condition of the system of derivatives grows with the square of such a distance: nearer than the first there are
-none, as no digit of multipliers is certain, and x is as if rows depended on each other.
+The condition of their system grows with the square of the distance: no digit of multipliers would be certain.
 """
 DRIFT = 1e-10
 """The room, as part of lengths of rows, from which on rows depend on each other without their right sides."""
@@ -29,7 +30,9 @@ PIVOT, SHIFT = 1e-11, 1e-13
 """The squares of distances where products of sparse rows are eliminated, and what is added so that there are pivots."""
 
 
-def rows_left_out(rows: Any, multipliers: Any, has_sign: Any, room: Any = None) -> list[int]:
+def rows_left_out(
+    rows: Any, multipliers: Any, has_sign: Any, room: Any = None, distance: float = DEPENDENT
+) -> list[int]:
     """Return the numbers of rows without which no row follows from others.
 
     Args:
@@ -38,11 +41,12 @@ def rows_left_out(rows: Any, multipliers: Any, has_sign: Any, room: Any = None) 
         has_sign: which of them have a sign, of shape (k,).
         room: how far each is from being met with equality, where rows do not depend on each other together with their
             right sides: then those are left out that have room where the others hold, as in the dual simplex method.
+        distance: how far from what others span rows are that follow from these, as part of their lengths.
     """
     if not rows.shape[0]:
         return []
     units, lengths = unit_rows(rows)
-    free = (free_combinations if isinstance(rows, np.ndarray) else free_sparse_combinations)(units)
+    free = free_combinations(units, distance) if isinstance(rows, np.ndarray) else free_sparse_combinations(units)
     amounts, left = multipliers * lengths, list[int]()
     kept = np.ones(len(amounts), bool)
     for _ in range(free.shape[1]):
@@ -64,7 +68,7 @@ def rows_left_out(rows: Any, multipliers: Any, has_sign: Any, room: Any = None) 
     return left
 
 
-def free_combinations(units: Any) -> Any:
+def free_combinations(units: Any, distance: float) -> Any:
     """Return weights with which rows add up to zero, of shape (k, d), one column for each row that follows from others.
 
     A quick look comes first: Cholesky's factor of the products of rows tells how far each is from those before it.
@@ -79,7 +83,7 @@ def free_combinations(units: Any) -> Any:
         except np.linalg.LinAlgError:
             pass
     triangle, order = linalg.qr(units.T, mode="r", pivoting=True)
-    rank = int(np.sum(np.abs(np.diagonal(triangle)) > DEPENDENT))
+    rank = int(np.sum(np.abs(np.diagonal(triangle)) > distance))
     found = np.zeros((count, count - rank))
     found[order[:rank]] = -linalg.solve_triangular(triangle[:rank, :rank], triangle[:rank, rank:])
     found[order[rank:]] = np.eye(count - rank)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.implicit.dependent_rows import DEPENDENT, rows_left_out
+from wengert.implicit.dependent_rows import DEPENDENT, NEARLY, rows_left_out
 from wengert.implicit.row_lengths import is_sparse, lengths_of
 
 NEAR = 1e-6
@@ -16,6 +16,8 @@ CLOSE = 1e-3
 """By how much of its size a solution may differ from what the conditions of optimality say."""
 ROUNDING = 1e-10
 """By how much of its terms rounding may move what is computed."""
+FEW = 10.0
+"""How many times more conditions may be missed by multipliers without those of rows that nearly follow from others."""
 MOST_ROUNDS = 10
 ROOM_FOR_MULTIPLIERS = 10.0
 """How many times larger than the sum of some multipliers others are that are chosen beside them."""
@@ -145,13 +147,27 @@ def held_at(x: Any, program: QuadraticProgram, near: Any) -> tuple[Any, Any]:
     return np.concatenate([np.ones(len(equality), bool), held]), multipliers
 
 
-def dependent_among(active: Any, multipliers: Any, program: QuadraticProgram, x: Any) -> Any:
+def dependent_among(
+    active: Any, multipliers: Any, program: QuadraticProgram, x: Any, distance: float = DEPENDENT
+) -> Any:
     """Return the numbers of constraints, active near x, without which no other one follows from the rest."""
     held = np.flatnonzero(active)
     rows = join_rows([program.a, program.g])
     rows = rows.tocsr()[held] if is_sparse(rows) else rows[held]
     room = np.concatenate([program.b - program.a @ x, program.h - program.g @ x])[held]
-    return held[rows_left_out(rows, multipliers[held], held >= len(program.b), room)]
+    return held[rows_left_out(rows, multipliers[held], held >= len(program.b), room, distance)]
+
+
+def with_rows_apart(found: Polished, program: QuadraticProgram) -> Polished:
+    """Return a solution whose active rows do not nearly follow from others: x as it is, multipliers of the others."""
+    multipliers, count = np.concatenate([found.equality, found.inequality]), len(program.b)
+    left = dependent_among(found.active, multipliers, program, found.x, NEARLY)
+    if not len(left):
+        return found
+    active = found.active & ~np.isin(np.arange(len(multipliers)), left)
+    multipliers = solve_active(found.x, active, program)[1]
+    named = without_room(np.concatenate([found.left, left]), found.room, count)
+    return found._replace(equality=multipliers[:count], inequality=multipliers[count:], active=active, left=named)
 
 
 def multipliers_within(columns: Any, slope: Any, bounds: tuple[Any, Any]) -> Any:

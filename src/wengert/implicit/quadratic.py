@@ -22,6 +22,7 @@ from wengert.implicit.attaching import DENSE, implicit_solution
 from wengert.implicit.interior_point import solve_by_interior_point
 from wengert.implicit.program_checks import missed_by, require_convex, require_optimal
 from wengert.implicit.programs import (
+    FEW,
     NEAR,
     ROUNDING,
     Polished,
@@ -30,12 +31,14 @@ from wengert.implicit.programs import (
     join_parts,
     polish,
     split_vector,
+    with_rows_apart,
 )
 from wengert.implicit.roots import options_of
 from wengert.implicit.row_lengths import is_sparse
 from wengert.implicit.scales import Units, in_units, out_of_units, solution_out_of_units, units_of
 from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives
 from wengert.implicit.sparse_programs import (
+    SINGULAR,
     assemble,
     elements_of_conditions,
     in_full,
@@ -262,12 +265,13 @@ def solve_polished(
         x = x / units.x
         near = is_near(x, program)
     found = polish_sparse(x, near, program) if stored else polish(x, program, singular == "raise")
-    if not stored and not found.is_optimal:  # rows that nearly follow from others may be what holds x
-        found = polish(x, program, False)
-    uncertain = stored and (missed_by(found, program) > NEAR or may_be_singular(found.active, program))
-    if uncertain and sum(map(len, found[:3])) <= DENSE:
+    small = sum(map(len, found[:3])) <= DENSE
+    if stored and small and (missed_by(found, program) > NEAR or may_be_singular(found.active, program)):
         found = polish(x, in_full(program), True)  # rows that nearly depend on each other are told better in full
     require_optimal(found, program)
+    if singular == "raise" and (not stored or (small and may_be_singular(found.active, program, SINGULAR))):
+        apart = with_rows_apart(found, in_full(program))
+        found = apart if missed_by(apart, program) <= FEW * NEAR else found
     warn_of_sides(found, len(program.b), place)
     return found.x, found.equality, found.inequality, found.active
 

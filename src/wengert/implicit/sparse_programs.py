@@ -35,8 +35,9 @@ from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
 
 SHIFTED = (*SYMMETRIC, ("shift", -1e-8))
 """The option of the factor where constraints depend on each other, by which they hold as nearly as refinement makes."""
-CLOSER = 1e-7
-"""The part of the largest pivot from which on down somebody looks for constraints that depend on each other.
+CLOSER, SINGULAR = 1e-11, 1e-7
+"""The parts of the largest pivot from which on down somebody looks for constraints that depend on each other, for x,
+and for its derivatives.
 
 Two pivots are as small as the distance by which they do: that of the row, and that of what it moves.
 """
@@ -219,14 +220,14 @@ def conditions_matrix(active: Any, program: QuadraticProgram) -> tuple[StoragePa
     return whole.pattern, whole.elements(p.data, a.data, g.data, held, held, 1.0 - held)
 
 
-def may_be_singular(active: Any, program: QuadraticProgram) -> bool:
+def may_be_singular(active: Any, program: QuadraticProgram, part: float = CLOSER) -> bool:
     """Tell whether the conditions of optimality leave something free, or nearly."""
     pattern, data = conditions_matrix(active, program)
     try:
         pivots = np.abs(factor_of("qp", pattern, REGULAR, data).factor.U.diagonal())
     except NumericalError:
         return True
-    return bool(np.min(pivots, initial=np.inf) < CLOSER * np.max(pivots, initial=0.0))
+    return bool(np.min(pivots, initial=np.inf) < part * np.max(pivots, initial=0.0))
 
 
 def require_convex_sparse(program: QuadraticProgram) -> None:
