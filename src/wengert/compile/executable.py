@@ -21,12 +21,7 @@ from wengert.core.values.execution_state import RoundCounter, TooManyRounds
 from wengert.native.availability import UnavailableError
 from wengert.native.entries.callee import Callee
 from wengert.native.entries.entry import Entry
-from wengert.native.entries.kinds import (
-    NOTHING,
-    Beside,
-    Kind,
-    kind_of,
-)
+from wengert.native.entries.kinds import NOTHING, Beside, Kind, kind_of
 from wengert.native.executable import Executable
 from wengert.passes.equations import distinct_variables, enter, inside, may_be_step
 from wengert.passes.output_aliasing import merged_results

@@ -28,12 +28,11 @@ CHANNELS = 8
 """Of the result: as many as tiles have. One channel takes three times as long, since each number is loaded for it; of
 fewer places than terms lanes run along the terms."""
 
-
-Computed = Callable[..., tuple[Any, Any]]
+Computation = Callable[..., tuple[Any, Any]]
 """What computes a result, and perhaps whether something holds that has to."""
 
 
-def convolution_graph(equation: Equation) -> Computed | None:
+def convolution_graph(equation: Equation) -> Computation | None:
     """Return what computes a convolution or correlation by other operations; None if it is none, or better as it is."""
     if equation.primitive is not correlation:
         return long_convolution(equation)
@@ -117,7 +116,7 @@ def product_of_points(x: Any, w: Any, **space: Any) -> tuple[Any, None]:
     return np.einsum(f"...nc{of_space},...oc->...no{of_space}", x, w[(..., *[0] * rank)]), None
 
 
-def long_convolution(equation: Equation) -> Computed | None:
+def long_convolution(equation: Equation) -> Computation | None:
     """Return what computes the convolution of two sequences of an equation; None if it is something else.
 
     Beside the result it gives whether all numbers are finite: others are not to be multiplied with zeros around them.
@@ -150,7 +149,7 @@ def convolve_in_channels(x: Any, y: Any, sequences: Sequences) -> Any:
     channels = CHANNELS if stop - start >= len(y) else 1
     places = -(-(stop - start) // channels)
     end = first + places * channels + len(y) - 1
-    kernels = y[None, ::-1] if channels == 1 else one_behind_the_other(y[::-1], channels)
+    kernels = y[None, ::-1] if channels == 1 else shifted_rows(y[::-1], channels)
     images = x[max(first, 0) : min(end, len(x))][None, None]
     space = {"stride": (channels,), "dilation": (1,), "spread": (1,)}
     space |= {"low": (max(-first, 0),), "high": (max(end - len(x), 0),)}
@@ -163,7 +162,7 @@ def convolve_in_channels(x: Any, y: Any, sequences: Sequences) -> Any:
     return np.concatenate([before, found, behind])
 
 
-def one_behind_the_other(y: Any, count: int) -> Any:
+def shifted_rows(y: Any, count: int) -> Any:
     """Return rows with a sequence, which begins one place later in each, and zeros around it."""
     zeros = np.zeros(count - 1, y.dtype)
     around = np.concatenate([zeros, y, zeros])

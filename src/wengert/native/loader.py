@@ -135,7 +135,7 @@ def check_code(image: Any) -> Linked | bytes:
 
 
 def address_of(name: str) -> int:
-    """Return the address of a function of Python's of the C library, or of LAPACK's or NumPy's as they are named here.
+    """Return the address of a function of Python's or of the C library, or of LAPACK's or NumPy's as named here.
 
     Raises:
         UnavailableError: there is none.

@@ -23,7 +23,7 @@ PLANE = (-2, -1)
 # Complex transforms, which are NumPy's
 
 
-def numpys_meaning(name: str) -> tuple[Callable[..., Any], str]:
+def numpy_transform(name: str) -> tuple[Callable[..., Any], str]:
     """Return a function of `wengert.numpy.fft`, and its summary."""
     transform = getattr(numpys, name)
     return transform, str(transform.__doc__).partition(";")[0]
@@ -31,7 +31,7 @@ def numpys_meaning(name: str) -> tuple[Callable[..., Any], str]:
 
 def enter_along(name: str) -> None:
     """Enter NumPy's transform along one axis, with SciPy's parameters."""
-    transform, summary = numpys_meaning(name)
+    transform, summary = numpy_transform(name)
 
     @implements(getattr(scipy.fft, name))
     @document_as(name, summary, "scipy.fft")
@@ -50,7 +50,7 @@ def enter_along(name: str) -> None:
 
 def enter_over(name: str, usual: tuple[int, int] | None) -> None:
     """Enter NumPy's transform over several axes, of which some are usual, with SciPy's parameters."""
-    transform, summary = numpys_meaning(name)
+    transform, summary = numpy_transform(name)
 
     @implements(getattr(scipy.fft, name))
     @document_as(name, summary, "scipy.fft")

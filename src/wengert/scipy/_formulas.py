@@ -11,14 +11,7 @@ import scipy.special as sp
 
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.primitives.special import quantiles
-from wengert.scipy._distributions import (
-    either,
-    evaluate_where,
-    known_truth,
-    log_of_smaller,
-    propagate_nan,
-    select_defined,
-)
+from wengert.scipy._piecewise import either, evaluate_where, known_truth, log_of_smaller, propagate_nan, select_defined
 
 STEEP = 700.0
 """From there on exp(-exp(x)) is 0, and so is each of its derivatives."""

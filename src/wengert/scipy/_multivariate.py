@@ -16,7 +16,8 @@ from wengert.core.values.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError
 from wengert.primitives.linear_algebra import least_squares
 from wengert.scipy import linalg
-from wengert.scipy._distributions import FrozenDistribution, all_of, either, numbers, require_key, select_defined
+from wengert.scipy._distributions import FrozenDistribution, numbers, require_key
+from wengert.scipy._piecewise import all_of, either, select_defined
 from wengert.scipy._special import multigammaln
 from wengert.scipy._univariate import CONTINUOUS
 

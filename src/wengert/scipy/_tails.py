@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from wengert.scipy._distributions import all_of, either
+from wengert.scipy._piecewise import all_of, either
 from wengert.transforms.reverse import stop_gradient
 
 NODES, WEIGHTS = np.polynomial.laguerre.laggauss(16)

@@ -14,15 +14,7 @@ from wengert.core.values.dispatch import apply
 from wengert.primitives.special import quantiles
 from wengert.primitives.special.densities import beta_density_at, gamma_density_at
 from wengert.primitives.special.zeta import zeta_derivative
-from wengert.scipy._distributions import (
-    Continuous,
-    Discrete,
-    all_of,
-    either,
-    evaluate_where,
-    from_logarithm,
-    propagate_nan,
-)
+from wengert.scipy._distributions import Continuous, Discrete
 from wengert.scipy._formulas import (
     EULER,
     LEAST_PLACE,
@@ -67,6 +59,7 @@ from wengert.scipy._formulas import (
     weibull_power,
     zipf_var,
 )
+from wengert.scipy._piecewise import all_of, either, evaluate_where, from_logarithm, propagate_nan
 from wengert.scipy._tails import beta_lower, gamma_lower, gamma_upper, skewnorm_lower, t_lower
 
 CONTINUOUS = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import scipy.linalg
 
 from wengert.numpy._namespace import export_functions
-from wengert.scipy import _linear_algebra  # noqa: F401 - they enter their functions
+from wengert.scipy import _matrix_equations, _matrix_functions  # noqa: F401 - they enter their functions
 from wengert.support.hints import names_on_demand
 
 __all__ = export_functions(

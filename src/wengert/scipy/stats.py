@@ -22,8 +22,9 @@ import scipy.special as sp
 from wengert.core.diagnostics.argument_checks import require_real
 from wengert.core.values.dispatch import as_tensor
 from wengert.errors import UsageError
-from wengert.scipy._distributions import numbers, propagate_nan
+from wengert.scipy._distributions import numbers
 from wengert.scipy._multivariate import MULTIVARIATE
+from wengert.scipy._piecewise import propagate_nan
 from wengert.scipy._univariate import CONTINUOUS, DISCRETE
 from wengert.support.hints import names_on_demand
 

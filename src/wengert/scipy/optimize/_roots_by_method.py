@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.diagnostics.argument_checks import require_callable
+from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import one_array
 from wengert.implicit.attaching import implicit_solution
@@ -247,5 +248,5 @@ def fsolve(
         report = {key: found[key] for key in ("nfev", "njev", "fjac", "r", "qtf") if key in found}
         return found.x, {**report, "fvec": found.fun}, found.get("status"), found.message
     if found.success is False:
-        warnings.warn(found.message, RuntimeWarning, stacklevel=2)
+        warnings.warn(found.message, RuntimeWarning, stacklevel=user_stacklevel())
     return found.x
