@@ -358,6 +358,21 @@ def test_methods_for_an_interval_return_and_raise_what_scipys_do(name: str) -> N
                 function(*call)
 
 
+CUBE = (lambda x, a: x**3 - a, lambda x, _a: 3.0 * x**2, lambda x, _a: 6.0 * x)
+
+
+@together(
+    "start, slopes",
+    [([1.0], {}), (np.ones((1, 1)), {"fprime": CUBE[1]}), ([1.0], {"fprime": CUBE[1], "fprime2": CUBE[2]})],
+)
+def test_newton_takes_one_element_for_a_number_as_scipys_does(start: Any, slopes: dict[str, Any]) -> None:
+    options = {"x1": np.full(np.shape(start), 1.5), "full_output": True, **slopes}
+    own, theirs = (o.newton(CUBE[0], start, args=(8.0,), **options) for o in (optimize, scipy.optimize))
+    assert repr(own) == repr(theirs)
+    found = wg.jacobian(lambda a: optimize.newton(CUBE[0], start, args=(a,), **slopes))(8.0)
+    np.testing.assert_allclose(found, np.full(np.shape(start), 1 / 12), rtol=1e-9)
+
+
 def test_newton_and_fsolve_return_what_scipys_do() -> None:
     start = np.array([1.0, 2.0])
     for own, theirs in zip(

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.fft
 import scipy.signal
 
 import wengert as wg
 from tests.derivatives import require_derivatives
 from wengert.errors import ShapeError, UsageError
-from wengert.scipy import signal
+from wengert.scipy import fft, signal
 from wengert.testing import check_grads
 
 RNG = np.random.default_rng(0)
@@ -147,3 +148,11 @@ def test_what_does_not_fit_says_what_to_pass() -> None:
         signal.istft(X)
     with pytest.raises(AttributeError, match=r"scipy.signal.ShortTimeFFT has no derivative in Wengert; use stft, istf"):
         signal.ShortTimeFFT  # noqa: B018 - asking is the test
+
+
+def test_transforms_of_halves_are_single_as_scipys_are() -> None:
+    halves = np.arange(12.0).reshape(3, 4).astype(np.float16)
+    for name in ("fft", "irfft", "hfft", "ihfft", "irfft2", "irfftn", "dct", "idstn"):
+        own, want = getattr(fft, name)(halves), getattr(scipy.fft, name)(halves)
+        assert own.dtype == want.dtype
+        np.testing.assert_allclose(own, want, rtol=1e-5, atol=1e-5)

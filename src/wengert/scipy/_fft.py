@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import scipy.fft
 from numpy.lib.array_utils import normalize_axis_index
 
@@ -29,6 +30,12 @@ def numpy_transform(name: str) -> tuple[Callable[..., Any], str]:
     return transform, str(transform.__doc__).partition(";")[0]
 
 
+def single_for_half(name: str, x: Any) -> Any:
+    """Return an array, of halves in single precision: NumPy's inverses give halves again, SciPy's do not."""
+    found = array(name, x)
+    return found.astype(np.float32) if found.dtype == np.float16 else found
+
+
 def enter_along(name: str) -> None:
     """Enter NumPy's transform along one axis, with SciPy's parameters."""
     transform, summary = numpy_transform(name)
@@ -45,7 +52,7 @@ def enter_along(name: str) -> None:
         *,
         plan: Any = None,
     ) -> Any:
-        return transform(x, n, axis, norm)
+        return transform(single_for_half(name, x), n, axis, norm)
 
 
 def enter_over(name: str, usual: tuple[int, int] | None) -> None:
@@ -64,7 +71,7 @@ def enter_over(name: str, usual: tuple[int, int] | None) -> None:
         *,
         plan: Any = None,
     ) -> Any:
-        return transform(x, s, axes, norm)
+        return transform(single_for_half(name, x), s, axes, norm)
 
 
 for one in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ from wengert.core.values.dispatch import one_array
 from wengert.implicit.attaching import implicit_solution
 from wengert.scipy.optimize._roots import as_ndarrays, root, root_scalar
 from wengert.scipy.optimize._solving import as_tuple, asking, call_scipy
+from wengert.support.attributes import resemble
 
 Function = Callable[..., Any]
 RELATIVE = 4 * float(np.finfo(float).eps)
@@ -131,6 +133,17 @@ def ridder(
     return with_report(found, full_output, disp)
 
 
+def of_number(function: Any, shape: tuple[int, ...]) -> Any:
+    """Return the function of a number that one of arrays of one element is, if there is one."""
+    if function is None or not shape:
+        return function
+
+    def value(x: Any, *args: Any) -> Any:
+        return np.reshape(one_array(function(np.reshape(x, shape), *args)), ())
+
+    return resemble(value, function, updated=False)
+
+
 def newton(
     func: Function,
     x0: Any,
@@ -177,10 +190,14 @@ def newton(
     """
     name = "scipy.optimize.newton"
     require_callable(name, func)
-    if not aval_of(one_array(x0) if isinstance(x0, list | tuple) else x0).shape:
+    shape = aval_of(one_array(x0) if isinstance(x0, list | tuple) else x0).shape
+    if math.prod(shape) == 1:  # SciPy reports of one element as of a number
         method = "secant" if fprime is None else "newton" if fprime2 is None else "halley"
         second = None if fprime is None else fprime2
-        found = root_scalar(func, args, method, None, fprime, second, x0, x1, tol, rtol, maxiter)
+        f, slope, bend = (of_number(function, shape) for function in (func, fprime, second))
+        x0, x1 = (x if x is None or not shape else np.reshape(x, ()) for x in (x0, x1))
+        found = root_scalar(f, args, method, None, slope, bend, x0, x1, tol, rtol, maxiter)
+        found.root = np.reshape(found.root, shape) if shape else found.root
         return with_report(found, full_output, disp)
     given, start = as_tuple(args), one_array(x0)
 
