@@ -71,6 +71,19 @@ class Numbers(NamedTuple):
     place: int
 
 
+class EventFunction:
+    """Be a function of events with what integrators read of it."""
+
+    reset: Any
+
+    def __init__(self, function: Callable[..., Any], terminal: int) -> None:
+        self.function, self.terminal = function, terminal
+
+    def __call__(self, *args: Any) -> Any:
+        """Return the value whose sign changes."""
+        return self.function(*args)
+
+
 def random_form(rng: np.random.Generator) -> Form:
     """Return a form whose parts go together."""
     method = str(rng.choice([*EXPLICIT, *STIFF, *STIFF, "LSODA"]))
@@ -141,7 +154,7 @@ def functions(form: Form, numbers: Numbers) -> tuple[Any, Any, Any]:
     return slope, event, reset
 
 
-def packed(container: str, p: Any, q: Any) -> tuple[Any, ...]:
+def as_arguments(container: str, p: Any, q: Any) -> tuple[Any, ...]:
     """Return parameters as arguments."""
     if container == "args":
         return p, q
@@ -152,7 +165,7 @@ def packed(container: str, p: Any, q: Any) -> tuple[Any, ...]:
     return () if container == "captured" else (np.stack([p, q]),)
 
 
-def unpacked(container: str, args: Any, p: Any, q: Any) -> tuple[Any, Any]:
+def parameters_from(container: str, args: Any, p: Any, q: Any) -> tuple[Any, Any]:
     """Return parameters from arguments, or what is captured."""
     if container == "args":
         return args[0], args[1]
@@ -169,18 +182,13 @@ def total(form: Form, x: Any, matrix: Any, weights: Any, level: Any, index: int)
     bare, bare_event, bare_reset = functions(form, Numbers(x, matrix, weights, level, index))
 
     def of_user(function: Any) -> Any:
-        return lambda t, y, *args: function(t, y, *unpacked(form.container, args, p, q))
+        return lambda t, y, *args: function(t, y, *parameters_from(form.container, args, p, q))
 
-    event: Any = of_user(bare_event)
-    event.terminal = True if form.event == "terminal" else MOST + 1
+    event = EventFunction(of_user(bare_event), True if form.event == "terminal" else MOST + 1)
     if form.event in ("reset", "two"):
         event.reset = of_user(bare_reset)
-
-    def other(t: Any, _: Any, *__: Any) -> Any:
-        return t - 0.5 * (t0 + t1)
-
-    other.terminal = 4  # type: ignore[attr-defined]  # as SciPy reads it
-    events = {"none": None, "terminal": event, "reset": [event], "two": [event, other]}[form.event]
+    middle = EventFunction(lambda t, *_: t - 0.5 * (t0 + t1), 4)
+    events = {"none": None, "terminal": event, "reset": [event], "two": [event, middle]}[form.event]
     if form.mass == "singular":
         y0 = np.concatenate([y0[:-1], np.reshape(p * y0[0] ** 2 + q, (1,))])
     outputs = np.stack([t0 + part * (t1 - t0), t1])
@@ -190,11 +198,8 @@ def total(form: Form, x: Any, matrix: Any, weights: Any, level: Any, index: int)
     if form.jac == "pattern":
         options["jac_sparsity"] = np.ones((form.size, form.size))
     tolerance = TOLERANCES.get(form.method, 1e-10)
-    args = packed(form.container, p, q)
-    found = solve_ivp(
-        of_user(bare), (t0, t1), y0, form.method, outputs, False, events, args=args, rtol=tolerance, atol=tolerance,
-        **options,
-    )  # fmt: skip
+    options |= {"args": as_arguments(form.container, p, q), "rtol": tolerance, "atol": tolerance}
+    found = solve_ivp(of_user(bare), (t0, t1), y0, form.method, outputs, False, events, **options)
     if form.event == "terminal":
         return found.t_events[0][0] + np.sum(weights[0] * found.y_events[0][0])
     more = found.t_events[1][0] if form.event == "two" else 0.0
@@ -213,7 +218,7 @@ def random_numbers(form: Form, rng: np.random.Generator) -> Numbers | None:
     if form.event == "none":
         return numbers
     free = form._replace(event="none")
-    start, slope = reduced(free, numbers, x)
+    start, slope = without_algebraic_state(free, numbers, x)
     found = scipy.integrate.solve_ivp(slope, (t0, t1), start, "DOP853", rtol=1e-9, atol=1e-10, dense_output=True)
     at = t0 + rng.uniform(0.2, 0.45) * (t1 - t0)
     rates = np.abs(slope(at, found.sol(at)))
@@ -221,7 +226,7 @@ def random_numbers(form: Form, rng: np.random.Generator) -> Numbers | None:
     return numbers._replace(level=float(found.sol(at)[index] / x[0]), place=index) if rates[index] > 0.1 else None
 
 
-def reduced(form: Form, numbers: Numbers, x: Array) -> tuple[Array, Callable[..., Array]]:
+def without_algebraic_state(form: Form, numbers: Numbers, x: Array) -> tuple[Array, Callable[..., Array]]:
     """Return the initial state and the slope of the states that have one."""
     slope = functions(form, numbers)[0]
     p, q, y0 = x[0], x[1], x[2:-3]
@@ -236,7 +241,7 @@ def reference(form: Form, numbers: Numbers, x: Array) -> tuple[float, int, float
     """Return the number, how many events there were, and how near an output is to one."""
     p, q, t0, t1, part = x[0], x[1], x[-3], x[-2], x[-1]
     _, event, reset = functions(form, numbers)
-    y, slope = reduced(form, numbers, x)
+    y, slope = without_algebraic_state(form, numbers, x)
     output = t0 + part * (t1 - t0)
     outputs: list[Array] = []
     times: list[float] = []
@@ -244,10 +249,7 @@ def reference(form: Form, numbers: Numbers, x: Array) -> tuple[float, int, float
     def full(y: Array) -> Array:
         return np.append(y, p * y[0] ** 2 + q) if form.mass == "singular" else y
 
-    def ending(t: Any, y: Any) -> Any:
-        return event(t, full(y), p, q)
-
-    ending.terminal = True  # type: ignore[attr-defined]  # as SciPy reads it
+    ending = EventFunction(lambda t, y: event(t, full(y), p, q), True)
     t, way = t0, np.sign(t1 - t0)
     options: dict[str, Any] = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13, "max_step": abs(t1 - t0) / 12}
     while len(times) < MOST:

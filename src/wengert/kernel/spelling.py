@@ -45,19 +45,19 @@ def with_rows_last(stage: Stage, own: Mapping[str, int]) -> Stage:
     """
     last = len(stage.extents)
 
-    def turn_axes(given: Any) -> Any:
-        at, guard = given.at, tuple([replace(bound, dimension=bound.dimension or last) for bound in given.guard])
-        if at is not None or given.buffer in own:
+    def turn_axes(part: Any) -> Any:
+        at, guard = part.at, tuple([replace(bound, dimension=bound.dimension or last) for bound in part.guard])
+        if at is not None or part.buffer in own:
             constant, coefficients = (at.constant, at.coefficients) if at is not None else (0, (0,) * last)
-            rows = own.get(given.buffer, coefficients[0])
+            rows = own.get(part.buffer, coefficients[0])
             at = Affine(constant, (0, *coefficients[1:], rows))
-        return replace(given, at=at, guard=guard)
+        return replace(part, at=at, guard=guard)
 
-    def turn_sum(given: Reduce) -> Reduce:
-        over = tuple(sorted([dimension or last for dimension in given.over]))
-        at = given.at or Affine(0, (0,) * last)
-        into = Affine(at.constant, (0, *at.coefficients[1:], own.get(given.into, at.coefficients[0])))
-        return replace(given, kind="nested", over=over, at=into)
+    def turn_sum(total: Reduce) -> Reduce:
+        over = tuple(sorted([dimension or last for dimension in total.over]))
+        at = total.at or Affine(0, (0,) * last)
+        into = Affine(at.constant, (0, *at.coefficients[1:], own.get(total.into, at.coefficients[0])))
+        return replace(total, kind="nested", over=over, at=into)
 
     operations = [replace(o, name="load") if o.name == "number" else o for o in stage.operations]
     return Stage(

@@ -42,10 +42,10 @@ def solve_in_registers(p: DenseProblem, count: int) -> None:
     with b.loop(p.columns) as columns:
         j = columns.index
         if right:
-            found = [right[0].at(i, j).load() for i in numbers]
+            column = [right[0].at(i, j).load() for i in numbers]
         else:
-            found = [b.select(j.equals(i), p.number(1.0), 0.0) for i in numbers]
-        for i, value in zip(numbers, substitute(p, rows, exchanges, scales, found), strict=True):
+            column = [b.select(j.equals(i), p.number(1.0), 0.0) for i in numbers]
+        for i, value in zip(numbers, substitute(p, rows, exchanges, scales, column), strict=True):
             x.at(i, j).store(value)
 
 
@@ -72,7 +72,9 @@ def decompose(p: DenseProblem, rows: list[list[Value]]) -> tuple[list[Exchange],
         failed = failed | (pivot - pivot).differs(0) | (scale - scale).differs(0)
         for row in rows[k + 1 :]:
             row[k] = row[k] * scale
-            row[k + 1 :] = [less(p, total, row[k], x) for total, x in zip(row[k + 1 :], rows[k][k + 1 :], strict=True)]
+            row[k + 1 :] = [
+                subtract_product(p, total, row[k], x) for total, x in zip(row[k + 1 :], rows[k][k + 1 :], strict=True)
+            ]
         scales.append(scale)
     p.fail_if(failed)
     return exchanges, scales
@@ -83,8 +85,8 @@ def exchange_if(p: DenseProblem, condition: Value, x: Value, y: Value) -> tuple[
     return p.b.select(condition, y, x), p.b.select(condition, x, y)
 
 
-def less(p: DenseProblem, total: Value, factor: Value, x: Value) -> Value:
-    """Return a number less a multiple of another."""
+def subtract_product(p: DenseProblem, total: Value, factor: Value, x: Value) -> Value:
+    """Return a number less the product of two others."""
     fuses = p.functions.target.fuses
     return p.b.intrinsic("fma", p.kind, -factor, x, total) if fuses else total - factor * x
 
@@ -94,18 +96,18 @@ def substitute(
     rows: Sequence[Sequence[Value]],
     exchanges: Sequence[Exchange],
     scales: Sequence[Value],
-    given: Sequence[Value],
+    column: Sequence[Value],
 ) -> list[Value]:
     """Return the solution for a column of the right side."""
-    x = [*given]
+    x = [*column]
     count = len(rows)
     for k, i, condition in exchanges:
         x[k], x[i] = exchange_if(p, condition, x[k], x[i])
     for i in range(count):
         for j in range(i):
-            x[i] = less(p, x[i], rows[i][j], x[j])
+            x[i] = subtract_product(p, x[i], rows[i][j], x[j])
     for i in reversed(range(count)):
         for j in reversed(range(i + 1, count)):
-            x[i] = less(p, x[i], rows[i][j], x[j])
+            x[i] = subtract_product(p, x[i], rows[i][j], x[j])
         x[i] = x[i] * scales[i]
     return x
