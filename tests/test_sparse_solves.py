@@ -36,7 +36,7 @@ def in_full(a: Any) -> Any:
 
 
 def cubes(solve: Any) -> Any:
-    return lambda a, b: np.sum(solve(a, b) ** 3)
+    return lambda *given: np.sum(solve(*given) ** 3)
 
 
 def solve_full(a: Any, b: Any) -> Any:
@@ -209,6 +209,34 @@ def test_least_squares_of_dependent_columns(name: str) -> None:
 
 
 @together("name", ["lsqr", "lsmr"])
+def test_least_squares_by_their_damping(name: str) -> None:
+    full, b = RNG.normal(size=(6, 3)), RNG.normal(size=6)
+    matrix, calls = scipy.sparse.csr_array(full), []
+    tight: dict[str, Any] = {"atol": 1e-15, "btol": 1e-15, "conlim": 0.0}
+
+    def back(a: Any, y: Any) -> Any:
+        calls.append(y)
+        return a.T @ y
+
+    def of_normal_equations(a: Any, b: Any, damp: Any) -> Any:
+        whole = a.toarray()
+        return np.linalg.solve(whole.T @ whole + damp**2 * np.eye(3), whole.T @ b)
+
+    by_products = lambda a: linalg.LinearOperator((6, 3), lambda x: a @ x, lambda y: back(a, y))
+    for form, run in ((lambda a: a, wg.jit), (by_products, lambda f: f)):
+        solve = lambda a, b, damp, form=form: getattr(linalg, name)(form(a), b, damp, **tight)[0]
+        got, want = (run(wg.grad(cubes(f), (0, 1, 2)))(matrix, b, 0.4) for f in (solve, of_normal_equations))
+        np.testing.assert_allclose(got[0].data, want[0].data, rtol=1e-7, atol=1e-10)
+        np.testing.assert_allclose([*got[1], got[2]], [*want[1], want[2]], rtol=1e-7, atol=1e-10)
+        curved = (wg.grad(wg.grad(lambda d, f=f: cubes(f)(matrix, b, d))) for f in (solve, of_normal_equations))
+        np.testing.assert_allclose(*(wg.vmap(f)(np.array([0.2, 0.7])) for f in curved), rtol=1e-7)
+    assert calls
+    found, wanted = getattr(linalg, name)(matrix, b, wg.tensor(0.3)), getattr(scipy.sparse.linalg, name)(matrix, b, 0.3)
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@together("name", ["lsqr", "lsmr"])
 def test_least_squares_by_products(name: str) -> None:
     full, b = RNG.normal(size=(9, 4)), RNG.normal(size=9)
     tight: dict[str, Any] = {"atol": 1e-15, "btol": 1e-15, "conlim": 0.0}
@@ -221,10 +249,9 @@ def test_least_squares_by_products(name: str) -> None:
         return np.sum(np.linalg.lstsq(np.sin(full * scale), b)[0] ** 2)
 
     scales = np.array([1.0, 0.5])
-    for order in (wg.grad, lambda f: wg.grad(wg.grad(f))):
+    for order, run in ((wg.grad, wg.jit), (lambda f: wg.grad(wg.grad(f)), lambda f: f)):
         lanes = [order(in_full)(s) for s in scales]
-        np.testing.assert_allclose(wg.vmap(order(of))(scales), lanes, rtol=1e-8)
-        np.testing.assert_allclose(wg.jit(wg.vmap(order(of)))(scales), lanes, rtol=1e-8)
+        np.testing.assert_allclose(run(wg.vmap(order(of)))(scales), lanes, rtol=1e-8)
     single = linalg.LinearOperator((9, 4), lambda x: full.astype(np.float32) @ x)
     with np.errstate(over="ignore"):  # in the condition that SciPy estimates
         assert method(single, b.astype(np.float32))[0].dtype == np.float32
@@ -298,6 +325,8 @@ def test_refusals_of_systems() -> None:
             DtypeError,
             "lsmr: numbers of dtype complex128; real numbers are needed. ",
         ),
+        (lambda: linalg.lsqr(square, B, np.ones(2)), ShapeError, "lsqr: damp of shape (2,); one number is needed. "),
+        (lambda: linalg.LinearOperator((6, 6), abs, 1.0), DtypeError, "LinearOperator: 1.0 as the rmatvec; "),
         (lambda: linalg.lsqr(square * 1j, B), DtypeError, "lsqr: complex numbers; real numbers are needed. "),
         (lambda: linalg.cg(square, B, tol=1.0), TypeError, "cg() got an unexpected keyword argument 'tol'"),
     ]:

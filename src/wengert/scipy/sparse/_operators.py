@@ -17,6 +17,7 @@ from wengert.implicit.linear import as_dtype
 from wengert.implicit.solver_call import solve_without_derivatives
 from wengert.primitives.sparse.eigenpairs import require_apart, start_of
 from wengert.primitives.sparse.iterative_solves import LEAST_SQUARES, SYMMETRIC
+from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.scipy.sparse._operands import right_side
 from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.reverse import pull_back, stop_gradient
@@ -26,16 +27,21 @@ class LinearOperator:
     """Be a matrix that is known by its products with vectors, written with NumPy's functions.
 
     Iterative solutions of it are differentiated by what `matvec` captures, too; see `wengert.implicit.linear_solve`.
-    Products with the transpose, which `lsqr` and `lsmr` need, are those of reverse mode.
+    Derivatives need no other product: those with the transpose are of reverse mode. The arguments are those of
+    `scipy.sparse.linalg.LinearOperator`.
 
     Args:
         shape: of the matrix, (m, n); for `cg`, `gmres`, `bicgstab` and `minres` a square one.
         matvec: a linear function of a vector of shape (n,), to the shape (m,).
+        rmatvec: one of a vector of shape (m,) to the shape (n,), the product with the transpose, by which `lsqr` and
+            `lsmr` find solutions; by default that of reverse mode.
+        matmat: not used: products are with vectors.
         dtype: of vectors; by default that of the right-hand side, and of `eigsh` float64.
+        rmatmat: not used.
 
     Raises:
         ShapeError: the shape is not that of a matrix.
-        DtypeError: `matvec` cannot be called.
+        DtypeError: `matvec` or `rmatvec` cannot be called.
 
     >>> import wengert as wg
     >>> from wengert.scipy.sparse.linalg import cg
@@ -45,12 +51,22 @@ class LinearOperator:
     -0.5
     """
 
-    def __init__(self, shape: tuple[int, int], matvec: Callable[[Any], Any], dtype: Any = None) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        matvec: Callable[[Any], Any],
+        rmatvec: Callable[[Any], Any] | None = None,
+        matmat: Any = None,
+        dtype: Any = None,
+        rmatmat: Any = None,
+    ) -> None:
         require_callable("LinearOperator", matvec, "matvec")
+        if rmatvec is not None:
+            require_callable("LinearOperator", rmatvec, "rmatvec")
         lengths = tuple([as_whole("LinearOperator", "shape", n, 0) for n in as_items("LinearOperator", "shape", shape)])
         if len(lengths) != 2:
             raise ShapeError("LinearOperator", f"shape {lengths}", "two lengths are needed", "Pass (rows, columns)")
-        self.shape, self.matvec, self.dtype = lengths, matvec, dtype
+        self.shape, self.matvec, self.rmatvec, self.dtype = lengths, matvec, rmatvec, dtype
 
     def __matmul__(self, x: Any) -> Any:
         return self.matvec(x)
@@ -90,7 +106,7 @@ def solve_operator(name: str, a: LinearOperator, b: Any, x0: Any, options: dict[
 # Least squares
 
 
-def fit_operator(name: str, a: LinearOperator, b: Any, damp: float, options: dict[str, Any]) -> tuple[Any, ...]:
+def fit_operator(name: str, a: LinearOperator, b: Any, damp: Any, options: dict[str, Any]) -> tuple[Any, ...]:
     """Return what `lsqr` or `lsmr` gives of a matrix that is known by its products: x with N x = A^T b."""
     from scipy.sparse import linalg
 
@@ -99,31 +115,70 @@ def fit_operator(name: str, a: LinearOperator, b: Any, damp: float, options: dic
     if dtype.kind != "f":
         raise real_error(name, dtype)
     given = {key: value for key, value in options.items() if value is not None}
-    product, shape = product_of(name, a.matvec, a.shape), a.shape
+    product, rmatvec, shape = product_of(name, a.matvec, a.shape), a.rmatvec, a.shape
 
     def back_from(y: Any) -> Any:
         """Return A^T y, by reverse mode from any point."""
         return pull_back(name, product, (np.zeros(shape[1], dtype),))[1](y)[0]
 
-    def solve(b: Any) -> tuple[Any, ...]:
-        back = pull_back(name, product, (np.zeros(shape[1], dtype),))[1]
-        operator = linalg.LinearOperator(shape, matvec=product, rmatvec=lambda y: np.asarray(back(y)[0]), dtype=dtype)
-        found = getattr(linalg, name)(operator, b, damp=damp, **given)
-        return tuple([np.asarray(x, wanted.dtype) for x, wanted in zip(found, like(b), strict=True)])
+    def solve(b: Any, damp: Any) -> tuple[Any, ...]:
+        pulled = pull_back(name, product, (np.zeros(shape[1], dtype),))[1]  # once for all products
+        back = rmatvec or (lambda y: pulled(y)[0])
+        operator = linalg.LinearOperator(shape, product, lambda y: np.asarray(back(y)), dtype=dtype)
+        return tuple(getattr(linalg, name)(operator, b, damp=damp, **given))
 
-    def like(_b: Any) -> tuple[Any, ...]:
-        """Return what is like the results: a vector, two whole numbers and others."""
-        count = LEAST_SQUARES[name == "lsmr"] - 3
-        vector, numbers = np.zeros(shape[1], dtype), [np.zeros(())] * count
-        variances = [vector] if name == "lsqr" else numbers[:1]
-        return (vector, np.zeros((), np.int64), np.zeros((), np.int64), *numbers[1:], *variances)
-
-    def equations(x: Any, b: Any) -> Any:
+    def equations(x: Any, b: Any, damp: Any) -> Any:
         return back_from(product(x) - b) + damp**2 * x
 
-    found, *whole = solve_without_derivatives(solve, (right,), {}, like)
-    right = as_dtype(right, dtype)
-    x = implicit_solution(equations, found, (right,), name=name, linear_solver="cg", symmetric=True)
+    return fit_by(name, solve, equations, (right, damp), np.zeros(shape[1], dtype))
+
+
+def fit_damped(name: str, a: SparseTensor, b: Any, damp: Any, options: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what `lsqr` or `lsmr` gives of a sparse matrix, with derivatives by the damping, too."""
+    from scipy.sparse import linalg
+
+    pattern, right = a._pattern, right_side(name, a.shape[0], b, 1)
+
+    def solve(data: Any, b: Any, damp: Any) -> tuple[Any, ...]:
+        return tuple(getattr(linalg, name)(pattern.matrix(data), b, damp=damp, **options))
+
+    def equations(x: Any, data: Any, b: Any, damp: Any) -> Any:
+        matrix = SparseTensor(pattern, data)
+        return matrix.T @ (matrix @ x - b) + damp**2 * x
+
+    dtype = np.result_type(a.dtype, aval_of(right).dtype, np.float32)
+    return fit_by(name, solve, equations, (as_tensor(a.data), right, damp), np.zeros(a.shape[1], dtype))
+
+
+def fit_by(
+    name: str,
+    solve: Callable[..., tuple[Any, ...]],
+    equations: Callable[..., Any],
+    given: tuple[Any, ...],
+    unknowns: np.ndarray[Any, Any],
+) -> tuple[Any, ...]:
+    """Return what `lsqr` or `lsmr` gives, with the derivatives of the equations by what both are given.
+
+    Args:
+        name: the method's.
+        solve: SciPy's, of what is given.
+        equations: of x, and what is given: N x - A^T b.
+        given: the right-hand side and the damping last.
+        unknowns: zeros that are like x.
+    """
+
+    def like(*_given: Any) -> tuple[Any, ...]:
+        """Return what is like the results: a vector, two whole numbers and others."""
+        numbers = [np.zeros(())] * (LEAST_SQUARES[name == "lsmr"] - 3)
+        variances = [unknowns] if name == "lsqr" else numbers[:1]
+        return (unknowns, np.zeros((), np.int64), np.zeros((), np.int64), *numbers[1:], *variances)
+
+    def solve_alike(*given: Any) -> tuple[Any, ...]:
+        return tuple([np.asarray(x, wanted.dtype) for x, wanted in zip(solve(*given), like(), strict=True)])
+
+    found, *whole = solve_without_derivatives(solve_alike, given, {}, like)
+    given = tuple([as_dtype(x, unknowns.dtype) for x in given])
+    x = implicit_solution(equations, found, given, name=name, linear_solver="cg", symmetric=True)
     return (as_tensor(x), *whole[:2], *tell_only(name, x, whole[2:]))
 
 

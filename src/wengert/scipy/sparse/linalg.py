@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.core.diagnostics.argument_checks import as_whole, require_choice
+from wengert.core.values.aval import shape_of
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
@@ -32,7 +33,7 @@ from wengert.primitives.sparse.iterative_solves import iterative_solve
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.scipy.sparse._eigenvalues import eigsh, svds
 from wengert.scipy.sparse._operands import given_options, right_side, sparse_operand
-from wengert.scipy.sparse._operators import LinearOperator, fit_operator, solve_operator
+from wengert.scipy.sparse._operators import LinearOperator, fit_damped, fit_operator, solve_operator
 from wengert.scipy.sparse._square_eigenvalues import eigs
 from wengert.support.caches import FACTORS
 from wengert.support.hints import names_on_demand
@@ -258,14 +259,19 @@ minres = method_of(
 )
 
 
-def least_squares_by(name: str, a: Any, b: Any, damp: float, options: dict[str, Any]) -> tuple[Any, ...]:
+def least_squares_by(name: str, a: Any, b: Any, damp: Any, options: dict[str, Any]) -> tuple[Any, ...]:
     """Return what `lsqr` or `lsmr` gives."""
+    if shape_of(damp) != ():
+        given = f"damp of shape {shape_of(damp)}"
+        raise ShapeError(name, given, "one number is needed", "Divide columns of the matrix by weights")
     if isinstance(a, LinearOperator):
         return fit_operator(name, a, b, damp, options)
     matrix = sparse_operand(name, a, is_square=False)
     if "c" in (matrix.dtype.kind, np.asarray(b).dtype.kind if type(b) is not Tensor else b.dtype.kind):
         needed = "real numbers are needed"
         raise DtypeError(name, "complex numbers", needed, "Write the system in real and imaginary parts")
+    if type(damp) is Tensor:  # by which solutions are differentiated as those of equations are
+        return fit_damped(name, matrix, b, damp, options)
     right = right_side(name, matrix.shape[0], b, 1)
     params = {"method": name, "pattern": matrix._pattern, "damp": float(damp), "options": given_options(**options)}
     found: tuple[Any, ...] = apply(getattr(iterative_solves, name), as_tensor(matrix.data), right, **params)
@@ -275,7 +281,7 @@ def least_squares_by(name: str, a: Any, b: Any, damp: float, options: dict[str, 
 def lsqr(
     A: Any,  # noqa: N803 - SciPy's name
     b: Any,
-    damp: float = 0.0,
+    damp: Any = 0.0,
     atol: float = 1e-6,
     btol: float = 1e-6,
     conlim: float = 1e8,
@@ -288,7 +294,8 @@ def lsqr(
         A: a sparse array of shape (m, n), or a `LinearOperator`, whose product is differentiated by what it captures.
             Its columns are to be independent if there is no damping and it is differentiated.
         b: the right-hand side, of shape (m,) or (m, 1).
-        damp: the damping d: what is minimised is |A x - b|^2 + d^2 |x|^2.
+        damp: the damping d, a number: what is minimised is |A x - b|^2 + d^2 |x|^2. The solution is differentiated by
+            it, too, with systems of normal equations, by conjugate gradients.
         atol: how exact the elements of `A` are; derivatives are as exact.
         btol: how exact those of `b` are.
         conlim: the greatest condition.
@@ -316,7 +323,7 @@ def lsqr(
 def lsmr(
     A: Any,  # noqa: N803 - SciPy's name
     b: Any,
-    damp: float = 0.0,
+    damp: Any = 0.0,
     atol: float = 1e-6,
     btol: float = 1e-6,
     conlim: float = 1e8,
@@ -328,7 +335,8 @@ def lsmr(
         A: a sparse array of shape (m, n), or a `LinearOperator`, whose product is differentiated by what it captures.
             Its columns are to be independent if there is no damping and it is differentiated.
         b: the right-hand side, of shape (m,) or (m, 1).
-        damp: the damping d: what is minimised is |A x - b|^2 + d^2 |x|^2.
+        damp: the damping d, a number: what is minimised is |A x - b|^2 + d^2 |x|^2. The solution is differentiated by
+            it, too, with systems of normal equations, by conjugate gradients.
         atol: how exact the elements of `A` are; derivatives are as exact.
         btol: how exact those of `b` are.
         conlim: the greatest condition.
