@@ -200,10 +200,11 @@ def test_normal_equations_take_as_many_products_as_lsqr(tol: float) -> None:
 @together("name", ["lsqr", "lsmr"])
 def test_least_squares_of_dependent_columns(name: str) -> None:
     full, b = RNG.normal(size=(7, 3)), RNG.normal(size=7)
-    for whole in (np.concatenate([full, full[:, :1] - full[:, 1:2]], axis=1), full.T):  # the latter has more columns
-        solve = lambda b, whole=whole: getattr(linalg, name)(scipy.sparse.csr_array(whole), b, atol=1e-13, btol=1e-13)[
-            0
-        ]
+    dependent = np.concatenate([full, full[:, :1] - full[:, 1:2]], axis=1)
+    tight = {"atol": 1e-13, "btol": 1e-13}
+    for whole in (dependent, full.T, full.T[:1]):  # the latter have more columns
+        matrix = (scipy.sparse.coo_array if len(whole) == 1 else scipy.sparse.csr_array)(whole)
+        solve = lambda b, matrix=matrix: getattr(linalg, name)(matrix, b, **tight)[0]
         found = wg.jacobian(solve)(b[: len(whole)])
         np.testing.assert_allclose(found, np.linalg.pinv(whole), atol=1e-9)
 

@@ -165,6 +165,7 @@ EXACTNESS = {"atol": 1e-6, "btol": 1e-6, "conlim": 1e8}
 def evaluate_normal(data: Any, b: Any, *, method: str, pattern: StoragePattern, damp: float, options: Any) -> Any:
     """Evaluate `normal_solve`, as exactly as the method has to be."""
     matrix, length, given = pattern.matrix(data), length_of(b), {**EXACTNESS, **dict(options)}
+    matrix = matrix.tocsr() if pattern.format == "coo" else matrix  # of one row coo gives a number for a vector
     dtype = np.result_type(data.dtype, b.dtype)
     if length == 0:
         return np.zeros(pattern.shape[1], dtype)
