@@ -244,6 +244,10 @@ def test_what_is_no_solution_is_refused() -> None:
         qp(P, q, A, b, G, h, solver=lambda *data: by_slsqp(*data) + 0.1)
     with pytest.raises(ShapeError, match=r"G of shape \(4, 3\); \(4, 2\) is needed beside q of shape \(2,\)"):
         qp(np.eye(2), np.zeros(2), G=G, h=h)
+    with pytest.raises(
+        ShapeError, match=r"q of shape \(5, 2\); \(2,\) is needed\. Reshape it, or use wengert\.vmap for "
+    ):
+        qp(np.eye(2), np.zeros((5, 2)))
     with pytest.raises(DtypeError, match=r"csr_array as q; .* Convert it, with \.toarray\(\)\.$"):
         qp(np.eye(2), sparse.eye_array(2, format="csr"))
     with pytest.raises(UsageError, match="A and b are needed together"):

@@ -373,6 +373,10 @@ def test_newton_takes_one_element_for_a_number_as_scipys_does(start: Any, slopes
     np.testing.assert_allclose(found, np.full(np.shape(start), 1 / 12), rtol=1e-9)
 
 
+def test_derivatives_of_a_root_evaluate_nothing_at_zero() -> None:
+    assert math.isclose(wg.grad(lambda a: optimize.newton(lambda x: 1.0 / x - a, 0.4))(2.0), -0.25)
+
+
 def test_newton_and_fsolve_return_what_scipys_do() -> None:
     start = np.array([1.0, 2.0])
     for own, theirs in zip(

@@ -736,8 +736,8 @@ def test_adding_to_an_ndarray_in_place_is_an_error() -> None:
         array += leaf(1.0, 2.0)
     assert str(error.value) == (
         "add: a result that is a Tensor, to be written (by out= or in place) into type ndarray; a Tensor is "
-        "needed, because an ndarray would lose the gradient. Make the array with wengert.numpy, or call "
-        ".detach().numpy() on the operands."
+        "needed, because an ndarray would lose the gradient. Write x = x + y for x += y, or make the array with "
+        "wengert.numpy, or call .detach().numpy() on the operands."
     )
     np.testing.assert_array_equal(array, [0.0, 0.0])
 
@@ -763,7 +763,9 @@ def test_ndarrays_take_in_place_what_nothing_is_differentiated_by() -> None:
 
 @pytest.mark.parametrize("transform", [wg.jit, wg.vmap])
 def test_ndarrays_do_not_take_in_place_what_has_no_numbers_yet(transform: Any) -> None:
-    with pytest.raises(DtypeError, match=r"because an ndarray holds numbers\. Make the array with wengert\.numpy\.$"):
+    with pytest.raises(
+        DtypeError, match=r"holds numbers\. Write x = x \+ y for x \+= y, or make the array with wengert\.numpy\.$"
+    ):
         transform(sum_of_chosen)(np.ones((2, 3)))
 
 

@@ -309,8 +309,8 @@ def checked_program(data: dict[str, Any]) -> tuple[Any, ...]:
         shape = value.shape if is_sparse(value) else np.shape(value)
         if shape != wanted[name]:
             given = f"{name} of shape {shape}"
-            needed = f"{wanted[name]} is needed beside q of shape {np.shape(data['q'])}"
-            raise ShapeError("qp", given, needed, "Reshape it")
+            needed = f"{wanted[name]} is needed{'' if name == 'q' else f' beside q of shape {(n,)}'}"
+            raise ShapeError("qp", given, needed, "Reshape it, or use wengert.vmap for many programs")
     return tuple([x if is_sparse(x) or aval_of(x).dtype.kind == "f" else x * 1.0 for x in data.values()])
 
 

@@ -127,7 +127,8 @@ def writer(name: str, result: Any, out: Any, where: Any, rule: OutRule = WITHIN_
             reason, otherwise = "would lose the gradient", ", or call .detach().numpy() on the operands"
         given = f"a result that is a Tensor, to be written (by out= or in place) into type {type(out).__name__}"
         needed = f"a Tensor is needed, because an ndarray {reason}"
-        raise refusal(DtypeError(name, given, needed, f"Make the array with wengert.numpy{otherwise}"))
+        action = f"Write x = x + y for x += y, or make the array with wengert.numpy{otherwise}"
+        raise refusal(DtypeError(name, given, needed, action))
     result = as_tensor(result if where is True else np.where(where, result, out))
     require_fit(name, result, out, rule)
     return partial(replace, name, out, result)

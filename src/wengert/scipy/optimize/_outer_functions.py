@@ -18,7 +18,7 @@ from wengert.support.attributes import resemble
 from wengert.support.caches import Recent
 from wengert.support.refusals import forgive, refusal_count
 from wengert.transforms.function_cache import FunctionCache
-from wengert.transforms.jit import jit
+from wengert.transforms.jit import UnknownShape, jit
 from wengert.transforms.outer_values import OuterValues
 
 Function = Callable[..., Any]
@@ -111,10 +111,15 @@ def find_outer_function(
 
 
 def can_be_traced(outer: OuterFunction, args: Sequence[Any]) -> bool:
-    """Tell whether a function does not look at the numbers it captures, by tracing it once."""
+    """Tell whether a function does not look at the numbers it captures, by tracing it once.
+
+    Nothing is evaluated: unknowns are zeros here, at which a function may warn of what its user never asked for.
+    """
     before = refusal_count()
     try:
-        jit(outer.function)(*args)
+        jit(outer.function).form_for(args, {})
+    except UnknownShape:  # of what a mask selects: it runs as it is
+        return True
     except (WengertError, TypeError) as error:
         if not isinstance(error, WengertError) and "Tensor" not in str(error):  # of the user's function
             raise
