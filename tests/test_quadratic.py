@@ -167,11 +167,12 @@ def test_constraints_that_depend_on_each_other_have_the_solution_of_one() -> Non
 
 @together("distance", [0.0, 1e-9, 1e-7, 3e-6])
 def test_rows_that_depend_on_each_other_nearly_have_the_derivatives_of_dependent_ones(distance: float) -> None:
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
+    for seed in range(5):
+        count, rng = 3 + seed // 2, np.random.default_rng(seed)
         base, A = rng.normal(size=(2, 4)), rng.normal(size=(1, 4))
+        rng = np.random.default_rng([seed, count])  # of 4 multipliers seem to be zero beside those of opposite rows
         mixed = [base[0] + base[1], -base[0], base[1] - A[0]]  # opposite ones have multipliers as large as one likes
-        G = np.concatenate([base, mixed + distance * rng.normal(size=(3, 4))])[: 3 + seed // 2]
+        G = np.concatenate([base, mixed + distance * rng.normal(size=(3, 4))])[:count]
         root, x, z = rng.normal(size=(4, 4)), rng.normal(size=4), rng.uniform(0.5, 1.5, len(G))
         P = root @ root.T + np.eye(4)
         given = [(sparse.csr_array if seed % 2 else np.asarray)(matrix) for matrix in (P, A, G)]
