@@ -9,6 +9,7 @@ mode the same: inside by recurrences, at the ends of the range by the largest te
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -174,7 +175,8 @@ def beta_recurrence(a: Any, b: Any, x: Any, i: int, j: int, by_place: int) -> An
     q = x * (1 - x)
     orders = [(k, m) for k in range(i + 1) for m in range(j + 1)]
     before: dict[tuple[int, int], Any] = dict.fromkeys(orders, 0.0)
-    found = {order: beta_moment(*order, a, b, logs) for order in orders}
+    moment = beta_moments(a, b)
+    found = {order: moment(*order, logs) for order in orders}
     for n in range(by_place):
         following = {}
         for k, m in orders:
@@ -213,7 +215,8 @@ def beta_density_at_zero(a: Any, b: Any, i: int, j: int, by_place: int) -> Any:
     """
     found, rest = np.zeros_like(a), np.ones(a.shape, bool)
     scale = 1 / (sp.beta(a + 1, b + 1) * (a + b + 1))
-    inverse = [[scale * beta_moment(k, m, a, b, (0.0, 0.0)) for m in range(j + 1)] for k in range(i + 1)]
+    moment = beta_moments(a, b)
+    inverse = [[scale * moment(k, m, (0.0, 0.0)) for m in range(j + 1)] for k in range(i + 1)]
     for n in range(by_place + 2):
         power = a - 1 + n - by_place
         by_a = falling(a - 1 + n, by_place, i)
@@ -341,16 +344,27 @@ def harmonic(i: int, j: int, a: Any, b: Any) -> Any:
 
 def beta_moment(i: int, j: int, a: Any, b: Any, logs: tuple[Any, Any]) -> Any:
     """Return the derivative of the beta density w = a b / (a + b) v by a and b, over v, given log x and log(1 - x)."""
+    return beta_moments(a, b)(i, j, logs)
 
-    def cumulants(k: int, m: int) -> Any:
+
+def beta_moments(a: Any, b: Any) -> Callable[[int, int, tuple[Any, Any]], Any]:
+    """Return the function that does so at many places and orders: what takes most time depends on shapes alone."""
+
+    @functools.cache
+    def of_shapes(k: int, m: int) -> Any:
         if k and m:
             return polygamma_of(k + m - 1, a + b + 1)
-        order, x, h, log = (k, a, b, logs[0]) if k else (m, b, a, logs[1])
-        found = at_once(polygamma_difference, x + 1, h, order=order - 1)
-        return log + found if order == 1 else found
+        order, x, h = (k, a, b) if k else (m, b, a)
+        return at_once(polygamma_difference, x + 1, h, order=order - 1)
 
-    return sum(
-        math.comb(i, k) * math.comb(j, m) * harmonic(k, m, a, b) * bell(i - k, j - m, cumulants)
-        for k in range(i + 1)
-        for m in range(j + 1)
-    )
+    def moment(i: int, j: int, logs: tuple[Any, Any]) -> Any:
+        def cumulants(k: int, m: int) -> Any:
+            return of_shapes(k, m) + logs[m] if k + m == 1 else of_shapes(k, m)
+
+        return sum(
+            math.comb(i, k) * math.comb(j, m) * harmonic(k, m, a, b) * bell(i - k, j - m, cumulants)
+            for k in range(i + 1)
+            for m in range(j + 1)
+        )
+
+    return moment

@@ -149,12 +149,11 @@ def polygamma_difference_value(x: Any, h: Any, *, order: int) -> Any:
     y = np.where(both, 1 - y, y)
     k = np.where(both, -k, k)
     sign = np.where(both, (-1.0) ** order, 1.0)[..., 0]
-    near = np.abs(k) <= y / 2
+    near = (np.abs(k) <= y / 2)[..., 0]
     nodes, weights = LEGENDRE[16]
-    between = np.where(near, y + k * nodes, 1.0)
-    integral = k[..., 0] * (polygamma_of(order + 1, between) @ weights)
-    y, k, near = y[..., 0], k[..., 0], near[..., 0]
-    found = sign * np.where(near, integral, polygamma_of(order, y + k) - polygamma_of(order, y))
+    found = np.asarray(polygamma_of(order, y + k) - polygamma_of(order, y))[..., 0]
+    found[near] = k[near][:, 0] * (polygamma_of(order + 1, y[near] + k[near] * nodes) @ weights)
+    found = sign * found
     return found.astype(dtype)[()]
 
 

@@ -31,6 +31,7 @@ from wengert.primitives.special.densities import (
     beta_density_at,
     beta_density_value,
     beta_moment,
+    beta_moments,
     first_score,
     gamma_density_at,
     gamma_density_value,
@@ -52,8 +53,8 @@ LENGTHS = 2.0 ** np.arange(-30, 40)
 # Derivatives by shape parameters, over x v for the gamma and x (1 - x) v for the beta distribution
 
 
-def integrate_side(fall: Callable[[Any], Any], weight: Callable[[Any], Any], side: Any, bend: Any) -> Any:
-    """Return the integral of weight(d) exp(fall(d)) over d on one side of 0, less than 0 (side -1) or more (1).
+def integrate_side(fall: Callable[[Any], Any], value: Callable[[Any], Any], side: Any, bend: Any) -> Any:
+    """Return the integral of value(d), exp(fall(d)) by a weight, over d on one side of 0, less (side -1) or more (1).
 
     `fall` is concave, and 0 at 0; where one slope of it passes into another, at `bend`, the integral is done in two
     parts, because slopes may differ by orders of magnitude. Arrays have an axis for points at the end.
@@ -66,7 +67,7 @@ def integrate_side(fall: Callable[[Any], Any], weight: Callable[[Any], Any], sid
     found = 0.0
     for start, length in ((np.zeros_like(part), part), (part, lengths - part)):
         points = side * (start + length * nodes)
-        found = found + length[..., 0] * ((weight(points) * np.exp(fall(points))) @ weights)
+        found = found + length[..., 0] * (value(points) @ weights)
     return found
 
 
@@ -77,9 +78,13 @@ def gammainc_by_shape_value(a: Any, x: Any, *, order: int) -> Any:
     safe_a, safe_x = np.where(inside, a, 1.0), np.where(inside, x, 1.0)
     log = np.log(safe_x)
     side = np.where(log < sp.digamma(safe_a), -1.0, 1.0)
+
+    def fall(d: Any) -> Any:
+        return safe_a * d - safe_x * np.expm1(d)
+
     found = integrate_side(
-        lambda d: safe_a * d - safe_x * np.expm1(d),
-        lambda d: gamma_moment(order, safe_a, log + d),
+        fall,
+        lambda d: gamma_moment(order, safe_a, log + d) * np.exp(fall(d)),
         side,
         np.log1p(safe_a) - log,
     )
@@ -110,15 +115,19 @@ def betainc_by_shapes_value(a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
         near = change > -0.5
         return np.where(near, np.log1p(np.where(near, change, 0.0)), np.log(fixed + moving * np.exp(-np.abs(d))))
 
-    def fall(d: Any) -> Any:
-        return np.where(side < 0, a, b) * -np.abs(d) - (a + b) * growth(d)
+    moment = beta_moments(a, b)
 
-    def weight(d: Any) -> Any:
+    def fallen(d: Any, rest: Any) -> Any:
+        return np.where(side < 0, a, b) * -np.abs(d) - (a + b) * rest
+
+    def value(d: Any) -> Any:
         rest = growth(d)
-        return beta_moment(i, j, a, b, (first + np.minimum(d, 0) - rest, second - np.maximum(d, 0) - rest))
+        logs = first + np.minimum(d, 0) - rest, second - np.maximum(d, 0) - rest
+        return moment(i, j, logs) * np.exp(fallen(d, rest))
 
     bend = np.log1p(a) - np.log1p(b) - place
-    found = np.where(inside[..., 0], -side[..., 0] * integrate_side(fall, weight, side, bend), 0.0)
+    integral = integrate_side(lambda d: fallen(d, growth(d)), value, side, bend)
+    found = np.where(inside[..., 0], -side[..., 0] * integral, 0.0)
     a, b, x, finite = a[..., 0], b[..., 0], x[..., 0], finite[..., 0]
     found = np.where(finite & (x == 0), by_shapes_at_zero(a, b, i, j), found)
     found = np.where(finite & (x == 1), -by_shapes_at_zero(b, a, j, i), found)
