@@ -14,7 +14,7 @@ import scipy.optimize
 import wengert as wg
 from tests.cases import some_of, together
 from wengert import optim
-from wengert.errors import NumericalError, ShapeError, UsageError
+from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.implicit import attaching
 from wengert.scipy import optimize
 from wengert.scipy.optimize._outer_functions import OUTER
@@ -356,6 +356,9 @@ def test_methods_for_an_interval_return_and_raise_what_scipys_do(name: str) -> N
         for function in (own, theirs):
             with pytest.raises(error, match=r"Failed to converge after 2 iterations|must have different signs"):
                 function(*call)
+    for function in (own, theirs):
+        with pytest.raises(ValueError, match="The function value at x=nan is NaN; solver cannot continue"):
+            function(np.cos, np.nan, 2.0)
 
 
 CUBE = (lambda x, a: x**3 - a, lambda x, _a: 3.0 * x**2, lambda x, _a: 6.0 * x)
@@ -375,6 +378,17 @@ def test_newton_takes_one_element_for_a_number_as_scipys_does(start: Any, slopes
 
 def test_derivatives_of_a_root_evaluate_nothing_at_zero() -> None:
     assert math.isclose(wg.grad(lambda a: optimize.newton(lambda x: 1.0 / x - a, 0.4))(2.0), -0.25)
+
+
+@together("start", [1.0 + 1.0j, np.array([1.0 + 1.0j, 2.0j])])
+def test_complex_roots_are_scipys_and_refused_by_transformations(start: Any) -> None:
+    for slopes in ({}, {"fprime": CUBE[1]}):
+        own, theirs = (o.newton(CUBE[0], start, args=(8.0,), **slopes) for o in (optimize, scipy.optimize))
+        np.testing.assert_allclose(own, theirs, rtol=1e-12)
+    found = optimize.root_scalar(CUBE[0], (8.0,), x0=1.0 + 1.0j, method="halley").root
+    np.testing.assert_allclose(found**3, 8.0, rtol=1e-12)
+    with pytest.raises(DtypeError, match=r"a complex solution; real numbers are needed by transformations\. Solve for"):
+        wg.vmap(lambda a: optimize.newton(CUBE[0], start, CUBE[1], args=(a,)))(np.array([8.0]))
 
 
 def test_newton_and_fsolve_return_what_scipys_do() -> None:

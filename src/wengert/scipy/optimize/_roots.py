@@ -10,10 +10,11 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import require_callable, require_result
 from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import one_array
+from wengert.core.values.tensor import Tensor
 from wengert.implicit.attaching import implicit_solution
 from wengert.scipy.optimize._kept_solutions import value_at, with_derivatives
 from wengert.scipy.optimize._solving import as_tuple, asking, call_scipy, first_of
-from wengert.scipy.optimize._vector_problem import VectorProblem, as_float
+from wengert.scipy.optimize._vector_problem import VectorProblem
 from wengert.support.attributes import resemble
 from wengert.transforms.forward import jvp
 
@@ -161,7 +162,7 @@ def root_scalar(
     settings = {"xtol": xtol, "rtol": rtol, "maxiter": maxiter, "options": options, "fprime2": fprime2}
 
     def slope(x: Any, *args: Any) -> Any:
-        return jvp(lambda v: value(v, *args), (x,), (1.0,))[1]
+        return jvp(lambda v: value(v, *args), (x,), (np.ones_like(x),))[1]
 
     def solve(args: Any, bracket: Any, x0: Any, x1: Any) -> Any:
         from scipy import optimize
@@ -170,7 +171,7 @@ def root_scalar(
         if not pairs and chosen in ("newton", "halley"):
             own |= {"method": chosen} | ({"fprime": slopes(slope)} if fprime is None else {})
             if chosen == "halley" and fprime2 is None:
-                own["fprime2"] = slopes(lambda x, *args: jvp(lambda v: slope(v, *args), (x,), (1.0,))[1])
+                own["fprime2"] = slopes(lambda x, *args: jvp(lambda v: slope(v, *args), (x,), (np.ones_like(x),))[1])
         x0 = float(x0) if isinstance(x0, int) else x0
         found = optimize.root_scalar(f if pairs else as_scalars(f), args, bracket=bracket, x0=x0, x1=x1, **own)
         return found, [found.root]
@@ -183,14 +184,20 @@ def root_scalar(
     return answer.result(root=root_with_derivatives(name, value, given, (), found))
 
 
+def as_scalar(value: Any) -> float | complex:
+    """Return a value of one element as a number, which SciPy's methods without intervals take complex, too."""
+    number = value.item() if isinstance(value, Tensor) else value
+    return complex(number) if np.iscomplexobj(number) else float(number)
+
+
 def as_scalars(function: Function) -> Function:
     """Return a function that gives numbers."""
-    return lambda x, *args: as_float(function(x, *args))
+    return lambda x, *args: as_scalar(function(x, *args))
 
 
 def slopes(function: Function) -> Function:
     """Return a derivative that gives numbers."""
-    return lambda x, *args: as_float(function(float(x), *args))
+    return lambda x, *args: as_scalar(function(as_scalar(x), *args))
 
 
 def fixed_point(

@@ -24,6 +24,8 @@ RELATIVE = 4 * float(np.finfo(float).eps)
 
 def with_report(found: Any, full_output: bool, disp: bool) -> Any:
     """Return the root, and SciPy's report where it is asked for; with `disp` it is an error if there is none."""
+    if found.converged is False and np.isnan(found.iterations):  # SciPy met NaN
+        raise ValueError(found.flag)
     if disp and found.converged is False:
         raise RuntimeError(f"Failed to converge after {found.iterations} iterations, value is {found.root}.")
     return (found.root, found) if full_output else found.root

@@ -16,6 +16,7 @@ from wengert.control.side_effects import Reach
 from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.memory.views import current
 from wengert.core.values.tensor import Tensor, concrete, is_staged
+from wengert.errors import DtypeError
 from wengert.implicit.solver_call import solve_without_derivatives, warn_of_calls
 from wengert.tree import leaves
 
@@ -27,11 +28,13 @@ class Answer:
     """Hold what SciPy found.
 
     Attributes:
+        name: what the user called.
         arrays: the arrays that were asked for, constants to whatever differentiates.
         results: SciPy's own results, one for each call that was made on numbers; none where a graph makes them.
     """
 
-    def __init__(self, shapes: Sequence[tuple[int, ...]], counted: Sequence[str]) -> None:
+    def __init__(self, name: str, shapes: Sequence[tuple[int, ...]], counted: Sequence[str]) -> None:
+        self.name = name
         self.shapes = [*[()] * len(counted), *shapes]
         self.counted = counted
         self.open = True
@@ -43,6 +46,9 @@ class Answer:
         """Take note of a result; return it and the arrays as one vector."""
         if self.open:
             self.results.append(result)
+        if any(np.iscomplexobj(x) for x in arrays):
+            needed = "real numbers are needed by transformations"
+            raise DtypeError(self.name, "a complex solution", needed, "Solve for its real and its imaginary part")
         counts = [np.float64(result.get(key, -1)) for key in self.counted]
         return np.concatenate([np.ravel(np.asarray(x, dtype=float)) for x in (*counts, *arrays)])
 
@@ -94,7 +100,7 @@ def call_scipy(
         counted: the numbers of its result that are told of lanes and in graphs, success first.
         traced: whether a transformation asks; see `asking`.
     """
-    answer = Answer(shapes, counted)
+    answer = Answer(name, shapes, counted)
     if not traced:
         answer.keep(*solve(*(map_leaves(partial(as_number, name), value) for value in args)))
         return answer
