@@ -136,9 +136,9 @@ def warn_at_users_line(function: Callable[..., R], *args: Any, **kwargs: Any) ->
     """Call a function whose warnings name the user's line; what it sets by `numpy.seterr` stays."""
     if SETTINGS is None:
         return function(*args, **kwargs)
-    before = SETTINGS.get()
-    wanted = attributing(before)
+    before = wanted = SETTINGS.get()
     try:
+        wanted = attributing(before)  # which sets others for a moment, at first
         SETTINGS.set(wanted)
         return function(*args, **kwargs)
     finally:

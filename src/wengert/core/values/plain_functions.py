@@ -276,11 +276,12 @@ def array_of(x: Tensor, scalars: bool = False) -> Any:
 
 def under(settings: Any, function: Function, values: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Return what NumPy gives; where it would warn about numbers it raises."""
-    token = settings.set(raising(settings.get()))
+    before = settings.get()
     try:
+        settings.set(raising(before))
         return function(*values, **kwargs)
     finally:
-        settings.reset(token)
+        settings.set(before)  # at once: Ctrl-C comes before what C does, or after it
 
 
 def are_options(kwargs: Mapping[str, Any]) -> bool:
