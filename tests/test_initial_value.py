@@ -383,18 +383,22 @@ def test_integrations_that_fail_at_once_move_with_nothing_but_their_beginning(ti
 
 
 def test_states_that_were_not_reached_have_no_derivatives():
-    def states(scale):
-        return solve_ivp(lambda t, y: scale * y**2, (0.0, 2.0), [1.0], "RK23", [0.5, 2.0]).y[0]
+    times = np.array([0.5, 2.0])
+
+    def states(scale, times=times):
+        return solve_ivp(lambda t, y: scale * y**2, (0.0, 2.0), [1.0], "RK23", times).y[0]
 
     def slopes(scale):
-        return wg.jacfwd(states)(scale), wg.grad(lambda k: np.sum(states(k)))(scale), wg.grad(left_out)(scale)
+        by_both = wg.grad(lambda *at: np.sum(states(*at)), (0, 1))(scale, times)
+        return wg.jacfwd(states)(scale), *by_both, wg.grad(left_out)(scale)
 
     left_out = lambda scale: np.nansum(states(scale))
     with np.errstate(all="ignore"), pytest.warns(UserWarning, match=r"1 of 2 output times were .* ended at t = 1\.00"):
         eager = wg.grad(left_out)(1.0)
-    each, total, known = wg.jit(slopes)(1.0)
+    each, total, by_times, known = wg.jit(slopes)(1.0)
     np.testing.assert_allclose(each, [eager, np.nan], rtol=1e-12)
     np.testing.assert_allclose([total, known], [np.nan, eager], rtol=1e-12)
+    np.testing.assert_allclose(by_times, [4.0, np.nan], rtol=1e-2)
 
 
 def test_errors_of_functions_end_an_integration_at_once(capsys):

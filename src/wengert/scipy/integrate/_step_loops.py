@@ -296,14 +296,14 @@ def states_at(equation: Integrator, state: State, t1: Any, stops: Any, control: 
         state, step = while_loop(lambda carried: has_to_go_on(walk_of(carried[0]), time), attempt, carried)
         walk = walk_of(state)
         reached = is_reached(walk, time, direction)
-        part = (time - step.t) / step.h
+        asked, part = time, (time - step.t) / step.h
         if equation.holds_times:
             part, time = np.where(reached, stop_gradient(part), 0.0), np.where(reached, time, step.t)
         elif equation.options.moves_outputs:
             part, time = (stop_gradient(time) - step.t) / step.h, np.where(reached, time, step.t)
         found = interpolate_state(method, step.y, equation.extension(step, walk.rejected), part)
         found = equation.state_in(step, time, found, control)
-        return (state, step), (known_or_nan(reached, found), reached, walk.attempts)
+        return (state, step), (state_if_reached(reached, found, asked), reached, walk.attempts)
 
     (state, _), rows = scan(output, as_arrays((state, still)), stops)
     return equation.end(state), rows
@@ -313,6 +313,11 @@ def is_reached(walk: Walk, time: Any, direction: Any) -> Any:
     """Tell whether an integration has got to a time, before what ended it."""
     is_valid = (walk.failure == 0) | (walk.failure == EVENT) | (walk.failure == NOT_FINITE)
     return is_valid & (direction * (time - walk.t) <= 0)
+
+
+def state_if_reached(reached: Any, state: Any, time: Any) -> Any:
+    """Return the state at a time if that was reached, else NaN, as its derivatives are: that by this time, too."""
+    return known_or_nan(reached, state - np.where(reached, 0.0, time - stop_gradient(time)))
 
 
 def state_at_end(equation: Integrator, state: State, t1: Any, control: Control) -> Any:
@@ -328,5 +333,5 @@ def state_at_end(equation: Integrator, state: State, t1: Any, control: Control) 
     )
     walk = walk_of(last)
     reached = is_reached(walk, t1, direction)
-    found = known_or_nan(reached, walk.y), reached, walk.attempts
+    found = state_if_reached(reached, walk.y, t1), reached, walk.attempts
     return equation.end(last), map_leaves(lambda x: x[None], found)
