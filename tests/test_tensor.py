@@ -450,6 +450,12 @@ POLYNOMIAL = (
         (lambda x: scipy.fft.dct(x[0]), USE.format("fft, where it has the function")),
         (lambda x: np.polynomial.polynomial.polyval(2.0, x[0]), POLYNOMIAL),
         (lambda x: np.polynomial.Polynomial([1.0, 2.0])(x[0]), POLYNOMIAL),
+        (
+            lambda x: scipy.sparse.coo_array(x),
+            "Make matrices of it by csr_array, diags_array, kron and others of wengert.scipy.sparse, and of one that "
+            "is known write matrix @ x or x @ matrix, take wengert.scipy.sparse.csr_array(matrix) in its place, or it "
+            "in full with .toarray()",
+        ),
         (lambda x: scipy.integrate.trapezoid(x), USE.format("integrate.trapezoid")),
         (lambda x: scipy.integrate.odeint(lambda y, t: -y, x[0], [0, 1]), USE.format("integrate.odeint")),
         (
