@@ -195,7 +195,8 @@ def test_what_is_active_depends_on_no_unit_of_a_row() -> None:
     for form in (np.asarray, sparse.csr_array):
         for z in (np.array([1e-4, 50.0, 2e-4]), np.array([1e-4, 2e-4, 50.0])):
             rows = np.diag([31.0, 33.0, 31.0]) @ G  # the second has a unit of 1024, and a thousandth of its multiplier
-            slope = wg.jacobian(lambda h: qp(form(np.eye(3)), -x - z, G=form(rows), h=h).x)(rows @ x)  # noqa: B023
+            given = form(np.eye(3)), -x - z, form(rows)
+            slope = wg.jacobian(lambda h, m=given: qp(m[0], m[1], G=m[2], h=h).x)(rows @ x)
             np.testing.assert_allclose(slope, np.linalg.inv(rows), atol=1e-12)
 
 

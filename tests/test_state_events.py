@@ -168,9 +168,8 @@ def test_events_of_a_known_number_are_known_where_they_are_traced():
     for end, reached in ((5.0, 2), (9.0, 3)):
         solve = lambda y, end=end: solve_ivp(oscillator, (0.0, end), y, args=(1.0,), events=events, t_eval=[end])
         want, start = solve([1.0, 0.0]).t_events[0], np.array([1.0, 0.0])
-        (found, other), (moves, _) = wg.jit(lambda y, solve=solve: wg.jvp(lambda y: solve(y).t_events, (y,), (y,)))(
-            start
-        )
+        times = lambda y, solve=solve: solve(y).t_events
+        (found, other), (moves, _) = wg.jit(lambda y, times=times: wg.jvp(times, (y,), (y,)))(start)
         assert np.isnan(moves).tolist() == np.isnan(found).tolist()
         assert other is None
         assert len(want) == reached
