@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.containers.tree_leaves import map_leaves
+from wengert.core.values.tensor import Tensor
 from wengert.implicit.matrix_free import holds_trace
 from wengert.scipy.optimize._vector_problem import FEW_UNKNOWNS, UNTRACED_GRADIENTS, FlatProblem
 from wengert.traces.batch import Batch
 from wengert.transforms.jit import jit
+from wengert.tree import leaves
 
 Function = Callable[..., Any]
 
@@ -50,7 +53,13 @@ def with_derivatives(
 def value_at(function: Function, x: Any, *args: Any) -> Any:
     """Return the value of a user's function at a solution; in lanes of its traced form, which may decide by values."""
     if holds_trace(x, Batch):
-        return jit(lambda x: function(x, *args))(x)
+        moved = [leaf for leaf in leaves(args) if type(leaf) is Tensor]
+
+        def evaluate(x: Any, moved: list[Any]) -> Any:
+            given = iter(moved)
+            return function(x, *map_leaves(lambda leaf: next(given) if type(leaf) is Tensor else leaf, args))
+
+        return jit(evaluate)(x, moved)
     return function(x, *args)
 
 
