@@ -16,9 +16,6 @@ import numpy as np
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.values.tensor import Tensor
 from wengert.scipy.integrate._programs import IntegrationProgram
-from wengert.traces.batch import Batch
-from wengert.traces.calls import traces_of
-from wengert.traces.dual import Dual
 from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.forward import jvp
 from wengert.transforms.jacobian import jacfwd
@@ -35,7 +32,7 @@ def at_stops_by_sensitivities(program: IntegrationProgram, inputs: tuple[Any, ..
     """
     leaves, structure = flatten(inputs)
     moving = tuple([type(x) is Tensor and x.dtype.kind == "f" for x in leaves])
-    if not any(moving) or is_forward_mode(leaves):
+    if not any(moving):
         return program.at_stops(*inputs, control)
     chosen, fixed = ([x for x, moves in zip(leaves, moving, strict=True) if moves is own] for own in (True, False))
 
@@ -63,12 +60,6 @@ def at_stops_by_sensitivities(program: IntegrationProgram, inputs: tuple[Any, ..
     solution.defvjp(forward, backward)
     solution.defjvp(push)
     return solution(*chosen)
-
-
-def is_forward_mode(leaves: Sequence[Any]) -> bool:
-    """Tell whether forward mode comes first: its derivatives are those of steps, and reverse mode goes through them."""
-    traces = {trace for x in leaves for trace in traces_of(x) if not isinstance(trace, Batch)}
-    return isinstance(max(traces, key=lambda trace: trace.level, default=None), Dual)
 
 
 def with_jacobian(run: Any, chosen: Sequence[Any], fixed: Sequence[Any], control: Any) -> Any:
