@@ -17,6 +17,7 @@ from wengert.errors import DtypeError, UsageError
 from wengert.lowering.costs import calls_before, is_worthwhile
 from wengert.native.availability import MissingLLVMError
 from wengert.support import config
+from wengert.support.collector_pause import LoadingPause
 from wengert.transforms.tracing import trace
 
 pytest.importorskip("llvmlite")
@@ -392,3 +393,13 @@ def test_totals_with_blocks_within_their_lanes():
     compiled = Compiled(trace(sums)(x, *factors))
     for found, expected in zip(compiled([x, *factors]), sums(x, *factors), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_collector_stops_for_what_is_loaded_and_for_nothing_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    wg.jit(np.sin, native=True)(np.ones(3))
+
+    def refuse(_: LoadingPause) -> None:
+        raise AssertionError("all is loaded")
+
+    monkeypatch.setattr(LoadingPause, "__enter__", refuse)
+    np.testing.assert_array_equal(wg.jit(np.cos, native=True)(np.zeros(3)), np.ones(3))

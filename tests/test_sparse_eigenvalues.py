@@ -177,7 +177,7 @@ def test_operators() -> None:
     ends_in_full = lambda d: np.sum(np.linalg.eigh(d * np.eye(100) + chain)[1][:, -1:] ** 4)
     near = np.concatenate([np.linspace(1.0, 40.0, 98), [50.0, 50.0005]])
     np.testing.assert_allclose(wg.grad(ends)(near), wg.grad(ends_in_full)(near), rtol=1e-6, atol=1e-5)
-    single = linalg.LinearOperator((SIZE, SIZE), lambda x: FULL.astype(np.float32) @ x, np.float32)
+    single = linalg.LinearOperator((SIZE, SIZE), lambda x: FULL.astype(np.float32) @ x, dtype=np.float32)
     assert [x.dtype for x in linalg.eigsh(single, 2)] == [np.float32, np.float32]
     values = lambda d: np.sum(linalg.eigsh(linalg.LinearOperator((SIZE, SIZE), lambda x: d * x), 2, which="SA")[0])
     repeated = np.maximum(np.arange(SIZE), 1.0)
@@ -191,7 +191,7 @@ def test_operators() -> None:
 
 def test_complex_operators_have_derivatives_to_second_order() -> None:
     turning = 1j * (HALF - HALF.T)
-    product = lambda s: linalg.LinearOperator((SIZE, SIZE), lambda x: (FULL * s + turning * s * s) @ x, complex)
+    product = lambda s: linalg.LinearOperator((SIZE, SIZE), lambda x: (FULL * s + turning * s * s) @ x, dtype=complex)
     of = lambda w, v: np.sum(w**3) + np.sum(np.abs(v) ** 4 * C[:, :1])
     by_operator = lambda s: of(*linalg.eigsh(product(s), 2, which="SA"))
     in_full = lambda s: of(*(x[..., :2] for x in np.linalg.eigh(FULL * s + turning * s * s)))
@@ -219,7 +219,7 @@ def test_eigenvalues_of_square_matrices_are_those_in_full_to_second_order(is_com
     ways = [
         lambda s: by_sparse(sparse.csr_array(whole) * (s + s * s)),
         lambda s: of(
-            *linalg.eigs(linalg.LinearOperator(whole.shape, lambda x: whole @ x * (s + s * s), square.dtype), 3)
+            *linalg.eigs(linalg.LinearOperator(whole.shape, lambda x: whole @ x * (s + s * s), dtype=square.dtype), 3)
         ),
     ]
     scales = np.array([0.9, 1.1])

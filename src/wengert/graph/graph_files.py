@@ -139,7 +139,7 @@ ESTIMATES: Mapping[str, Callable[[Shapes, Params], int]] = {
     "tile": times("reps"),
     "repeat": times("repeats"),
     **dict.fromkeys(("qr", "scipy_qr", "svd"), of_square),
-    **dict.fromkeys(("fft", "ifft", "rfft", "irfft", "fft2", "ifft2"), times("n")),
+    **dict.fromkeys(("fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "real_fourier"), times("n")),
     "linspace": times("num"),
     "sharing": lambda shapes, _params: size(shapes[0]) * abs(shapes[0][-1]),
     "unravel_index": lambda shapes, params: size(shapes[0]) * len(params["shape"]),

@@ -280,14 +280,19 @@ class GradientHalves(NamedTuple):
         return [made[place] for place in self.places]
 
 
+@functools.cache
+def load_native_functions() -> type[GraphFunction]:
+    """Return what compiles graphs, loaded on first use: that takes a third of the time of importing the library."""
+    with UNSTOPPED, LoadingPause():
+        from wengert.compile.executable import GraphFunction
+    return GraphFunction
+
+
 def native_function(graph: Graph, wish: Wish) -> GraphFunction | None:
     """Return a graph as native code, if that is asked for; at its first call, if that is wished."""
     if not config.NATIVE or wish is False:
         return None
-    with UNSTOPPED, LoadingPause():
-        from wengert.compile.executable import GraphFunction  # a third of the time of importing the library
-
-    return GraphFunction(graph, wish is True, EAGER_CALLS if wish == EAGER else 0)
+    return load_native_functions()(graph, wish is True, EAGER_CALLS if wish == EAGER else 0)
 
 
 def function_of(graph: Graph, wish: Wish) -> Run:
