@@ -396,6 +396,7 @@ def test_totals_with_blocks_within_their_lanes():
 
 
 def test_the_collector_stops_for_what_is_loaded_and_for_nothing_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "NATIVE", True)
     wg.jit(np.sin, native=True)(np.ones(3))
 
     def refuse(_: LoadingPause) -> None:
