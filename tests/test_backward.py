@@ -629,6 +629,7 @@ def test_each_operation_runs_once_after_all_its_consumers() -> None:
     assert grad_of(x).item() == 2 * sum(range(1, 30))
 
 
+@pytest.mark.long
 def test_long_chains_do_not_recurse() -> None:
     x = leaf(1.0)
     y = x

@@ -146,6 +146,7 @@ def test_standard_deviations_are_those_certified(problem: regression.Problem) ->
         np.testing.assert_allclose(found, problem.deviations, rtol=1e-8)
 
 
+@pytest.mark.long
 @together("problem", problems())
 def test_fits_reach_the_certified_parameters_as_they_do_with_derivatives_by_hand(problem: regression.Problem) -> None:
     derivative = BY_HAND[problem.name]

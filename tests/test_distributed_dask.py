@@ -302,6 +302,7 @@ def stored(frame, folder):
     return dd.read_parquet(folder / "x.parquet", split_row_groups=True)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("cluster")
 def test_data_frames_are_partitions(tmp_path):
     pandas = pytest.importorskip("pandas", reason="data frames need pandas")

@@ -282,6 +282,7 @@ LONE = {
 """Loops that are a chain with what is before and after them."""
 
 
+@pytest.mark.long
 @together("case", LOOPS)
 def test_chains_give_what_their_parts_do(case: str) -> None:
     function, *args = LOOPS[case]

@@ -40,6 +40,7 @@ def repeated(x):
     return x.sum()
 
 
+@pytest.mark.long
 def test_of_a_long_picture_only_what_is_near_is_laid_out(browser, tmp_path):
     path = tmp_path / "long.html"
     path.write_text(trace(wg.grad(repeated))(np.ones(3)).to_html(), encoding="utf-8")

@@ -157,6 +157,7 @@ def test_constants_whose_axes_are_permuted_are_no_products() -> None:
     assert permute_labels(constant) is constant
 
 
+@pytest.mark.long
 @together("target", TARGETS)
 def test_sums_across_lanes_give_the_same_on_each_processor(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [(rows, columns, terms) for rows in range(1, 6) for columns in range(1, 6) for terms in (3, 16, 37)]

@@ -38,6 +38,7 @@ def halved_logistic(x):
 KINETICS = np.array([0.04, 3e7, 1e4])
 
 
+@pytest.mark.long
 def test_stiff_equations_and_algebraic_ones_have_the_same_derivatives():
     """The third of Robertson's equations is that of what is conserved; differences of the gradient are the Hessian."""
 

@@ -298,6 +298,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.parametrize("library", ["wengert.native.entries.calling", "wengert.compile.codegen", "llvmlite.binding"])
 def test_a_fork_while_another_thread_loads_what_compiles(library: str) -> None:

@@ -119,6 +119,7 @@ def test_large_constants_are_not_shown_whole() -> None:
     assert len(wg.jit(lambda x: x * table).lower(X).kernels) < 1000
 
 
+@pytest.mark.long
 def test_what_is_compiled_is_logged(tmp_path: Any) -> None:
     program = "import numpy as np; import wengert as wg; wg.jit(lambda x: np.exp(x) * 2.0)(np.ones(10))"
     environment = os.environ | {
