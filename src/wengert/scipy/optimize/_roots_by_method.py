@@ -31,108 +31,60 @@ def with_report(found: Any, full_output: bool, disp: bool) -> Any:
     return (found.root, found) if full_output else found.root
 
 
-def brentq(
-    f: Function,
-    a: Any,
-    b: Any,
-    args: Any = (),
-    xtol: float = 2e-12,
-    rtol: float = RELATIVE,
-    maxiter: int = 100,
-    full_output: bool = False,
-    disp: bool = True,
-) -> Any:
-    """Find a root between two numbers by Brent's method; see `scipy.optimize.brentq`.
+BETWEEN = """Find a root between two numbers by {how}; see `scipy.optimize.{name}`.
 
-    SciPy finds it; it has the derivative -(df/da) / (df/dx), by `args` and all that `f` captures.
+SciPy finds it; it has the derivative -(df/da) / (df/dx), by `args` and all that `f` captures.
 
-    Args:
-        f: the function: of a number, and of `args`; returns a number.
-        a: one end of the interval.
-        b: the other, at which `f` has the other sign.
-        args: further arguments, of any kind.
-        xtol: as in SciPy.
-        rtol: as in SciPy.
-        maxiter: as in SciPy.
-        full_output: whether SciPy's report is returned, too.
-        disp: whether it is an error if it does not converge.
+Args:
+    f: the function: of a number, and of `args`; returns a number.
+    a: one end of the interval.
+    b: the other, at which `f` has the other sign.
+    args: further arguments, of any kind.
+    xtol: as in SciPy.
+    rtol: as in SciPy.
+    maxiter: as in SciPy.
+    full_output: whether SciPy's report is returned, too.
+    disp: whether it is an error if it does not converge.
 
-    Returns:
-        The root, or the root and the report.
+Returns:
+    The root, or the root and the report.
 
-    Raises:
-        ValueError: `f` has one sign at both ends.
-        RuntimeError: it did not converge.
+Raises:
+    ValueError: `f` has one sign at both ends.
+    RuntimeError: it did not converge.
 
-    >>> import wengert as wg
-    >>> round(wg.grad(lambda k: brentq(lambda x: np.cos(x) - k * x, 0.0, 2.0))(1.0), 6)
-    -0.441611
-    """
-    found = root_scalar(f, args, "brentq", (a, b), xtol=xtol, rtol=rtol, maxiter=maxiter)
-    return with_report(found, full_output, disp)
+>>> import wengert as wg
+>>> round(wg.grad(lambda k: {name}(lambda x: np.cos(x) - k * x, 0.0, 2.0))(1.0), 6)
+-0.441611
+"""
 
 
-def brenth(
-    f: Function,
-    a: Any,
-    b: Any,
-    args: Any = (),
-    xtol: float = 2e-12,
-    rtol: float = RELATIVE,
-    maxiter: int = 100,
-    full_output: bool = False,
-    disp: bool = True,
-) -> Any:
-    """Find a root between two numbers by Brent's method with hyperbolas; see `brentq` and `scipy.optimize.brenth`.
+def between_two_numbers(name: str, how: str) -> Callable[..., Any]:
+    """Return the function of a method that halves an interval, or nearly so: all have the same parameters."""
 
-    >>> import wengert as wg
-    >>> round(wg.grad(lambda k: brenth(lambda x: np.cos(x) - k * x, 0.0, 2.0))(1.0), 6)
-    -0.441611
-    """
-    found = root_scalar(f, args, "brenth", (a, b), xtol=xtol, rtol=rtol, maxiter=maxiter)
-    return with_report(found, full_output, disp)
+    def find(
+        f: Function,
+        a: Any,
+        b: Any,
+        args: Any = (),
+        xtol: float = 2e-12,
+        rtol: float = RELATIVE,
+        maxiter: int = 100,
+        full_output: bool = False,
+        disp: bool = True,
+    ) -> Any:
+        found = root_scalar(f, args, name, (a, b), xtol=xtol, rtol=rtol, maxiter=maxiter)
+        return with_report(found, full_output, disp)
 
-
-def bisect(
-    f: Function,
-    a: Any,
-    b: Any,
-    args: Any = (),
-    xtol: float = 2e-12,
-    rtol: float = RELATIVE,
-    maxiter: int = 100,
-    full_output: bool = False,
-    disp: bool = True,
-) -> Any:
-    """Find a root between two numbers by bisection; see `brentq` and `scipy.optimize.bisect`.
-
-    >>> import wengert as wg
-    >>> round(wg.grad(lambda k: bisect(lambda x: np.cos(x) - k * x, 0.0, 2.0))(1.0), 6)
-    -0.441611
-    """
-    found = root_scalar(f, args, "bisect", (a, b), xtol=xtol, rtol=rtol, maxiter=maxiter)
-    return with_report(found, full_output, disp)
+    find.__name__ = find.__qualname__ = name
+    find.__doc__ = BETWEEN.format(name=name, how=how)
+    return find
 
 
-def ridder(
-    f: Function,
-    a: Any,
-    b: Any,
-    args: Any = (),
-    xtol: float = 2e-12,
-    rtol: float = RELATIVE,
-    maxiter: int = 100,
-    full_output: bool = False,
-    disp: bool = True,
-) -> Any:
-    """Find a root between two numbers by Ridder's method; see `brentq` and `scipy.optimize.ridder`.
-
-    >>> import wengert as wg
-    >>> round(wg.grad(lambda k: ridder(lambda x: np.cos(x) - k * x, 0.0, 2.0))(1.0), 6)
-    -0.441611
-    """
-    found = root_scalar(f, args, "ridder", (a, b), xtol=xtol, rtol=rtol, maxiter=maxiter)
-    return with_report(found, full_output, disp)
+brentq = between_two_numbers("brentq", "Brent's method")
+brenth = between_two_numbers("brenth", "Brent's method with hyperbolas")
+bisect = between_two_numbers("bisect", "bisection")
+ridder = between_two_numbers("ridder", "Ridder's method")
 
 
 def of_number(function: Any, shape: tuple[int, ...]) -> Any:
