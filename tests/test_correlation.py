@@ -220,6 +220,21 @@ def test_layers_are_programs_of_their_own(options: Any, shape: Any, transposed: 
     assert all(part.program is not None for part in lowered.segments.parts)
 
 
+@pytest.mark.parametrize("stride", [2, (1, 3)])
+def test_infinite_taps_times_zeros_between_elements_are_no_numbers_natively_either(
+    stride: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "NATIVE", True)
+    monkeypatch.setattr(config, "AT_ONCE", True)
+    layer = lambda x, w: functional.conv_transpose2d(x, w, stride=stride)
+    kernels = np.random.default_rng(9).normal(size=(4, 2, 3, 3))
+    kernels[1, 0, 1, 1] = np.inf
+    with np.errstate(invalid="ignore"):
+        expected = layer(IMAGES_OF_ROWS, kernels).numpy()
+        assert np.isnan(expected).any()
+        np.testing.assert_allclose(wg.jit(layer)(IMAGES_OF_ROWS, kernels), expected, rtol=1e-10, atol=1e-10)
+
+
 def test_what_is_only_transposed_is_not_copied() -> None:
     arrays = np.ones((64, 3, 8, 8)), np.ones((4, 3, 3, 3)), np.ones((64, 4, 6, 6))
     graph = trace(lambda x, w, ct: wg.vjp(lambda w: functional.conv2d(x, w), w)[1](ct)[0])(*arrays)

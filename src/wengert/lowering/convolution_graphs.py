@@ -47,9 +47,12 @@ def is_spread(*, stride: Lengths, dilation: Lengths, spread: Lengths, **_around:
     return simple and max(spread) > 1
 
 
-def correlate_by_phases(x: Any, w: Any, **space: Lengths) -> tuple[Any, None]:
-    """Return a correlation of images with zeros between elements, phase by phase of the last axis that has them."""
-    return by_phases(x, w, Geometry(**space)), None
+def correlate_by_phases(x: Any, w: Any, **space: Lengths) -> tuple[Any, Any]:
+    """Return a correlation of images with zeros between elements, phase by phase of the last axis that has them.
+
+    Beside it is whether all taps are finite: others times these zeros are no numbers.
+    """
+    return by_phases(x, w, Geometry(**space)), is_finite(w)
 
 
 def by_phases(x: Any, w: Any, space: Geometry) -> Any:
