@@ -323,3 +323,15 @@ def test_second_gradients_of_loops_whose_inner_loops_leave_rows_of_unknown_numbe
     expected = curvature(x)
     with wg.memory_budget(2000):
         np.testing.assert_allclose(curvature(x), expected, rtol=1e-12)
+
+
+def test_constants_that_loops_end_with_are_arrays_that_may_be_written_to() -> None:
+    """Literals of a graph are read-only, and are those of the next call."""
+    for _ in range(2):
+        with wg.memory_budget(10**6):
+            counted = wg.fori_loop(0, 2, lambda i, x: W[0], X * 1.0)
+            ended = wg.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, np.sin(W[0])), (0, X * 1.0))[1]
+        assert np.array_equal(counted, W[0])
+        assert np.array_equal(ended, np.sin(W[0]))
+        counted *= 2.0
+        ended *= 2.0

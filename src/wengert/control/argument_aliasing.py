@@ -60,11 +60,12 @@ def origin_of(tensor: Tensor) -> Position | None:
 
 
 def apart(values: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    """Return values that are arrays of their own: a function may give one twice, or an argument, or parts."""
+    """Return values that are arrays of their own: a graph may give one twice, an argument, parts, or a literal."""
     seen = {id(owner(x)) for x in others}
     found = []
     for x in values:
-        found.append(x.copy(order="K") if type(x) is np.ndarray and id(owner(x)) in seen else x)
+        is_shared = type(x) is np.ndarray and (id(owner(x)) in seen or not x.flags.writeable)
+        found.append(x.copy(order="K") if is_shared else x)
         seen.add(id(owner(x)))
     return found
 
