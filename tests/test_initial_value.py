@@ -455,6 +455,14 @@ def test_derivatives_that_grow_with_explicit_steps_are_warned_of():
         assert abs(wg.grad(functools.partial(end, method=method, gradient=gradient, rate=rate))(np.ones(1))) < 0.1
 
 
+def test_each_call_warns_of_its_arguments():
+    options = {"method": "Euler", "step": 1e-3, "t_eval": [1e-3]}
+    for more, text in (({"rtol": 1e-20}, "too small"), ({"lband": 1}, "no effect .* `lband`")):
+        for _ in range(2):
+            with pytest.warns(UserWarning, match=text):
+                solve_ivp(lambda t, y: -y, (0.0, 1e-3), [1.0], **options, **more)
+
+
 def test_derivatives_that_steps_do_not_resolve_are_warned_of(recwarn):
     def end(y, **options):
         pendulum = lambda t, y: [y[1], -np.sin(y[0])]

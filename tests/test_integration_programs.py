@@ -1,5 +1,6 @@
 """Programs of `solve_ivp`: which are kept, what they see, what functions may do besides."""
 
+import dataclasses
 import types
 import weakref
 
@@ -92,6 +93,14 @@ def twice(rate):
     return lambda t, y, other=half: half(y) + other(y), set_rate
 
 
+@dataclasses.dataclass
+class Rates:
+    rate: float
+    name: str = "decay"
+    further: tuple[float, ...] = (1.0,)
+
+
+RATES = Rates(1.0)
 ANSWERING, DERIVED, BUFFER = Answering(), Derived(), bytearray([1])
 MODULE, (TWICE, SET_RATE) = types.ModuleType("rates"), twice(1.0)
 MASKED = np.ma.array([1.0, 0.0], mask=[False, True])
@@ -112,12 +121,14 @@ VIEW, REFERENCE, PROXY = memoryview(BUFFER), weakref.ref(Derived), types.Mapping
         lambda t, y, modules=[MODULE]: modules[0].rate * y,
         TWICE,
         lambda t, y: MASKED.sum() * y,
+        lambda t, y: RATES.rate * RATES.further[0] * y,
     ],
 )
 def test_no_program_outlives_what_it_read(slope):
-    for rate in (1.0, 2.0):
+    for rate in (1.0, 2.0, 2.0, 3.0):  # what stays the same is not taken apart again
         with_attribute.rate = Base.rate = STATE["rate"] = rate
         BUFFER[0], MASKED[0], MODULE.rate = int(rate), rate, rate
+        RATES.rate = rate
         SET_RATE(rate)
         found = solve_ivp(slope, (0.0, 0.1), [1.0], rtol=1e-3).y[0, -1]
         np.testing.assert_allclose(found, np.exp(0.1 * rate), rtol=1e-3)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from wengert.support.refusals import refusal
@@ -134,8 +132,7 @@ def placed(error: WengertError, place: str) -> WengertError:
     return type(error)(f"{given} at {place}{semicolon}{rest}")
 
 
-@contextmanager
-def named_after(name: str, inner: str) -> Iterator[None]:
+class named_after:  # noqa: N801 - a function in effect, at a third of the cost of a generator
     """Let errors of a function that is called within name the one that its user called.
 
     Args:
@@ -147,10 +144,16 @@ def named_after(name: str, inner: str) -> Iterator[None]:
     Traceback (most recent call last):
     wengert.errors.UsageError: odeint: rtol=-1.0; 0 or more is needed. Correct it.
     """
-    try:
-        yield
-    except WengertError as error:
-        text = str(error)
-        if text.startswith(f"{inner}: "):
-            error.args = (name + text.removeprefix(inner), *error.args[1:])
-        raise
+
+    __slots__ = ("inner", "name")
+
+    def __init__(self, name: str, inner: str) -> None:
+        self.name, self.inner = name, inner
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
+        """Give an error its name."""
+        if isinstance(error, WengertError) and (text := str(error)).startswith(f"{self.inner}: "):
+            error.args = (self.name + text.removeprefix(self.inner), *error.args[1:])

@@ -19,7 +19,7 @@ from wengert.core.containers.tree_leaves import BARE, children_of, flatten, is_s
 from wengert.core.graph.identity import Object, elements_for_key
 from wengert.support.attributes import own_attributes
 from wengert.support.function_contents import UNBOUND
-from wengert.transforms.captured_reads import CapturedReads
+from wengert.transforms.captured_reads import CapturedReads, are_identical
 
 UNTRACKED = -1
 """The place of what is not looked at again by itself, but compared by identity with all that it leads to."""
@@ -125,7 +125,7 @@ class WalkRecord:
             names, more = tuple(own_attributes(value)), further_attributes(value)
             self.is_whole &= is_dataclass(kind) and all(x in kind.__dataclass_fields__ for x in names if x not in more)
         self.is_whole &= all(part is value or type(part) in BARE for part in parts)
-        return self.expect(place, has_leaves, (kind, structure, names, more), len(leaves) + len(more))
+        return self.expect(place, has_leaves, (kind, structure, names, more, []), len(leaves) + len(more))
 
 
 class RepeatedWalk:
@@ -234,17 +234,33 @@ def has_items(value: Any, known: Any, found: list[Any], _leaves: list[Any]) -> b
 
 
 def has_leaves(value: Any, known: Any, found: list[Any], _leaves: list[Any]) -> bool:
-    """Tell whether there is a container of some structure, and of attributes of some names."""
-    kind, structure, names, more = known
+    """Tell whether there is a container of some structure, and of attributes of some names.
+
+    An object whose attributes are the constants they were a moment ago is not taken apart again.
+    """
+    kind, structure, names, more, last = known
     if type(value) is not kind or (names and tuple(value.__dict__) != names):
         return False
+    held = tuple(value.__dict__.values()) if names else ()
+    if last and are_identical(held, last[0]):
+        found += last[1]
+        return True
     leaves, other = flatten(value)
     if other != structure:
         return False
+    leaves = [*leaves, *[value.__dict__[name] for name in more]]
+    if held and all(map(is_settled, held)):
+        last[:] = held, leaves
     found += leaves
-    if more:
-        found += [value.__dict__[name] for name in more]
     return True
+
+
+def is_settled(value: Any) -> bool:
+    """Tell whether a value never changes, and keeps nothing alive: numbers and texts, tuples of them, functions."""
+    if type(value) is tuple:
+        return all(type(x) in STATIC or type(x) is float for x in value)
+    plain = type(value) is FunctionType and value.__closure__ is None
+    return plain or type(value) in STATIC or type(value) is float
 
 
 def is_method(value: Any, _known: Any, found: list[Any], _leaves: list[Any]) -> bool:

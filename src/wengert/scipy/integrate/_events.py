@@ -61,6 +61,9 @@ class EventSettings(NamedTuple):
         return max(1, *self.counts)
 
 
+NO_EVENTS = EventSettings()
+
+
 class Watched(NamedTuple):
     """Hold where an integration with events is.
 
@@ -92,7 +95,9 @@ class Found(NamedTuple):
 
 def settings_of(events: Any) -> tuple[tuple[Callable[..., Any], ...], tuple[Any, ...], EventSettings]:
     """Return functions of events, functions that change states, and what else their attributes say."""
-    functions = () if events is None else (events,) if callable(events) else tuple(as_items(NAME, "events", events))
+    if events is None:
+        return (), (), NO_EVENTS
+    functions = (events,) if callable(events) else tuple(as_items(NAME, "events", events))
     directions, counts, resets = [], [], []
     for event in functions:
         require_callable(NAME, event, "event")

@@ -9,38 +9,33 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten
-from wengert.core.diagnostics.argument_checks import elements, require_callable, require_choice, require_flag, shown
+from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.diagnostics.source_positions import function_called, user_stacklevel
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import UsageError
-from wengert.scipy.integrate._algebraic import Algebraic, algebraic_equations, require_consistent
+from wengert.scipy.integrate._algebraic import Algebraic, require_consistent
 from wengert.scipy.integrate._arguments import (
     DEFAULT_STEPS,
     arguments,
     as_state,
     ends_of,
-    fixed_size,
     jacobian_of,
-    mass_matrix,
-    mass_places,
-    most_steps,
     output_times,
-    pattern_of,
-    step_sizes,
+    require_within,
     stops_of,
-    tolerances,
     unknown_steps,
 )
 from wengert.scipy.integrate._events import Watched, require_crossing, settings_of
 from wengert.scipy.integrate._jumps import warn_if_jumping
 from wengert.scipy.integrate._methods.adaptive_steps import Control, Walk
 from wengert.scipy.integrate._methods.matrix_choice import require_elements
-from wengert.scipy.integrate._methods.methods_by_name import METHODS, OUTSIDE
+from wengert.scipy.integrate._methods.methods_by_name import OUTSIDE
 from wengert.scipy.integrate._outside import OutsideIntegration
 from wengert.scipy.integrate._programs import IntegrationProgram, collect_steps, run_program
 from wengert.scipy.integrate._results import MovingStates, reason_of, result_at_times, result_of_steps
 from wengert.scipy.integrate._right_hand_side import NAME
 from wengert.scipy.integrate._sensitivities import at_stops_by_sensitivities
+from wengert.scipy.integrate._settings import CallArguments, settings_for
 from wengert.scipy.integrate._step_loops import Options, walk_of
 from wengert.scipy.integrate._unseen_derivatives import MORE, beside, is_any_traced, warn_if_unseen
 from wengert.scipy.integrate._unstable_derivatives import BESIDE, warn_if_unstable
@@ -177,75 +172,37 @@ def solve_ivp(
     (1.38629, -2.77259)
     """
     require_callable(NAME, fun, "fun")
-    require_flag(NAME, dense_output=dense_output, vectorized=vectorized)
-    require_method(method)
     t0, t1 = ends_of(t_span)
     state = as_state(y0)
     times = None if t_eval is None else output_times(t_eval, t0, t1)
-    size = fixed_size(step, method, state.shape[0], max_step, first_step)
-    sizes = step_sizes(max_step, first_step, t0, t1) if size is None else (size, size)
-    control = Control(*tolerances(rtol, atol, state.shape[0]), *sizes, most_steps(max_steps))
-    functions, resets, settings = settings_of(events)
-    has_all_steps = times is None or bool(dense_output)
-    pattern = pattern_of(jac_sparsity, lband, uband, method, state.shape[0])
-    jacobian = jacobian_of(jac, method, state, pattern)
-    masses, algebraic = masses_of(mass, method, state, start)
-    unknown = masses is not None and elements(masses) is None
-    odd = {
-        "a mass matrix that is being traced": unknown,
-        "complex states": state.dtype.kind == "c",
-        "step": size is not None,
-    }
-    kind = gradient_kind(gradient, method)
+    steps = rtol, atol, jac_sparsity, lband, uband, mass, start, step, first_step, max_step, max_steps
+    known = CallArguments(
+        method, dense_output, vectorized, *steps, gradient, memory_budget, state.shape[0], state.dtype.kind
+    )
+    control, options, kind, masses, algebraic, odd, is_judged = settings_for(known)
+    if first_step is not None:
+        require_within(first_step, t0, t1)
+    functions, resets, watched = settings_of(events)
     has_events = bool(functions) and kind != "continuous"
     is_outside = method in OUTSIDE
-    if not is_outside:
-        require_gradient(kind, has_all_steps or has_events, [what for what, is_there in odd.items() if is_there])
-    else:
+    if is_outside:
         require_no_more(method, has_events and kind == "forward", resets)
+    else:
+        require_gradient(kind, times is None or options.dense or has_events, odd)
+    jacobian = jacobian_of(jac, method, state, options.pattern)
     values = fun, arguments(args), masses, algebraic, functions, resets, jacobian
-    dense = not is_outside and (bool(dense_output) or (has_events and times is not None))
-    chosen = first_step is not None or size is not None or is_outside
-    is_solved, places = start == "solved", mass_places(masses)
-    flags = chosen, dense, bool(vectorized)
-    kinds = is_solved, is_outside or kind == "continuous", type(t0) is Tensor, type(times) is Tensor
-    options = Options(method, *flags, memory_budget, settings, pattern, places, *kinds, state.shape, state.dtype.kind)
+    if functions:
+        dense = options.dense or (has_events and times is not None and not is_outside)
+        options = options._replace(events=watched, dense=dense)
+    if Tensor in (type(t0), type(times)):
+        options = options._replace(has_moving_start=type(t0) is Tensor, has_moving_times=type(times) is Tensor)
     if is_outside:
         outside = OutsideIntegration(values, options, (t0, t1), state, control, kind == "forward")
         found = outside.result(times, bool(dense_output))
         warn_if_missing(found, times)
         return found
-    is_judged = masses is None and size is None
     integration = Integration(values, options, (t0, t1), state, control, algebraic, is_judged)
     return integration.result(times, bool(dense_output), kind == "forward")
-
-
-def require_method(method: Any) -> None:
-    """Refuse what is not the name of a method."""
-    if not isinstance(method, str) or method not in METHODS:
-        needed = f"one of {', '.join(METHODS)} is needed"
-        raise UsageError(NAME, f"{shown(method)} for method", needed, "Pass its name")
-
-
-def masses_of(mass: Any, method: str, state: Any, start: Any) -> tuple[Any, Algebraic | None]:
-    """Return the mass matrix and its algebraic equations; refuse to solve these where that cannot be."""
-    found = mass_matrix(mass, method, state.shape[0])
-    require_choice(NAME, "start", start, ("given", "solved"))
-    if start == "solved" and (state.dtype.kind == "c" or (found is not None and elements(found) is None)):
-        given = "start='solved' with a complex y0, or a mass matrix that is being traced"
-        raise UsageError(NAME, given, "real states and a known matrix are needed", "Solve for y0 before")
-    return found, algebraic_equations(found)
-
-
-def gradient_kind(gradient: Any, method: str) -> str:
-    """Return how derivatives are taken, which nobody has to say."""
-    if gradient is None:
-        return "continuous" if method in OUTSIDE else "discrete"
-    require_choice(NAME, "gradient", gradient, ("discrete", "forward", "continuous"))
-    if method in OUTSIDE and gradient == "discrete":
-        given = f"gradient='discrete' for method {method!r}, whose steps another library takes"
-        raise UsageError(NAME, given, "'continuous' or 'forward' is needed", "Leave gradient out, or pass method='BDF'")
-    return str(gradient)
 
 
 def require_no_more(method: str, has_events: bool, resets: Sequence[Any]) -> None:
@@ -275,6 +232,11 @@ def require_gradient(gradient: Any, has_steps: bool, odd: Sequence[str]) -> None
         given = f"gradient='continuous' with {' and '.join(odd)}"
         needed = "y' = f of real states, with steps that are chosen, is needed"
         raise UsageError(NAME, given, needed, "Leave gradient out")
+
+
+def without_extension(options: Options) -> Options:
+    """Return the options of a program whose steps leave no continuous extension behind."""
+    return options._replace(dense=False) if options.dense else options
 
 
 def with_next_size(walk: Walk, control: Control) -> Walk:
@@ -366,7 +328,7 @@ class Integration(NamedTuple):
                 return leaves, at_stops_by_sensitivities(program, inputs, self.control)
             return leaves, program.at_stops(*inputs, self.control)
 
-        leaves, (last, rows) = run_program(self.values, self.options._replace(dense=False), run)
+        leaves, (last, rows) = run_program(self.values, without_extension(self.options), run)
         walk = walk_of(last)
         self.look_at(walk, leaves)
         walk = with_next_size(walk, self.control)
@@ -379,9 +341,10 @@ class Integration(NamedTuple):
             walk: where that is.
             leaves: what functions are given and hold, none where these are constants of the program.
         """
-        require_elements(walk)
-        require_consistent(walk, self.algebraic, self.options.is_solved)
-        require_crossing(walk)
+        if is_concrete(walk.failure) and raw(walk.failure):
+            require_elements(walk)
+            require_consistent(walk, self.algebraic, self.options.is_solved)
+            require_crossing(walk)
         if leaves and not is_any_traced((self.state, *leaves)):
             return  # derivatives alone may be doubtful
 
@@ -401,7 +364,7 @@ class Integration(NamedTuple):
         def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
             return program.slope_at(tuple(stop_gradient(leaves)), t, y)
 
-        return np.asarray(raw(run_program(self.values, self.options._replace(dense=False), run)))
+        return np.asarray(raw(run_program(self.values, without_extension(self.options), run)))
 
     def moving_at(self, times: Any, states: Any) -> Any:
         """Return states at times, which are held, as those of times that move."""
@@ -409,7 +372,7 @@ class Integration(NamedTuple):
         def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
             return program.moving_at(tuple(leaves), times, states)
 
-        return run_program(self.values, self.options._replace(dense=False), run)
+        return run_program(self.values, without_extension(self.options), run)
 
     def changes_beside(self, attempts: int) -> tuple[Any, Any] | None:
         """Return by what the last state changes with what moves, by a derivative and at most; None if that is known.
@@ -434,7 +397,7 @@ class Integration(NamedTuple):
             others = [last(*(x + sign * y for x, y in zip(known, directions, strict=True))) for sign in (-1.0, 1.0)]
             return raw(said), np.max([np.abs(raw(y) - raw(value)) for y in others], axis=0)
 
-        found: tuple[Any, Any] | None = run_program(self.values, self.options._replace(dense=False), run)
+        found: tuple[Any, Any] | None = run_program(self.values, without_extension(self.options), run)
         return found
 
     def attempts_beside(self) -> int | None:
@@ -445,5 +408,5 @@ class Integration(NamedTuple):
             inputs = tuple(map(beside, leaves)), t0, t1, stops_of(np.zeros(0), t1), beside(self.state)
             return program.at_stops(*inputs, stop_gradient(self.control))
 
-        walk = walk_of(run_program(self.values, self.options._replace(dense=False), run)[0])
+        walk = walk_of(run_program(self.values, without_extension(self.options), run)[0])
         return None if raw(walk.failure) else int(raw(walk.attempts))

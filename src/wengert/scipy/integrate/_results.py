@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -267,18 +268,27 @@ def counts_of(options: Options, walk: Walk, extended: int) -> Counts:
 
     As in SciPy, nothing is evaluated to choose the first step of an interval without length, nor in steps of no states.
     """
-    attempts, failure = (int(raw(x)) if is_concrete(x) else x for x in (walk.attempts, walk.failure))
-    counts = walk.memory.counts if walk.memory else one_step_counts(options, attempts, extended)
+    attempts, failure = known_number(walk.attempts), known_number(walk.failure)
+    found = walk.memory.counts if walk.memory else one_step_counts(options, attempts, extended)
+    slopes, jacobians, factors = map(known_number, found)
     if not options.has_first_step:
-        counts = counts._replace(slopes=counts.slopes - ((attempts == 0) & (failure == 0)))
+        slopes = slopes - ((attempts == 0) & (failure == 0))
     if options.method not in OUTSIDE and not walk.y.shape[0]:
-        counts = Counts(1, np.minimum(counts.jacobians, 1), 0)
-    return Counts(*(int(raw(x)) if is_concrete(x) else x for x in counts))
+        slopes, jacobians, factors = 1, np.minimum(jacobians, 1), 0
+    return Counts(slopes, known_number(jacobians), factors)
+
+
+def known_number(count: Any) -> Any:
+    """Return a whole number as Python's, if it is known."""
+    return count if type(count) is int else int(raw(count)) if is_concrete(count) else count
+
+
+plain_method = functools.lru_cache(method_named)
 
 
 def one_step_counts(options: Options, attempts: Any, extended: int) -> Counts:
     """Return the counts of a method whose attempts all are the same."""
-    method: Any = method_named(options.method)
+    method: Any = plain_method(options.method)
     more = 0 if method.more is None else len(method.more[0])
     evaluations = (1 if options.has_first_step else 2) + method.evaluations * attempts + more * extended
     return Counts(evaluations, method.jacobians * attempts, method.jacobians * attempts)
@@ -328,7 +338,7 @@ class OdeResult(dict[str, Any]):
 def as_result(ts: Any, ys: Any, sol: Any, walk: Walk, counts: Counts, events: Any) -> OdeResult:
     """Return the object of results."""
     known = is_concrete(walk.failure)
-    failure = int(raw(walk.failure)) if known else walk.failure
+    failure = known_number(walk.failure)
     status: Any
     if known:
         status = 1 if failure == EVENT else -1 if failure else 0
