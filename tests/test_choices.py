@@ -93,6 +93,8 @@ CHECKS: dict[str, list[Check]] = {
     "`np.where(c, x, y)`, masks": [
         (lambda x: np.where(x > 0, np.sqrt(x), 0.0), 0.0, 0.0),
         (lambda x: np.sum(np.log(x)[x > 0]), np.array([0.0, 2.0]), [0.0, 0.5]),
+        (lambda x: 1 / np.cosh(np.where(x > 0, x, inf)), -1.0, 0.0),
+        (slope(lambda x: np.sum(1 / np.cosh(np.stack([x, inf])))), 0.0, -1.0),
     ],
     "`x**0`": [
         (lambda x: x**0, 0.0, 0.0),

@@ -15,6 +15,7 @@ from wengert.control import subgraph_gradients, subgraphs
 from wengert.core.graph.graph import evaluate
 from wengert.core.graph.graph_checker import check
 from wengert.core.primitives.opaque_kinds import Opaque
+from wengert.core.primitives.structured import NOTHING_PASSED
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.traces.dual import propagate_opaque
 from wengert.transforms.tracing import gradient, trace
@@ -738,8 +739,8 @@ def test_predicates_are_not_converted() -> None:
 YES = (True,)
 ZERO = np.float64(0.0)
 CUTS = {
-    "pushed": lambda run, graph: subgraphs.forward_graph(graph, YES, YES, None, False),
-    "series": lambda run, graph: subgraphs.forward_graph(graph, YES, YES, 2, False),
+    "pushed": lambda run, graph: subgraphs.forward_graph(graph, YES, YES, None, NOTHING_PASSED),
+    "series": lambda run, graph: subgraphs.forward_graph(graph, YES, YES, 2, NOTHING_PASSED),
     "batched": lambda run, graph: subgraphs.batched_graph(
         lambda x: run(graph, [x]), 3, [graph.inputs[0].aval], YES, YES
     ),

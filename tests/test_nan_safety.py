@@ -16,6 +16,8 @@ from tests.cases import some_of, together
 from wengert.scipy import special
 
 inf = np.inf
+HYPERBOLIC = np.array([-np.tanh(0.7), np.tanh(0.7) ** 2 - np.cosh(0.7) ** -2]) / np.cosh(0.7)
+"""The first two derivatives of 1 / cosh(x) at 0.7."""
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +57,20 @@ def pairwise_log_sum_exp(x: Any) -> Any:
     return np.logaddexp(x[0], np.logaddexp(x[1], x[2]))
 
 
+def of_which_one_is_infinite(x: Any) -> Any:
+    found = np.full(3, inf, like=x)
+    found[1:] = x
+    return 1 / np.cosh(found)
+
+
 MASKS = {
+    "infinite constant": (
+        lambda x: 1 / np.cosh(np.where(x > 0, x, inf)),
+        [-1.0, 0.7],
+        [0.0, HYPERBOLIC[0]],
+        [0.0, HYPERBOLIC[1]],
+    ),
+    "infinite constant, written": (of_which_one_is_infinite, [0.7, 0.7], HYPERBOLIC[[0, 0]], HYPERBOLIC[[1, 1]]),
     "sqrt": (lambda x: np.where(x > 0, np.sqrt(x), 0.0), [-1.0, 0.0, 4.0], [0.0, 0.0, 0.25], [0.0, 0.0, -1 / 32]),
     "sqrt, mask first": (
         lambda x: np.sqrt(np.where(x > 0, x, 0.0)),
@@ -633,3 +648,17 @@ def test_deviations_of_nan_have_no_tangents() -> None:
     x = np.array([np.nan, 1.0, 2.0])
     assert np.isnan(wg.jvp(np.std, (x,), (np.ones(3),))[1])  # it was 0, and NaN in reverse mode
     assert np.isnan(wg.grad(np.std)(x)).all()
+
+
+def carried(x: Any) -> Any:
+    """Return 1 + x by a loop that begins at infinity."""
+    return wg.fori_loop(0, 2, lambda _i, c: np.where(x > 9, x * c, 1 / np.cosh(c) * 0 + 1 + x), inf)
+
+
+@together("made", [lambda x: np.append(x + 1, inf), carried])
+def test_infinite_constants_that_were_chosen_do_not_move_series_and_loops(made: Callable[[Any], Any]) -> None:
+    root, t = 1 / np.cosh(1.7), np.tanh(1.7)
+    f = lambda x: np.sum(1 / np.cosh(made(x)))
+    want = root, -root * t, root * (t * t - root * root) / 2
+    np.testing.assert_allclose(wg.taylor(wg.jit(f), (0.7,), (1.0,), 2), want, rtol=1e-12)
+    np.testing.assert_allclose(wg.jit(lambda x: wg.jvp(f, (x,), (1.0,)))(0.7), want[:2], rtol=1e-12)

@@ -120,15 +120,18 @@ class Alternatives(Structured):
         columns = zip(*(followed(graph, moves[self.ahead :]) for graph in self.graphs(params)), strict=True)
         return [reduce(join_moves, column) for column in columns]
 
-    def push(self, values: Sequence[Any], parts: Sequence[Any], params: Params, order: int | None, steep: bool) -> Any:
+    def push(
+        self, values: Sequence[Any], parts: Sequence[Any], params: Params, order: int | None, passed: Passed
+    ) -> Any:
         """Run graphs of values and what moves with them."""
         flags = [part is not None for part in parts]
         results = self.reach(flags, params, True)
-        pushed = [forward_graph(graph, flags[self.ahead :], results, order, steep) for graph in self.graphs(params)]
+        pushed = [forward_graph(graph, flags[self.ahead :], results, order, passed) for graph in self.graphs(params)]
         graphs = [graph for graph, _ in pushed]
         found = apply(self, *values, *chain(*select_flagged(parts, flags)), **self.with_graphs(params, graphs))
         moved = scatter_parts(found[len(results) :], results, order)
-        return found[: len(results)], moved, any(ends_steep for _, ends_steep in pushed)
+        masked, steep = (any(getattr(ends, name) for _, ends in pushed) for name in ("masked", "steep"))
+        return found[: len(results)], moved, Passed(masked, steep)
 
     def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Run graphs for all lanes at once."""

@@ -59,6 +59,7 @@ from wengert.passes.dead_code import narrow_graph, needed_inputs
 from wengert.passes.equations import with_extra_inputs
 from wengert.traces.calls import lane_number
 from wengert.traces.linearity import Moves, NotLinear, join_moves
+from wengert.traces.steepness import may_be_infinite
 
 Params = Mapping[str, Any]
 Flags = Sequence[bool]
@@ -245,7 +246,7 @@ class LoopPrimitive(Structured):
     # Forward mode
 
     def push(
-        self, values: Sequence[Any], given_parts: Sequence[Any], params: Params, order: int | None, steep: bool
+        self, values: Sequence[Any], given_parts: Sequence[Any], params: Params, order: int | None, passed: Passed
     ) -> Any:
         """Carry values and what moves with them; through an infinite partial to the iterations behind it."""
         given, moving = parts(values, params), parts(given_parts, params)
@@ -253,9 +254,13 @@ class LoopPrimitive(Structured):
         carried, left = self.dependents(flags, params, smooth=True)
         wide = Parts([], flags.constants, carried, flags.sequences)
         width = 1 if order is None else order
-        body, ends_steep = forward_graph(params["body"], wide.inner, [*carried, *left], order, steep)
-        if ends_steep and not steep:
-            body, _ = forward_graph(params["body"], wide.inner, [*carried, *left], order, True)
+        beginnings = zip(given.carried, flags.carried, carried, strict=True)
+        still = [x for x, moves, will in beginnings if will and not moves and not is_staged(x)]
+        passed = passed._replace(masked=passed.masked or any(map(may_be_infinite, still)))
+        body, ends = forward_graph(params["body"], wide.inner, [*carried, *left], order, passed)
+        while ends != passed:
+            passed = ends
+            body, ends = forward_graph(params["body"], wide.inner, [*carried, *left], order, passed)
         near = find_staged((*values, *chain(*(part for part in given_parts if part is not None))))
         starts = [
             (zeros(aval_of(x), near),) * width if part is None else part
@@ -285,7 +290,7 @@ class LoopPrimitive(Structured):
         third = second + len(left)
         of_carried = scatter_parts(results[first:second], carried, order)
         of_left = scatter_parts(results[third:], left, order)
-        return [*results[:first], *results[second:third]], [*of_carried, *of_left], ends_steep
+        return [*results[:first], *results[second:third]], [*of_carried, *of_left], ends
 
     def wider_cond(self, params: Params, constants: Sequence[Any], carried: Sequence[Any]) -> Graph:
         """Return the condition of a loop that has further constants and carries more."""

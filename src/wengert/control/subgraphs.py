@@ -20,7 +20,7 @@ from wengert.core.graph.loop_spec import Parts
 from wengert.core.memory.memory_layout import Strides, row_strides, stacked_strides, strides_among, strides_of, ways_of
 from wengert.core.memory.views import current
 from wengert.core.memory.write_watches import Watch
-from wengert.core.primitives.structured import Structured
+from wengert.core.primitives.structured import Passed, Structured
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.execution_state import ACTIVE, ActiveLanes
@@ -147,7 +147,9 @@ def dependent_outputs(graph: Graph, flags: Flags, *, smooth: bool) -> list[bool]
 # Forward mode
 
 
-def forward_graph(graph: Graph, moving: Flags, results: Flags, order: int | None, steep: bool) -> tuple[Graph, bool]:
+def forward_graph(
+    graph: Graph, moving: Flags, results: Flags, order: int | None, passed: Passed
+) -> tuple[Graph, Passed]:
     """Return the graph of values and what moves with them.
 
     Args:
@@ -155,17 +157,19 @@ def forward_graph(graph: Graph, moving: Flags, results: Flags, order: int | None
         moving: which inputs move.
         results: which outputs shall have tangents or coefficients too; zeros where they follow to be.
         order: of the series of which the coefficients 1 to `order` belong to a value that moves; None for a tangent.
-        steep: whether a partial may have been infinite before.
+        passed: what may have been passed before.
 
     Returns:
         The graph from (inputs, what belongs to those that move) to (outputs, what belongs to those that shall have),
-        and whether a partial may have been infinite there or before.
+        and what may have been passed there or before.
     """
-    key = "pushed", tuple(moving), tuple(results), order, steep
-    return derive_traced(graph, key, lambda: trace_forward(graph, moving, results, order, steep))
+    key = "pushed", tuple(moving), tuple(results), order, passed
+    return derive_traced(graph, key, lambda: trace_forward(graph, moving, results, order, passed))
 
 
-def trace_forward(graph: Graph, moving: Flags, results: Flags, order: int | None, steep: bool) -> tuple[Graph, bool]:
+def trace_forward(
+    graph: Graph, moving: Flags, results: Flags, order: int | None, passed: Passed
+) -> tuple[Graph, Passed]:
     """Return that graph, traced, and that."""
     count = len(graph.inputs)
     width = 1 if order is None else order
@@ -173,7 +177,7 @@ def trace_forward(graph: Graph, moving: Flags, results: Flags, order: int | None
     def both(*args: Tensor) -> list[Any]:
         values, rest = args[:count], iter(args[count:])
         trace = Dual(next_level(), "jvp of a graph") if order is None else Jet(next_level(), order, "taylor of a graph")
-        trace.steep = steep
+        trace.masked, trace.steep = passed.masked, passed.steep
         given = [
             moving_value(v, [next(rest) for _ in range(width)], trace) if flag else v
             for v, flag in zip(values, moving, strict=True)
@@ -186,12 +190,12 @@ def trace_forward(graph: Graph, moving: Flags, results: Flags, order: int | None
             if flag
             for part in (parts_of(x, trace, width) or [zeros(aval_of(x), args[0])] * width)
         ]
-        ends_steep.append(trace.steep)
+        ends.append(Passed(trace.masked, trace.steep))
         return [*(unwrap_plain(trace.value_below(x)) for x in found), *moved]
 
-    ends_steep: list[bool] = []
+    ends: list[Passed] = []
     moved = (a for v in select_flagged(graph.inputs, moving) for a in (v.aval,) * width)
-    return trace_closed(both, [*graph.inputs, *moved], "jvp"), ends_steep[-1]
+    return trace_closed(both, [*graph.inputs, *moved], "jvp"), ends[-1]
 
 
 def moving_value(value: Tensor, parts: Sequence[Any], trace: Dual | Jet) -> Tensor:

@@ -99,10 +99,10 @@ class ZeroSequence(Structured):
         return [Moves.ZERO]
 
     def push(
-        self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None, steep: bool
+        self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None, passed: Passed
     ) -> Any:
         """Have no tangent."""
-        return apply(self, *values, **params), (None,), steep
+        return apply(self, *values, **params), (None,), passed
 
     def lanes(self, size: int, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]) -> Any:
         """Be the same in every lane."""

@@ -35,6 +35,7 @@ where = elementwise(
         lambda t, _out, condition, _x, _y: select_where_not(condition, t),
     ),
     passes=True,
+    joins=True,
     scalar=lambda condition, x, y: np.where(condition.astype(bool), x, y),
     parts="each",
     loop=range(1),
@@ -136,6 +137,7 @@ clip = elementwise(
     limit_value,
     d=(clip_value, clip_low, clip_high),
     passes=True,
+    joins=True,
     scalar=lambda x, low, high: np.minimum(np.maximum(x, low), high),
     kink="At a bound, the element and the bound get half each.",
 )

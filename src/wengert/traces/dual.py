@@ -23,7 +23,7 @@ from wengert.core.primitives.cotangent import has_finite_square, linear_image, m
 from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.signatures import Rule
-from wengert.core.primitives.structured import Structured
+from wengert.core.primitives.structured import Passed, Structured
 from wengert.core.values.aval import NUMBERS, aval_of, is_differentiable, strong, zero_of
 from wengert.core.values.dispatch import apply, at_once, weaken
 from wengert.core.values.evaluation import evaluate_primitive
@@ -45,7 +45,7 @@ from wengert.traces.monomials import (
     square_of,
     view_of,
 )
-from wengert.traces.steepness import may_be_infinite, may_be_steep
+from wengert.traces.steepness import joins_infinity, may_be_infinite, may_be_steep
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 from wengert.traces.transient import Transient
@@ -83,15 +83,16 @@ class Dual(Transient):
     """Propagate tangents.
 
     It is `steep` once a partial may have been infinite: every rule is guarded from then on, so that a partial of 0
-    gives 0 for an infinite tangent, as in a sweep.
+    gives 0 for an infinite tangent, as in a sweep. It is `masked` once constants that may be infinite were put beside
+    what moves, with tangents of 0, to which no infinite partial may give anything else.
     """
 
-    __slots__ = ("place", "steep")
+    __slots__ = ("masked", "place", "steep")
 
     def __init__(self, level: int, label: str | Callable[[], str]) -> None:
         super().__init__(level, label)
         self.place = caller()
-        self.steep = False
+        self.masked = self.steep = False
 
     def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
         """Return where the tangent was made; for those that a sweep made, where the transformation was asked for."""
@@ -116,7 +117,7 @@ class Dual(Transient):
             self.require_alive(operands)
         if SPECIAL and is_stopped(self):
             return wrapped_constants(apply(primitive, *map(self.value_below, operands), **params))
-        values, tangents, numbers, rooted = [], [], False, False
+        values, tangents, numbers, rooted, still = [], [], False, False, False
         relied_upon = not primitive.view  # results may share memory with tangents, so a later write must copy
         for x in operands:
             tangent = None
@@ -132,11 +133,16 @@ class Dual(Transient):
                     x = x._value
             if type(x) in NUMBERS:
                 numbers = True
+            if tangent is None:
+                still = True
             values.append(x)
             tangents.append(tangent)
+        if still and primitive.joins and not self.masked:
+            self.masked = joins_infinity(values, tangents)
         if isinstance(primitive, Structured):
-            found, moved, steep = primitive.tangent(values, tangents, params, self.steep)
-            self.steep = self.steep or (steep and any(t is not None and may_be_infinite(t) for t in moved))
+            found, moved, passed = primitive.tangent(values, tangents, params, Passed(self.masked, self.steep))
+            self.steep = self.steep or (passed.steep and any(t is not None and may_be_infinite(t) for t in moved))
+            self.masked = self.masked or (passed.masked and any(map(may_be_infinite, found)))
             return tuple(self.pair_tangent(unwrap_plain(o), t) for o, t in zip(found, moved, strict=True))
         if numbers and primitive.firm:
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
@@ -288,13 +294,13 @@ class Dual(Transient):
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
         elif isinstance(out, complexfloating):  # Python's complex numbers answer for NumPy's floats, too
             tangents = list(map(strong, tangents))
-        if not primitive.singular and not self.steep:
+        if not primitive.singular and not self.steep and not self.masked:
             moved = None if params or primitive.held else propagate_lanes(primitive, tangents, out, values)
             if moved is None:
                 moved = propagate_elementwise(primitive, tangents, out, values, params)
             return self.pair_tangent(out, moved)
         with silence():
-            if primitive.steep and not self.steep and Tensor not in map(type, (*tangents, *values)):
+            if primitive.steep and not self.steep and not self.masked and Tensor not in map(type, (*tangents, *values)):
                 tangent = propagate_elementwise(primitive, tangents, out, values, params, primitive.declared)
                 if tangent is None or has_finite_square(tangent):
                     return self.pair_tangent(out, tangent)
@@ -304,8 +310,10 @@ class Dual(Transient):
             return self.pair_tangent(out, tangent)
 
     def guard_primitive(self, primitive: Primitive) -> Any:
-        """Return a primitive with the guards that its rules need behind an infinite partial."""
-        return primitive.shielded_primitive(False) if self.steep else primitive
+        """Return a primitive with the guards that its rules need behind what has been passed."""
+        if self.steep:
+            return primitive.shielded_primitive(self.masked)
+        return primitive.guarded_primitive if self.masked else primitive
 
     def pair_tangent(self, out: Any, tangent: Any) -> Tensor:
         """Return an output with its tangent, or as a constant where that is a structural zero."""
@@ -347,6 +355,7 @@ class Dual(Transient):
         tangent = self.tangent_below(handle)
         tangents = [self.tangent_below(x) for x in operands[:1]]
         values = [self.value_below(x) for x in operands]
+        self.masked = self.masked or joins_infinity((below, values[0]), (tangent, tangents[0]))
         kept = handle._kept
         written = primitive.rewrite(below, kept, *values, **params)
         if SPECIAL and is_stopped(self):

@@ -27,7 +27,7 @@ from wengert.core.memory.views import current, share
 from wengert.core.primitives.cotangent import guard, match_dtype
 from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
 from wengert.core.primitives.primitive import Primitive
-from wengert.core.primitives.structured import Structured
+from wengert.core.primitives.structured import Passed, Structured
 from wengert.core.values.aval import Aval, aval_of, is_differentiable, is_number, strong, zero_of
 from wengert.core.values.dispatch import apply, as_tensor, weaken
 from wengert.core.values.recording import SPECIAL
@@ -57,7 +57,7 @@ from wengert.traces.monomials import (
     value_of,
     view_of,
 )
-from wengert.traces.steepness import may_be_infinite
+from wengert.traces.steepness import joins_infinity, may_be_infinite
 from wengert.traces.transient import Transient
 
 
@@ -95,16 +95,17 @@ class Jet(Transient):
 
     The value slot of a Tensor of this trace holds its aval, the node its series. It is `steep` once a coefficient was
     infinite where a value is finite, or may have been: from then on 0 times infinity is 0 in products of coefficients.
+    It is `masked` as dual traces are.
     """
 
-    __slots__ = ("depth", "memo", "order", "place", "steep")
+    __slots__ = ("depth", "masked", "memo", "order", "place", "steep")
 
     def __init__(self, level: int, order: int, label: str | Callable[[], str]) -> None:
         super().__init__(level, label)
         self.place = caller()
         self.order = order
         self.depth = 0
-        self.steep = False
+        self.masked = self.steep = False
         self.memo: dict[Any, tuple[Any, Any]] = {}
 
     def end(self) -> None:
@@ -161,9 +162,13 @@ class Jet(Transient):
         if primitive.kind == "constant":
             return wrapped_constants(out)
         out = tuple(map(unwrap_plain, out)) if isinstance(out, tuple) else unwrap_plain(out)
+        if primitive.joins and not self.masked:
+            self.masked = joins_infinity(list(map(self.value_below, operands)), list(map(self.series_of, operands)))
         self.depth += 1
         try:
             result = self.build(primitive, operands, params, out)
+            if self.masked and isinstance(primitive, Elementwise) and result._trace is self:
+                result = self.keep_still(result, [s for s in map(self.series_of, operands) if s is not None])
             if primitive.outputs == 1 and result._trace is self:
                 self.note_origin(result, primitive, operands, params)
             if self.depth == 1:
@@ -240,8 +245,9 @@ class Jet(Transient):
         series = [self.series_of(x) for x in operands]
         parts = [None if s is None else tuple(s[k] for k in range(1, self.order + 1)) for s in series]
         values = [self.value_below(x) for x in operands]
-        found, moved, steep = primitive.push(values, parts, params, self.order, self.steep)
-        self.steep = self.steep or (steep and any(map(may_be_infinite, chain(*filter(None, moved)))))
+        found, moved, passed = primitive.push(values, parts, params, self.order, Passed(self.masked, self.steep))
+        self.steep = self.steep or (passed.steep and any(map(may_be_infinite, chain(*filter(None, moved)))))
+        self.masked = self.masked or (passed.masked and any(map(may_be_infinite, found)))
         results = []
         for out, coefficients in zip(map(unwrap_plain, found), moved, strict=True):
             if coefficients is None or not is_differentiable(aval_of(out).dtype):
@@ -291,6 +297,16 @@ class Jet(Transient):
 
         place = caller(4, False) if self.depth == 1 else (None, 0)
         return self.tensor(aval, Series([out], coefficient, degree, place))
+
+    def keep_still(self, result: Tensor, moving: Sequence[Series]) -> Tensor:
+        """Return a result with coefficients of 0 where those of all operands are: infinite partials give NaN."""
+        found = result._node
+
+        def compute(k: int) -> Any:
+            moves = functools.reduce(np.logical_or, [s[j] != 0 for s in moving for j in range(1, k + 1)])
+            return guard(found[k], found[k], strong(moves).astype(strong(found[k]).dtype), masked=True)
+
+        return self.result(found[0], compute, found.degree)
 
     def value_or_none(self, operand: Any) -> Any:
         """Return the value of a constant operand."""

@@ -7,13 +7,17 @@ may be that of 0, unless a positive number was added to what is not negative, as
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.loop_spec import Items
+from wengert.core.primitives.cotangent import has_finite_square
 from wengert.core.primitives.primitive import Primitive
+from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor, is_staged, raw
 from wengert.primitives.arithmetic import add
 from wengert.primitives.powers import EVEN, sqrt
@@ -44,6 +48,19 @@ def may_be_infinite(value: Any) -> bool:
     if isinstance(found, Items):  # the rows of an eager loop
         return found.arrays is not None and any(map(may_be_infinite, found.arrays))
     return bool(np.isinf(found).any())
+
+
+def joins_infinity(values: Sequence[Any], tangents: Sequence[Any]) -> bool:
+    """Tell whether what has no tangent among operands, some of which have, is infinite somewhere, or may be."""
+    moves = joins = False
+    for x, t in zip(values, tangents, strict=True):
+        if t is not None:
+            moves = True
+        elif type(x) is float or type(x) is np.float64:
+            joins = joins or math.isinf(x)
+        elif not joins and aval_of(x).dtype.kind in "fc" and not has_finite_square(x):
+            joins = may_be_infinite(x)
+    return moves and joins
 
 
 def is_finite(value: Any) -> bool:

@@ -25,6 +25,7 @@ from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate, fitting
 from wengert.core.memory.views import current, with_views_resolved
 from wengert.core.primitives.primitive import Primitive
+from wengert.core.primitives.structured import Passed
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable, is_number
 from wengert.core.values.dispatch import innermost
 from wengert.core.values.execution_state import ACTIVE
@@ -389,19 +390,19 @@ class FormCall(CallPrimitive):
         return tuple(call_form(self.traced, operands))
 
     def push(
-        self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None, steep: bool
+        self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None, passed: Passed
     ) -> Any:
         """Call the form of values and what moves with them."""
         flags = tuple([part is not None for part in parts])
 
         def make() -> tuple[Graph, list[bool]]:
             results = self.reach(flags, params, True)
-            graph, ends_steep = forward_graph(params["graph"], flags, results, order, steep)
-            return graph, [*results, ends_steep]
+            graph, ends = forward_graph(params["graph"], flags, results, order, passed)
+            return graph, [*results, ends.masked, ends.steep]
 
-        form, (*results, ends_steep) = self.traced.derived_form(("push", flags, order, steep), make)
+        form, (*results, masked, steep) = self.traced.derived_form(("push", flags, order, passed), make)
         found = call_form(form, fit_operands(form, [*values, *chain(*select_flagged(parts, flags))]))
-        return found[: len(results)], scatter_parts(found[len(results) :], results, order), ends_steep
+        return found[: len(results)], scatter_parts(found[len(results) :], results, order), Passed(masked, steep)
 
     def lanes(self, size: int, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]) -> Any:
         """Call the form of all lanes."""

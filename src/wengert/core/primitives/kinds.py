@@ -35,6 +35,7 @@ class Elementwise(Primitive):
         regular: of a singular primitive, a function of its operands: whether literals among them make it none.
         passes: whether every rule passes `t` on, negates it or selects of it, so that it needs no guard behind a mask.
         masks: whether it leaves out NaN, so that a sweep that passes it has passed a mask.
+        joins: whether it chooses between elements of operands, so that those of constants have tangents of 0.
         overwrite: a ufunc of `t` and `y` that is the rule of operand 0, so that its result may take the memory of `t`.
         steep: whether a partial can be infinite where the value is finite, so that a sweep looks whether it is.
         degree: of a root of its operand, of which degree: 2 or 3; 1 of its size, |x|.
@@ -69,6 +70,7 @@ class Elementwise(Primitive):
         regular: Callable[..., bool] | None = None,
         passes: bool = False,
         masks: bool = False,
+        joins: bool = False,
         overwrite: np.ufunc | None = None,
         steep: bool = False,
         degree: int = 0,
@@ -105,6 +107,7 @@ class Elementwise(Primitive):
         self.singular = singular
         self.passes = self.piecewise = passes
         self.masks = masks
+        self.joins = joins
         self.overwrite = overwrite
         self.overwrite_large = overwrite and share_ufunc(overwrite)
         if isinstance(evaluate, np.ufunc) and evaluate.nin <= 2 and evaluate.nout == 1:
@@ -238,6 +241,7 @@ class Linear(Primitive):
         for rule in self.transposes:
             RuleSignature(name, rule, 2, None)
         self.variadic = variadic
+        self.joins = variadic or rewrite is not None
         self.view = view
         self.scales = ((0,) if view else ()) if scales is None else scales
         self.fresh = fresh

@@ -141,6 +141,7 @@ class Primitive:
         given_by_user: whether the vjp is a user's function, which may not be linear in the cotangent.
         gives_number: whether the result is a Python number, whose dtype gives way to that of arrays.
         masks: whether it leaves out NaN, so that a sweep that passes it has passed a mask.
+        joins: whether elements of the result may be those of constants, so that their tangents are 0.
         piecewise: whether it is linear on pieces: rules do not depend on the operands but for where they jump.
         held: whether it is a user's, so that what its functions give is compared with its declaration.
         registered: whether it was declared, and not made for one call of a user's function.
@@ -178,6 +179,7 @@ class Primitive:
     unfolds = False
     given_by_user = False
     masks = False
+    joins = False
     piecewise = False
     held = False
     registered = False

@@ -37,10 +37,10 @@ class StructuredLowering:
 
 
 class Passed(NamedTuple):
-    """Say what sweeps have passed that a pullback is for, and what was made for those that have not.
+    """Say what sweeps have passed that a pullback is for, or a forward mode, and what was made for those that have not.
 
     Attributes:
-        masked: whether they have passed a mask.
+        masked: whether they have passed a mask, forward one that leaves infinite constants beside what moves.
         steep: whether they have passed an infinite partial.
         made: a forward half, and what it gave: it is taken from there if it is the same, as guards mostly need no more.
     """
@@ -102,22 +102,22 @@ class Structured(Primitive):
         return None
 
     def tangent(
-        self, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any], steep: bool
-    ) -> tuple[Sequence[Any], Sequence[Any], bool]:
+        self, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any], passed: Passed
+    ) -> tuple[Sequence[Any], Sequence[Any], Passed]:
         """Return the results and their tangents, None for structural zeros, from those of the operands.
 
-        `steep` is as for `push`.
+        What was `passed` is as for `push`.
         """
-        found, moved, steep = self.push(values, [None if t is None else (t,) for t in tangents], params, None, steep)
-        return found, [None if t is None else t[0] for t in moved], steep
+        found, moved, passed = self.push(values, [None if t is None else (t,) for t in tangents], params, None, passed)
+        return found, [None if t is None else t[0] for t in moved], passed
 
     def push(
-        self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None, steep: bool
-    ) -> tuple[Sequence[Any], Sequence[Any], bool]:
+        self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None, passed: Passed
+    ) -> tuple[Sequence[Any], Sequence[Any], Passed]:
         """Return the results and what belongs to each: a tuple of the coefficients 1 to `order` of its series.
 
-        Where the order is None, forward mode, that is a tuple of its tangent. None stands for zeros. `steep` says
-        whether a partial may have been infinite before, and the last of what is returned, whether one may be now.
+        Where the order is None, forward mode, that is a tuple of its tangent. None stands for zeros. `passed` says
+        what may have been passed before, and the last of what is returned, what may have been by now.
         """
         raise NotImplementedError
 
