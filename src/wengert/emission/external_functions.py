@@ -15,7 +15,8 @@ import numpy as np
 
 from wengert.emission.instructions import Case, from_memory, in_memory, in_register, instructions_of
 from wengert.emission.mathematics import Specialisation, function_of_body, is_rare, rare_of, template_of
-from wengert.emission.products.correlations import CORRELATION, CORRELATIONS, correlation_kernel
+from wengert.emission.products.correlation_tiles import correlation_kernel
+from wengert.emission.products.correlations import CORRELATION, CORRELATIONS
 from wengert.emission.products.product_functions import PRODUCTS, product
 from wengert.emission.products.product_plans import PRODUCT
 from wengert.emission.routines.band_routines import BANDED, band_kernel

@@ -46,6 +46,8 @@ class Machine(FieldRecord):
     products: float = 1.5  # vectors that are multiplied and added in a cycle, about (c)
     product_step: int = 1000  # multiplications from which on a product of matrices is no part of a kernel (t)
     stacked_step: int = 256  # those of each product of a stack from which on it is none (t)
+    phased: float = 2.4  # cycles of an element that a correlation copies phase by phase (t)
+    turned: float = 1.2  # those of one that it packs so that channels lie side by side, or writes back from there (t)
     convolved: tuple[int, ...] = (1 << 15, 32)  # multiplications, and shortest array, of a convolution in kernels (t)
     turned_terms: int = 8  # terms of a column and lane that full vectors save, from which on copies for these pay (t)
     panel: int = 40_000  # bytes of the nearest cache that the panel of a product takes (t)
