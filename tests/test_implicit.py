@@ -271,6 +271,11 @@ def solved(a: Any, b: Any) -> Any:
     return np.sum(np.sin(linear_solve(lambda x: a @ x, b, by_gmres)))
 
 
+def solved_by_captured(a: Any, b: Any) -> Any:
+    solve, other = (lambda _, b: np.linalg.solve(a, b)), (lambda _, b: np.linalg.solve(a.T, b))
+    return np.sum(np.sin(linear_solve(lambda x: a @ x, b, solve, other)))
+
+
 @together("mode", ["value", "grad", "jvp", "hessian", "forward twice", "vmap", "grad in lanes", "jit"])
 def test_linear_solves_agree_with_those_of_numpy(mode: str) -> None:
     def of(solve: Any) -> Any:
@@ -279,10 +284,11 @@ def test_linear_solves_agree_with_those_of_numpy(mode: str) -> None:
     transform = wg.jit if mode == "jit" else MODES[mode][0]
     if mode == "jit":
         transform = lambda f: wg.jit(wg.grad(f))
-    found = transform(of(solved))(Z)
     expected = transform(of(lambda a, b: np.sum(np.sin(np.linalg.solve(a, b)))))(Z)
-    for one, other in zip(wg.tree.leaves(found), wg.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
+    for solve in (solved, solved_by_captured):
+        found = transform(of(solve))(Z)
+        for one, other in zip(wg.tree.leaves(found), wg.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
 
 
 def test_factors_need_a_solver_of_the_transpose() -> None:

@@ -559,6 +559,14 @@ def test_factors_of_singular_matrices_may_be_masked(split: Any) -> None:
         wg.grad(lambda a: sum(np.sum(x * WEIGHTS) for x in split(a)))(stack)
 
 
+def test_eigenvectors_have_second_derivatives_in_each_order_of_modes() -> None:
+    """Gaps between eigenvalues are divided by in lanes, of which they have none themselves."""
+    a, x = np.diag([1.0, 4.0, 9.0]), np.array([0.6, 0.8, 0.7])
+    part = lambda x: np.sum(np.linalg.eigh(a + np.outer(x, x)).eigenvectors[:, 0] ** 2 * x)
+    for twice in (wg.jacrev(wg.jacrev(part)), wg.jacrev(wg.jacfwd(part)), wg.jacfwd(wg.jacfwd(part))):
+        np.testing.assert_allclose(twice(x), wg.hessian(part)(x), rtol=1e-11, atol=1e-13)
+
+
 def test_tangents_of_eigenvectors_that_depend_on_the_direction_are_errors() -> None:
     with pytest.raises(np.linalg.LinAlgError) as error:
         wg.jvp(np.linalg.eigh, (np.eye(2),), (np.array([[0.0, 1.0], [1.0, 0.0]]),))

@@ -702,3 +702,23 @@ def test_active_constraints_are_those_of_the_scaled_problem(size: float, unit: f
 
     found = wg.jacrev(nearest)(np.array([1.0, 1.0, 1.5]) * unit)
     np.testing.assert_allclose(found, [[1.0, 0.0, 0.0], [-1.0, 0.0, 1.0]], atol=1e-7)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:.*is called by Python")
+def test_solvers_within_equations_may_have_left_views_of_values_that_are_gone() -> None:
+    """A solver that has been traced is looked through when it is traced again."""
+
+    def loss(x: Any) -> Any:
+        inner = lambda z: optimize.least_squares(lambda y: np.stack([2 * y[0] - z[0]]), np.zeros(1)).x
+
+        def equations(z: Any) -> Any:
+            z = np.reshape(z, (-1,))
+            return z - x - 0.1 * inner(z)
+
+        return np.sum(optimize.root(equations, np.ones(1), tol=1e-12).x ** 2)
+
+    x = np.array([0.6])
+    loss(x)
+    np.testing.assert_allclose(wg.jit(loss)(x), (0.6 / 0.95) ** 2)
+    np.testing.assert_allclose(wg.jacrev(wg.jacrev(loss))(x), [[2 / 0.95**2]], rtol=1e-7)

@@ -16,7 +16,7 @@ from tests.cases import together
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.primitives.sparse import direct_solves
 from wengert.primitives.sparse.normal_equations import conjugate_gradients
-from wengert.scipy.sparse import csr_array, linalg
+from wengert.scipy.sparse import csr_array, diags_array, linalg
 
 RNG = np.random.default_rng(2)
 SIZE = 6
@@ -39,6 +39,10 @@ def cubes(solve: Any) -> Any:
     return lambda *given: np.sum(solve(*given) ** 3)
 
 
+def inverse_of_diagonal(a: Any) -> Any:
+    return linalg.LinearOperator(a.shape, lambda x: x / a.diagonal())
+
+
 def solve_full(a: Any, b: Any) -> Any:
     return np.linalg.solve(a.toarray(), b)
 
@@ -49,8 +53,8 @@ SOLVERS: dict[str, Any] = {
     "the transpose": lambda a, b: linalg.splu(a.T.tocsc(), diag_pivot_thresh=0.5).solve(b, "T"),
     "the adjoint": lambda a, b: linalg.splu(a.T.tocsc()).solve(b, "H"),
     "factorized": lambda a, b: linalg.factorized(a)(b),
-    "gmres": lambda a, b: linalg.gmres(a, b, atol=0.0, restart=10, **TIGHT)[0],
-    "bicgstab": lambda a, b: linalg.bicgstab(a, b, np.ones(SIZE), **TIGHT)[0],
+    "gmres": lambda a, b: linalg.gmres(a, b, atol=0.0, restart=10, M=inverse_of_diagonal(a), **TIGHT)[0],
+    "bicgstab": lambda a, b: linalg.bicgstab(a, b, np.ones(SIZE), M=diags_array(1 / a.diagonal()), **TIGHT)[0],
     "cg": lambda a, b: linalg.cg(a, b, M=scipy.sparse.diags_array(1.0 / POSITIVE.diagonal()), **TIGHT)[0],
     "minres": lambda a, b: linalg.minres(a, b, **TIGHT)[0],
     "of products": lambda a, b: linalg.gmres(linalg.LinearOperator(a.shape, lambda x: a @ x), b, **TIGHT)[0],

@@ -177,7 +177,7 @@ class ReachableState:
             return
         self.seen[id(value)] = value
         if type(value) is Tensor:
-            if is_staged(value):
+            if not has_ended(base_and_path(value)[0]._trace) and is_staged(value):
                 self.adopt(value)
         elif type(value) is FunctionType and is_library(value.__code__):
             inside = [vars(value)[x] for x in WRAPPED if x in vars(value)]

@@ -14,7 +14,7 @@ from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError
-from wengert.implicit.matrix_free import NearbyFactors
+from wengert.implicit.matrix_free import NearbyFactors, OwnSolver, SolverOperands
 from wengert.implicit.newton_iteration import LastStep
 from wengert.implicit.solution import implicit_solution as solution_operation
 from wengert.implicit.systems import FIXED, MINIMUM_NORM, TOLERANCE, weight_of_giving_up
@@ -124,9 +124,14 @@ def implicit_solution(
     operands += heavier
     if last is not None:
         operands += [last.packed, last.pivots, success]
+    if isinstance(linear_solver, OwnSolver):
+        operands += stop_gradient(list(linear_solver.captured.tensors))
     graph, captured = trace_closing(name, residual, flat, [start, *operands])
     if last is not None:
         linear_solver = NearbyFactors(-len(captured) - 3)
+    if isinstance(linear_solver, OwnSolver):
+        own = linear_solver.captured.tensors
+        linear_solver = linear_solver._replace(captured=SolverOperands(own, -len(captured) - len(own)))
     slope = None if jacobian is None else trace_closing(name, jacobian, columns, [start, *operands])[0]
     if linear_solver == "auto" and singular != MINIMUM_NORM and slope is None and takes_less(graph, name):
         linear_solver = SPARSE

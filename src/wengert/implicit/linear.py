@@ -12,8 +12,8 @@ from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.errors import ShapeError
 from wengert.implicit.attaching import implicit_solution
-from wengert.implicit.matrix_free import OwnSolver
-from wengert.implicit.solver_call import solve_without_derivatives
+from wengert.implicit.matrix_free import OwnSolver, SolverOperands
+from wengert.implicit.solver_call import captured_values, solve_without_derivatives
 from wengert.implicit.vectors import vector_of
 from wengert.support.hints import hint_parameters
 
@@ -76,7 +76,9 @@ def linear_solve(
     found = solve_without_derivatives(lambda b: solve(matvec, b), (b,), {}, lambda b: b)
     b = as_precise(b, found)
     vector, _ = vector_of("linear_solve", "a right-hand side", b)
-    own = OwnSolver(solve, solve if symmetric or transpose_solve is None else transpose_solve, vector, symmetric)
+    transposed = solve if symmetric or transpose_solve is None else transpose_solve
+    captured = SolverOperands(captured_values(lambda: (solve, transposed)))
+    own = OwnSolver(solve, transposed, vector, symmetric, captured)
     return implicit_solution(residual, found, (b,), name="linear_solve", linear_solver=own, symmetric=symmetric)
 
 

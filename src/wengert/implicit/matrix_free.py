@@ -6,6 +6,7 @@ underflow. What has not converged is an error: derivatives have no other way to 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from wengert.core.forms.view_forms import Like
 from wengert.core.graph.graph import Graph, evaluate, fitting
 from wengert.core.memory.views import current
 from wengert.core.primitives.opaque_kinds import Constant
-from wengert.core.values.dispatch import apply
+from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor
 from wengert.errors import NumericalError
 from wengert.implicit.factored import substituted
@@ -28,6 +29,7 @@ from wengert.implicit.vectors import Vector
 from wengert.primitives.linear_algebra.matrices import length_of
 from wengert.support.caches import Recent
 from wengert.traces.jet import Jet
+from wengert.transforms.captured_gradients import CapturedSubstitution
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back
 from wengert.transforms.traced_form import EAGER, TracedForm, call_form
@@ -46,6 +48,24 @@ RESTART = 50
 """Vectors that GMRES keeps."""
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class SolverOperands:
+    """Hold the Tensors that a user's solver captures, which are operands of equations: it may run when they are gone.
+
+    Attributes:
+        tensors: what is captured.
+        place: where the first of them is among the operands, from the end.
+    """
+
+    tensors: Sequence[Tensor]
+    place: int = 0
+
+    def of(self, operands: Values) -> Values:
+        """Return what stands for them."""
+        start = len(operands) + self.place
+        return operands[start : start + len(self.tensors)]
+
+
 class OwnSolver(NamedTuple):
     """Hold a user's solver of linear systems.
 
@@ -54,23 +74,28 @@ class OwnSolver(NamedTuple):
         transpose_solve: the same for the transpose.
         vector: the containers that they know.
         symmetric: whether the system is its own transpose.
+        captured: by either.
     """
 
     solve: Callable[..., Any]
     transpose_solve: Callable[..., Any]
     vector: Vector
     symmetric: bool
+    captured: SolverOperands = SolverOperands(())
 
     @property
     def transposed_solver(self) -> OwnSolver:
         """The same for the transposed system."""
-        return OwnSolver(self.transpose_solve, self.solve, self.vector, self.symmetric)
+        return self._replace(solve=self.transpose_solve, transpose_solve=self.solve)
 
-    def __call__(self, multiply: Callable[[Any], Any], right: Any) -> Any:
-        """Return the solution of a system of vectors."""
-        vector = self.vector
-        found = self.solve(lambda y: vector.pack(multiply(vector.flatten(y))), vector.pack(right))
-        return vector.flatten(found)
+    def __call__(self, multiply: Callable[[Any], Any], right: Any, operands: Values) -> Any:
+        """Return the solution of a system of vectors; what is captured is among the operands of the equations."""
+        vector, standing = self.vector, list(map(as_tensor, self.captured.of(operands)))
+        with CapturedSubstitution("linear_solve", self.solve, self.captured.tensors) as substitution:
+            found = substitution.called(
+                standing, lambda y: vector.pack(multiply(vector.flatten(y))), vector.pack(right)
+            )
+            return vector.flatten(found)
 
 
 class NearbyFactors(NamedTuple):
@@ -204,9 +229,9 @@ def solve_by_products(linear: Any, graphs: tuple[Graph, Graph], right: Any, held
         def solver(right: Any, *held: Any) -> Any:
             size = np.max(np.abs(right), initial=0.0)
             size = np.where((size > 0) & (size < np.inf), size, 1.0).astype(right.dtype)
-            return linear(products_with(graphs[0], right, held, name), right / size) * size
+            return linear(products_with(graphs[0], right, held, name), right / size, held) * size
 
-        return solve_without_derivatives(solver, (right, *held), {}, lambda right, *_: right)
+        return solve_without_derivatives(solver, (right, *held), {}, lambda right, *_: right, captured=())
     return apply(iteration, right, *held, product=graphs[0], back=graphs[1], method=linear, name=name)
 
 

@@ -184,6 +184,7 @@ def solve_without_derivatives(
     kwargs: dict[str, Any],
     like: Callable[..., Any] | None,
     notes: SolverNotes | None = None,
+    captured: Sequence[Tensor] | None = None,
 ) -> Any:
     """Return what a solver gives for arguments of which no derivative is taken, called once.
 
@@ -194,11 +195,11 @@ def solve_without_derivatives(
         like: from these to what is of the containers, shapes and dtypes of its result; None if tracing it tells, or
             a call with made-up numbers.
         notes: of earlier calls.
+        captured: the Tensors that it reads besides; by default all that are differentiated, traced or in lanes.
     """
     leaves, structure = flatten((args, kwargs))
     places = [i for i, leaf in enumerate(leaves) if type(leaf) is Tensor]
-    reach = Reach(function_name(solver), solver)
-    captured = [x for x, _ in reach.tensors if x._trace is not None]
+    captured = captured_values(solver) if captured is None else captured
     operands = stop_gradient([*(leaves[i] for i in places), *captured])
     if not operands:
         return solver(*args, **kwargs)
@@ -215,6 +216,11 @@ def solve_without_derivatives(
             call.form = Region(lambda _inputs, _params: known)
     results = apply(call, *operands)
     return unflatten(call.out_structure, list(results) if call.outputs > 1 else [results])
+
+
+def captured_values(solver: Callable[..., Any]) -> list[Tensor]:
+    """Return the Tensors that a solver captures which are differentiated, traced or in lanes."""
+    return [x for x, _ in Reach(function_name(solver), solver).tensors if x._trace is not None]
 
 
 def warn_of_calls(name: str, solver: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.forms.routine import Routine
+from wengert.core.primitives.cotangent import unbroadcast
 from wengert.core.primitives.declare import constant, opaque
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply, at_once
@@ -199,13 +200,14 @@ def unsettled_error(where: str) -> np.linalg.LinAlgError:
 
 
 def vjp_divided(
-    ct: Any, out: Any, _x: Any, w: Any, *sensitivities: Any, sign: int, strict: bool, of_values: bool = False
+    ct: Any, out: Any, x: Any, w: Any, *sensitivities: Any, sign: int, strict: bool, of_values: bool = False
 ) -> tuple[Any, ...]:
     """Divide again: the derivative of x / g by g is -(x / g) / g."""
     slopes = apply(divided, ct * out, w, *sensitivities, sign=sign, strict=False)
     slopes = slopes if w.dtype.kind == "c" else slopes.real
     ct_w = -(np.sum(slopes, axis=-2) + sign * np.sum(slopes, axis=-1))
-    return apply(divided, ct, w, *sensitivities, sign=sign, strict=False), ct_w, *[None] * len(sensitivities)
+    ct_x = apply(divided, ct, w, *sensitivities, sign=sign, strict=False)
+    return unbroadcast(ct_x, x.shape), unbroadcast(ct_w, w.shape), *[None] * len(sensitivities)
 
 
 def jvp_divided(

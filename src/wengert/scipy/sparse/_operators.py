@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -67,9 +68,36 @@ class LinearOperator:
         if len(lengths) != 2:
             raise ShapeError("LinearOperator", f"shape {lengths}", "two lengths are needed", "Pass (rows, columns)")
         self.shape, self.matvec, self.rmatvec, self.dtype = lengths, matvec, rmatvec, dtype
+        self.__wrapped__ = matvec, rmatvec  # where what they capture is looked for
 
     def __matmul__(self, x: Any) -> Any:
         return self.matvec(x)
+
+    @property
+    def T(self) -> LinearOperator:  # noqa: N802 - NumPy's name
+        """The transpose, by `rmatvec` or reverse mode."""
+        return LinearOperator(self.shape[::-1], self.rmatvec or self.pull, self.matvec, dtype=self.dtype)
+
+    def pull(self, y: Any) -> Any:
+        """Return the product of a vector with the transpose, by reverse mode from any point."""
+        start = np.zeros(self.shape[1], self.dtype or aval_of(y).dtype)
+        product = product_of("LinearOperator", self.matvec, self.shape, is_real=False)
+        return pull_back("LinearOperator", product, (start,))[1](y)[0]
+
+
+def as_scipy(matrix: Any) -> Any:
+    """Return a matrix or operator of this library, of numbers, as an operator of SciPy's; others as they are."""
+    from scipy.sparse import linalg
+
+    if not isinstance(matrix, LinearOperator | SparseTensor):
+        return matrix
+    turned = matrix.T
+    return linalg.LinearOperator(
+        matrix.shape,
+        lambda x: np.array(matrix @ x),  # which methods write to
+        lambda y: np.array(np.conj(turned @ np.conj(y))),
+        dtype=matrix.dtype or float,
+    )
 
 
 def require_square(name: str, shape: tuple[int, ...]) -> None:
@@ -92,11 +120,15 @@ def solve_operator(name: str, a: LinearOperator, b: Any, x0: Any, options: dict[
         """Return the product with what `minres` solves, which its residual and its derivatives are of, too."""
         return matvec(x) - shift * x if shift else matvec(x)
 
-    def solve(matvec: Callable[[Any], Any], b: Any) -> Any:
-        operator = linalg.LinearOperator(a.shape, matvec=matvec, dtype=a.dtype or b.dtype)
-        return getattr(linalg, name)(operator, b, x0=x0, **given)[0]
+    inverse = given.pop("M", None)
 
-    x = linear_solve(product, right, solve, symmetric=name in SYMMETRIC)
+    def solve(inverse: Any, transposed: bool, matvec: Callable[[Any], Any], b: Any) -> Any:
+        operator = linalg.LinearOperator(a.shape, matvec=matvec, dtype=a.dtype or b.dtype)
+        own = as_scipy(inverse.T if transposed and inverse is not None else inverse)
+        return getattr(linalg, name)(operator, b, x0=None if transposed else x0, M=own, **given)[0]
+
+    own, turned = (functools.partial(solve, inverse, way) for way in (False, name not in SYMMETRIC))
+    x = linear_solve(product, right, own, turned, symmetric=name in SYMMETRIC)
     far = np.linalg.norm(right - product(x)) > np.maximum(
         options["rtol"] * np.linalg.norm(right), options.get("atol") or 0.0
     )

@@ -16,6 +16,7 @@ array([-2.25, -0.25, -0.25, -2.25])
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from wengert.core.values.aval import shape_of
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.implicit.solver_call import captured_values
 from wengert.primitives.sparse import iterative_solves
 from wengert.primitives.sparse.direct_solves import factor_of, sparse_solve
 from wengert.primitives.sparse.exponentials import exponential_product
@@ -33,7 +35,7 @@ from wengert.primitives.sparse.iterative_solves import iterative_solve
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.scipy.sparse._eigenvalues import eigsh, svds
 from wengert.scipy.sparse._operands import given_options, right_side, sparse_operand
-from wengert.scipy.sparse._operators import LinearOperator, fit_damped, fit_operator, solve_operator
+from wengert.scipy.sparse._operators import LinearOperator, as_scipy, fit_damped, fit_operator, solve_operator
 from wengert.scipy.sparse._square_eigenvalues import eigs
 from wengert.support.caches import FACTORS
 from wengert.support.hints import names_on_demand
@@ -185,8 +187,11 @@ def solve_by(name: str, a: Any, b: Any, x0: Any, options: dict[str, Any]) -> tup
     """Return the solution that one of SciPy's methods finds, and what it says of it."""
     if isinstance(a, LinearOperator):
         return solve_operator(name, a, b, x0, options)
-    matrix = sparse_operand(name, a)
+    matrix, inverse = sparse_operand(name, a), options.get("M")
     right = right_side(name, matrix.shape[0], b, 1)
+    if inverse is not None and captured_values(functools.partial(as_scipy, inverse)):
+        return solve_operator(name, LinearOperator((len(right), len(right)), lambda x: matrix @ x), b, x0, options)
+    options = {**options, "M": as_scipy(inverse)}
     start = np.zeros(right.shape, right.dtype) if x0 is None else right_side(name, matrix.shape[0], x0, 1)
     params = {"method": name, "pattern": matrix._pattern, "options": given_options(**options)}
     x, info = apply(iterative_solve, as_tensor(matrix.data), right, start, transposed=False, unit=False, **params)
@@ -219,7 +224,8 @@ def method_of(name: str, summary: str, more: dict[str, tuple[Any, str]]) -> Call
         x0: where to begin; no derivative depends on it.
         rtol: how small the residual is to be, for a right-hand side of length one. Derivatives are as exact.
 {lines}        maxiter: the most iterations.
-        M: a preconditioner: what is like the inverse of `A`, as SciPy takes it; a constant.
+        M: a preconditioner: what is like the inverse of `A`, a sparse array, a `LinearOperator`, or one of SciPy's; it
+            may capture what is differentiated, and no derivative depends on it.
         callback: called after each iteration, as SciPy calls it.
 
     Returns:
