@@ -68,20 +68,29 @@ def rows_left_out(
     return left
 
 
+def depend_nearly(units: Any) -> bool:
+    """Tell whether some row may be near to what others span: Cholesky's factor of their products tells how far each is.
+
+    That is how far they are from those before them.
+    """
+    if len(units) > units.shape[1]:
+        return True
+    try:
+        return not np.min(np.diagonal(np.linalg.cholesky(units @ units.T)), initial=np.inf) > APART
+    except np.linalg.LinAlgError:
+        return True
+
+
 def free_combinations(units: Any, distance: float) -> Any:
     """Return weights with which rows add up to zero, of shape (k, d), one column for each row that follows from others.
 
-    A quick look comes first: Cholesky's factor of the products of rows tells how far each is from those before it.
+    A quick look comes first.
     """
     from scipy import linalg
 
     count = len(units)
-    if count <= units.shape[1]:
-        try:
-            if np.min(np.diagonal(np.linalg.cholesky(units @ units.T))) > APART:
-                return np.zeros((count, 0))
-        except np.linalg.LinAlgError:
-            pass
+    if not depend_nearly(units):
+        return np.zeros((count, 0))
     triangle, order = linalg.qr(units.T, mode="r", pivoting=True)
     rank = int(np.sum(np.abs(np.diagonal(triangle)) > distance))
     found = np.zeros((count, count - rank))

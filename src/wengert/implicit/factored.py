@@ -34,10 +34,16 @@ Params = Mapping[str, Any]
 LARGEST_GROWTH = {8: 2.0**40, 4: 2.0**16}
 """By the bytes of real numbers, up to which growth no look at the condition is needed: a thousandth of what is lost
 where no digit is certain, for right-hand sides with little in the direction that grows."""
+NEARLY_DEPENDENT = 2.0**-18
+"""The part of that from which on solutions are Python's, which refines them, of programs, whose numbers are about one:
+their active constraints nearly depend on each other."""
 
 
-def solution_of(columns: Any, right: Any, excess: Any, transposed: bool, options: Params) -> Any:
-    """Return the vector that solves op(A) x = b, for a certified b; see `wengert.implicit.systems.linear_solution`."""
+def solution_of(columns: Any, right: Any, excess: Any, transposed: bool, options: Params, growing: float = 1.0) -> Any:
+    """Return the vector that solves op(A) x = b, for a certified b; see `wengert.implicit.systems.linear_solution`.
+
+    Native code solves systems whose solutions grow by less than this part of `LARGEST_GROWTH`.
+    """
     sides = right[:, None]
     if not is_staged(columns):
         return apply(linear_solution, columns, sides, transposed=transposed, **options)[:, 0]
@@ -46,7 +52,7 @@ def solution_of(columns: Any, right: Any, excess: Any, transposed: bool, options
     probe = np.cos(np.arange(size, dtype=packed.dtype) ** 2)[:, None]
     both = apply(substituted, packed, np.concatenate([sides, probe], axis=1), pivots, transposed=transposed)
     growth = np.max(np.abs(both[:, 1]), initial=0.0) * np.max(np.abs(columns), initial=0.0) * size
-    certain = (growth < LARGEST_GROWTH.get(packed.dtype.itemsize, 0.0)) & (excess <= 1)
+    certain = (growth < growing * LARGEST_GROWTH.get(packed.dtype.itemsize, 0.0)) & (excess <= 1)
     gate = np.where(certain, np.arange(size, dtype=np.int32), np.int32(-1))
     return apply(
         factored_solution, columns, packed, sides, pivots, both[:, :1], gate, transposed=transposed, **options

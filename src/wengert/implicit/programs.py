@@ -101,23 +101,20 @@ def polish(x: Any, program: QuadraticProgram, independent: bool) -> Polished:
     Of constraints that depend on each other those that follow from others are left out, if `independent` is wanted.
     """
     sizes, near, count = sizes_of(x, program), is_near(x, program), len(program.b)
-    entered = np.zeros(len(near), bool)
     for _ in range(MOST_ROUNDS):
         active, multipliers = held_at(x, program, near)
-        active[count:] |= entered
         left = dependent_among(active, multipliers, program, x) if independent else np.zeros(0, int)
         active[left] = False
         exact, found = solve_active(x, active, program)
         least = NEAR * (1.0 + np.max(forces_of(multipliers, program), initial=0.0))
-        vanishing = active & (forces_of(found, program) <= least) & (np.arange(len(active)) >= count)
+        forces = np.sign(found) * forces_of(found, program)
+        vanishing = active & (forces <= least) & (np.arange(len(active)) >= count)
         if np.any(vanishing):  # they were those of x, which the solver left beside the solution
             active &= ~vanishing
             exact, found = solve_active(x, active, program)
         room = (program.h - program.g @ exact) / sizes
         if np.all(room >= -NEAR * NEAR):
             break
-        if independent:
-            entered |= near & (room < -NEAR * NEAR)  # others were held that follow from these, but for some room
         near |= room < 0  # the solver stopped before it met them
     is_close = bool(np.all(np.abs(exact - x) <= CLOSE * (1.0 + np.max(np.abs(x), initial=0.0))))
     left = without_room(left, room, count)

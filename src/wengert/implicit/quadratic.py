@@ -18,6 +18,7 @@ from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import one_array
 from wengert.core.values.tensor import Tensor
 from wengert.errors import NumericalError, ShapeError, UsageError
+from wengert.implicit.active_set import settle
 from wengert.implicit.attaching import DENSE, implicit_solution
 from wengert.implicit.interior_point import solve_by_interior_point
 from wengert.implicit.program_checks import missed_by, require_convex, require_optimal
@@ -268,6 +269,8 @@ def solve_polished(
     small = sum(map(len, found[:3])) <= DENSE
     if stored and small and (missed_by(found, program) > NEAR or may_be_singular(found.active, program)):
         found = polish(x, in_full(program), True)  # rows that nearly depend on each other are told better in full
+    if singular == "raise" and (not stored or small):
+        found = settle(found, x, in_full(program))
     require_optimal(found, program)
     if singular == "raise" and (not stored or (small and may_be_singular(found.active, program, SINGULAR))):
         apart = with_rows_apart(found, in_full(program))

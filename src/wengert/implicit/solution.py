@@ -26,7 +26,7 @@ from wengert.core.primitives.structured import StructuredLowering
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, constant_tensor, raw
-from wengert.implicit.factored import solution_of
+from wengert.implicit.factored import NEARLY_DEPENDENT, solution_of
 from wengert.implicit.matrix_free import (
     ALLOWED,
     NearbyFactors,
@@ -189,7 +189,8 @@ class Equations(NamedTuple):
         columns = self.columns()
         excess = excess_of(*stop_gradient((residual, columns, self.x)), options["tol"])
         right = apply(certified, right, excess, **options)
-        return solution_of(columns, right, excess, not transposed, options)
+        growing = 1.0 if self.params["jacobian"] is None else NEARLY_DEPENDENT
+        return solution_of(columns, right, excess, not transposed, options, growing)
 
     def solve_stored(self, residual: Any, right: Any, transposed: bool, options: dict[str, Any]) -> Any:
         """Solve with sparse factors, which are known by the stored elements of the Jacobian."""
