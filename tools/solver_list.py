@@ -2,6 +2,9 @@
 
 In full it is the minimum of |x|^2 / 2 + 0.3 sum(log cosh(B x)) - sin(a) x; linear problems have (B x)^2 / 2 in place of
 log cosh(B x); bounds are the same for all unknowns.
+
+`qp`, `lsq_linear` and `svds` call nothing of the user's that could fail, as `nnls`, of which the problem is none: they
+take arrays. Of `qp` a solver may be the user's, of `linprog` the callback, of `eigs` the product.
 """
 
 from __future__ import annotations
@@ -16,13 +19,13 @@ from scipy.sparse.linalg import LinearOperator, gmres
 import wengert as wg
 from wengert import implicit, optim
 from wengert.scipy import optimize
-from wengert.scipy.sparse import linalg
+from wengert.scipy.sparse import coo_array, linalg
 
 __all__ = ["INJECTED", "LOWER", "SOLVERS", "STEPS", "UPPER", "slope", "vector_of"]
 
 STEPS = 100
 """Of the iteration that is compared with: it contracts by more than a half."""
-INJECTED = "slope", "cost", "product", "within", "foreign_program"
+INJECTED = "slope", "cost", "product", "within", "foreign_program", "watch"
 """Functions of this module that a solver calls, one of whose calls fails."""
 
 
@@ -47,6 +50,10 @@ LOWER, UPPER = -0.2, 0.3
 def within(x: Any) -> Any:
     """Return by how much unknowns are within their bounds."""
     return np.concatenate([x - LOWER, UPPER - x])
+
+
+def watch(_: Any) -> None:
+    """Look at a step."""
 
 
 def foreign_program(p: Any, q: Any, *_: Any) -> Any:
@@ -150,6 +157,34 @@ def by_eigenpairs(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
     return vectors[:n] @ ((np.sin(a) @ vectors[:n]) / values)
 
 
+def by_square_eigenpairs(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
+    n, larger = len(a), np.array([10.0, 11.0, 12.0])
+    operator = linalg.LinearOperator((n + 3, n + 3), lambda x: np.concatenate([product(x[:n], matrix), larger * x[n:]]))
+    values, vectors = linalg.eigs(operator, n, which="SR", v0=np.cos(np.arange(n + 3.0)))
+    return (vectors[:n] @ ((np.sin(a) @ np.conj(vectors[:n])) / values)).real
+
+
+def by_singular_values(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
+    n = len(a)
+    rows, columns = np.indices((n, n)).reshape(2, -1)
+    smaller, places = np.array([0.1, 0.2]), np.arange(n, n + 2)
+    data = np.concatenate([np.reshape(np.eye(n) + 0.3 * matrix.T @ matrix, (-1,)), smaller])
+    pair = np.concatenate([rows, places]), np.concatenate([columns, places])
+    u, s, vh = linalg.svds(coo_array((data, pair), shape=(n + 2, n + 2)), n, v0=np.cos(np.arange(n + 2.0)))
+    return vh[:, :n].T @ ((np.sin(a) @ u[:n]) / s)
+
+
+def by_linear_program(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
+    rows = np.eye(len(a)) + 0.3 * matrix.T @ matrix
+    given = {"A_eq": rows, "b_eq": np.sin(a), "bounds": (None, None)}
+    return optimize.linprog(np.zeros(len(a)), **given, method="revised simplex", callback=watch).x
+
+
+def by_linear_fit(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
+    root = np.linalg.cholesky(np.eye(len(a)) + 0.3 * matrix.T @ matrix)
+    return optimize.lsq_linear(root.T, np.linalg.solve(root, np.sin(a)), (LOWER, UPPER), tol=1e-14).x
+
+
 def by_products(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
     def solve(matvec: Any, b: Any) -> Any:
         return gmres(LinearOperator((b.size, b.size), matvec, dtype=b.dtype), b, rtol=1e-13, restart=b.size)[0]
@@ -235,6 +270,10 @@ SOLVERS = {
         for name in ("lsqr", "lsmr")
     },
     "eigsh": Solver(by_eigenpairs, linear=True, shaped=False),
+    "eigs": Solver(by_square_eigenpairs, linear=True, shaped=False),
+    "svds": Solver(by_singular_values, linear=True, shaped=False),
+    "linprog": Solver(by_linear_program, linear=True, shaped=False),
+    "lsq_linear": Solver(by_linear_fit, linear=True, bounded=True, shaped=False),
     "qp": Solver(by_program(), linear=True, bounded=True, shaped=False),
     "qp by a solver": Solver(by_program(foreign_program), linear=True, bounded=True, shaped=False),
     "complementarity": Solver(by_complementarity, bounded=True, shaped=False),

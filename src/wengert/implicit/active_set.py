@@ -50,7 +50,7 @@ class Rows(NamedTuple):
     sides: Any
     equations: int
 
-    def held(self, numbers: list[int]) -> Held:
+    def hold(self, numbers: list[int]) -> Held:
         """Return constraints as equations."""
         from scipy import linalg
 
@@ -91,14 +91,14 @@ class Rows(NamedTuple):
     def without_negative(self, numbers: list[int]) -> tuple[Held, Any, Any]:
         """Return constraints, without those whose multipliers would be negative, and their optimum."""
         while True:
-            held = self.held(numbers)
+            held = self.hold(numbers)
             x, multipliers = self.optimum(held)
             signed = np.where(self.has_sign(held), multipliers, 0.0)
             if not np.any(signed < 0.0):
                 return held, x, multipliers
             numbers = without(numbers, int(np.argmin(signed)))
 
-    def entered(self, number: int, held: Held, x: Any, multipliers: Any) -> list[int] | None:
+    def enter(self, number: int, held: Held, x: Any, multipliers: Any) -> list[int] | None:
         """Return which constraints hold with one more, for which others may leave; None if it contradicts them."""
         row, numbers = self.rows[number], held.numbers
         while True:
@@ -115,7 +115,7 @@ class Rows(NamedTuple):
                 x = x - least * move
             place = int(np.argmin(reach))
             numbers, multipliers = without(numbers, place), np.delete(multipliers - least * weights, place)
-            held = self.held(numbers)
+            held = self.hold(numbers)
 
 
 def without(numbers: list[int], place: int) -> list[int]:
@@ -139,7 +139,7 @@ def settle(found: Polished, x: Any, program: QuadraticProgram) -> Polished:
     sides = np.concatenate([program.b, program.h]).astype(LONG) / scales
     given = Rows(program.p.astype(LONG), program.q.astype(LONG), rows, sides, count)
     try:
-        settled = exchanged(given, np.flatnonzero(found.active).tolist())
+        settled = exchange(given, np.flatnonzero(found.active).tolist())
     except np.linalg.LinAlgError:  # P leaves something free
         return found
     if settled is None:
@@ -156,14 +156,14 @@ def settle(found: Polished, x: Any, program: QuadraticProgram) -> Polished:
     return Polished(exact, multipliers[:count], multipliers[count:], active, left, room, is_close)
 
 
-def exchanged(given: Rows, numbers: list[int]) -> tuple[Held, Any, Any] | None:
+def exchange(given: Rows, numbers: list[int]) -> tuple[Held, Any, Any] | None:
     """Return which constraints hold at the solution, x there, and their multipliers; None where there is no end."""
     for _ in range(MOST_EXCHANGES):
         held, x, multipliers = given.without_negative(numbers)
         number = given.most_missed(x, held)
         if number is None:
             return held, x, multipliers
-        after = given.entered(number, held, x, multipliers)
+        after = given.enter(number, held, x, multipliers)
         if after is None:
             return None
         numbers = after
