@@ -41,7 +41,7 @@ class Held(NamedTuple):
     free: Any
 
 
-class Rows(NamedTuple):
+class RowsInLongDoubles(NamedTuple):
     """Hold the objective, and all constraints as rows of unit length with their right sides, in long doubles."""
 
     p: Any
@@ -137,7 +137,7 @@ def settle(found: Polished, x: Any, program: QuadraticProgram) -> Polished:
     scales = np.where(lengths > 0.0, lengths, 1.0).astype(LONG)
     rows = np.concatenate([program.a, program.g]).astype(LONG) / scales[:, None]
     sides = np.concatenate([program.b, program.h]).astype(LONG) / scales
-    given = Rows(program.p.astype(LONG), program.q.astype(LONG), rows, sides, count)
+    given = RowsInLongDoubles(program.p.astype(LONG), program.q.astype(LONG), rows, sides, count)
     try:
         settled = exchange(given, np.flatnonzero(found.active).tolist())
     except np.linalg.LinAlgError:  # P leaves something free
@@ -156,7 +156,7 @@ def settle(found: Polished, x: Any, program: QuadraticProgram) -> Polished:
     return Polished(exact, multipliers[:count], multipliers[count:], active, left, room, is_close)
 
 
-def exchange(given: Rows, numbers: list[int]) -> tuple[Held, Any, Any] | None:
+def exchange(given: RowsInLongDoubles, numbers: list[int]) -> tuple[Held, Any, Any] | None:
     """Return which constraints hold at the solution, x there, and their multipliers; None where there is no end."""
     for _ in range(MOST_EXCHANGES):
         held, x, multipliers = given.without_negative(numbers)
