@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import operator
 import sys
@@ -18,7 +19,19 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
+from wengert.compile.programs import BACKEND, using
+from wengert.conversion.traced_regions import HANDLERS, handle_errors
+from wengert.core.memory.write_watches import Watch
+from wengert.core.values.execution_state import ACTIVE, COUNTING, RoundCounter
+from wengert.core.values.recording import ANOMALY, BUDGET, FLOOR, FORWARD, PACKING, REVIVING
+from wengert.core.values.tensor import WATCHES, WATCHING
 from wengert.errors import DtypeError, GraphError
+from wengert.kernel.evaluation import Evaluator
+from wengert.native.lapack import ONE_THREAD
+from wengert.support.collector_pause import LoadingPause
+from wengert.traces.grad_modes import in_forward, reviving
+from wengert.traces.written_out import ROLLING, RollingScope, strictly
+from wengert.transforms.captured_gradients import CapturedSubstitution
 
 
 def leaf(*values: float) -> wg.Tensor:
@@ -579,6 +592,14 @@ def test_tasks_that_take_turns_have_modes_of_their_own() -> None:
     assert (x * 2).requires_grad
 
 
+def states_of_thread() -> list[Any]:
+    """Return all that scopes of the library change for a while."""
+    modes = [x.get() for x in (FLOOR, FORWARD, PACKING, ANOMALY, REVIVING, BUDGET, BACKEND)]
+    tracing = ROLLING.strict, ROLLING.allowed, HANDLERS.count, COUNTING.counter, ACTIVE.mask, list(WATCHING.stack)
+    captured = X_CAPTURED._trace is None, len(WATCHES), len(ONE_THREAD.undos)
+    return [*modes, *tracing, *captured, np.geterr(), np.geterrcall(), gc.isenabled()]
+
+
 def interrupt_anywhere(make: Callable[[], Callable[[], Any]], apart: int) -> int:
     """Interrupt calls where Python handles signals, one at each of so many such places; return how many there are.
 
@@ -593,7 +614,7 @@ def interrupt_anywhere(make: Callable[[], Callable[[], Any]], apart: int) -> int
             sys.setprofile(None)
             raise KeyboardInterrupt
 
-    outer, errors = sys.getprofile(), np.geterr()
+    outer, states = sys.getprofile(), states_of_thread()
     while left <= 0:  # until there are no more places
         call, left = make(), place
         place += apart
@@ -604,8 +625,7 @@ def interrupt_anywhere(make: Callable[[], Callable[[], Any]], apart: int) -> int
             pass
         finally:
             sys.setprofile(outer)
-        assert wg.is_grad_enabled()
-        assert (np.geterr(), np.geterrcall(), gc.isenabled()) == (errors, None, True), place
+        assert states_of_thread() == states, place
     return place
 
 
@@ -613,15 +633,53 @@ def differentiated(x: Any) -> Any:
     return np.sum(np.arcsin(x / 4) ** 2)
 
 
+def enter(*scopes: Any) -> None:
+    for scope in scopes:
+        with scope:
+            if type(scope) is Watch:
+                scope.adopt(X_CAPTURED, wg.tensor(X, requires_grad=True))
+            if type(scope) is CapturedSubstitution:
+                scope.begin([wg.tensor(X, requires_grad=True)])
+
+
+def make_modes() -> tuple[Any, ...]:
+    identity: Any = lambda t: t
+    hooks = wg.autograd.saved_tensors_hooks(identity, identity)
+    return wg.no_grad(), in_forward("f"), hooks, wg.autograd.detect_anomaly(), wg.memory_budget("1MB"), reviving(5.0)
+
+
+def make_inner_scopes() -> tuple[Any, ...]:
+    substitution = CapturedSubstitution("grad", np.sum, [X_CAPTURED])
+    tracing = RollingScope(allowed=True), strictly(True), handle_errors(), RoundCounter(1.0, {})
+    return ONE_THREAD, using(Evaluator()), Watch(), substitution, *tracing
+
+
 X = np.array([1.0, 2.0])
+X_CAPTURED = wg.tensor(X)
 JITTED = wg.jit(differentiated, native=False)
 INTERRUPTED: dict[str, tuple[Callable[[], Callable[[], Any]], int]] = {
     "sweep": (lambda: wg.tensor(X, requires_grad=True).square().sum().backward, 1),
     "call": (lambda: partial(JITTED, X), 1),
     "plain": (lambda: partial(wnp.average, wg.tensor(X)), 1),
     "trace": (lambda: partial(wg.jit(lambda x: np.sum(x * x), native=False), X), 11),
+    "modes": (lambda: partial(enter, *make_modes()), 1),
+    "inner scopes": (lambda: partial(enter, *make_inner_scopes()), 1),
+    "loading": (lambda: partial(enter, LoadingPause()), 1),
     "tangents": (lambda: partial(wg.jvp, differentiated, (X,), (X,)), 5),
 }
+
+
+def test_modes_are_left_by_stacks_of_contexts_and_by_errors_within_themselves() -> None:
+    mode = wg.no_grad()
+    with contextlib.ExitStack() as stack, contextlib.suppress(ZeroDivisionError):
+        stack.enter_context(mode)
+        with mode:
+            raise ZeroDivisionError
+    assert wg.is_grad_enabled()
+    mode.__enter__()
+    assert not wg.is_grad_enabled()
+    mode.__exit__(None, None, None)
+    assert wg.is_grad_enabled()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

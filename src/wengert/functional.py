@@ -92,6 +92,7 @@ def gradient_at(fun: Callable[..., Any], operation: GradOperation, listed: list[
     with CapturedSubstitution("GradOperation", fun, listed) as standing:
         output, pullback = vjp(standing.called, listed, *given)
         found, *gradients = pullback(inputs[-1] if operation.sens_param else map_leaves(np.ones_like, output))
+        standing.require_unwritten()
     if not operation.get_by_list:
         return tuple(gradients) if operation.get_all else gradients[0]
     return (tuple(gradients), found) if operation.get_all else found

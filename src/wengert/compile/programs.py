@@ -6,8 +6,7 @@ What was kept is loaded without LLVM, and without what renders programs.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from wengert.native.loader import check_code, kept_function, kept_object
 from wengert.native.threads.elementwise import SHARING
 from wengert.passes.segments import Segments, with_programs
 from wengert.support.fork_safety import UNSTOPPED
+from wengert.support.scopes import Meanwhile
 
 if TYPE_CHECKING:
     from wengert.emission.programs import Emitted
@@ -127,14 +127,9 @@ BACKEND: ContextVar[Backend[Any, Any]] = ContextVar("BACKEND", default=PROCESSOR
 """What carries out the graphs that are compiled from now on."""
 
 
-@contextmanager
-def using(backend: Backend[Any, Any]) -> Iterator[None]:
-    """Let a back end carry out the graphs that are compiled meanwhile."""
-    token = BACKEND.set(backend)
-    try:
-        yield
-    finally:
-        BACKEND.reset(token)
+def using(backend: Backend[Any, Any]) -> Meanwhile:
+    """Return a context in which a back end carries out the graphs that are compiled."""
+    return Meanwhile(BACKEND, backend)
 
 
 def in_memory(segments: Segments) -> Segments:

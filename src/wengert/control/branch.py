@@ -21,10 +21,10 @@ from wengert.control.subgraphs import (
     fill_inactive,
     find_staged,
     forward_graph,
+    in_active_lanes,
     joint_variable,
     keep_places,
     restrict_condition,
-    restrict_lanes,
     scatter_flagged,
     scatter_parts,
     select,
@@ -60,8 +60,7 @@ def choose_lanes(branches: Sequence[Any], index: Any, operands: Sequence[Any]) -
         taken = restrict_condition(index == i)
         if not is_staged(taken) and not np.any(raw(taken)):
             continue
-        with restrict_lanes(taken):
-            found = list(function(*(fill_inactive(x, taken) for x in operands)))
+        found = list(in_active_lanes(taken, function, operands))
         result = found if result is None else [select(taken, x, y) for x, y in zip(found, result, strict=True)]
     return list(branches[0](*operands)) if result is None else result  # without lanes none is taken
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -34,6 +33,7 @@ from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError
 from wengert.primitives.indexing.parts import rebind
 from wengert.support.attributes import function_name
+from wengert.support.scopes import OtherAttributes
 from wengert.traces.staging import Staging
 
 
@@ -181,9 +181,8 @@ def stage_call(
     return unflatten(flat.structure, results[:count])
 
 
-@contextmanager
-def enter_call(name: str, own: tuple[Any, ...]) -> Iterator[None]:
-    """Trace a call; raise if the same one is being traced already, as it would have no end.
+def enter_call(name: str, own: tuple[Any, ...]) -> OtherAttributes:
+    """Return a context for tracing a call; raise if the same one is being traced already, as it would have no end.
 
     Args:
         name: of the function.
@@ -193,11 +192,7 @@ def enter_call(name: str, own: tuple[Any, ...]) -> Iterator[None]:
         given = f"{name} calls itself with arguments that differ only in values that are being traced"
         needed = "a depth that is known while tracing is needed"
         raise GraphError("call", given, needed, "Use wengert.while_loop, or count the depth with a Python number")
-    TRACING.running.append(own)
-    try:
-        yield
-    finally:
-        TRACING.running.pop()
+    return OtherAttributes(TRACING, running=[*TRACING.running, own])
 
 
 def owners_of(tensors: Sequence[Any]) -> list[Tensor]:

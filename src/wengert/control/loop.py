@@ -29,14 +29,13 @@ from wengert.control.subgraph_gradients import SweptHalves, backward_body, split
 from wengert.control.subgraphs import (
     batched_graph,
     dependent_outputs,
-    fill_inactive,
     find_staged,
     forward_graph,
+    in_active_lanes,
     interleave,
     joint_variable,
     keep_places,
     restrict_condition,
-    restrict_lanes,
     scatter_flagged,
     scatter_parts,
     select,
@@ -71,8 +70,7 @@ def step_lanes(
     """Take a step in the active lanes alone: others keep what they carry."""
     if not is_staged(active) and np.all(raw(active)):
         return list(step(inner))
-    with restrict_lanes(active):
-        found = list(step([fill_inactive(x, active) for x in inner]))
+    found = list(in_active_lanes(active, lambda *inner: step(inner), inner))
     for i, old in enumerate(inner[carried]):
         merged = select(active, found[i], old)
         found[i] = merged if type(strides_of(merged)) is Joined else arranged_as(merged, found[i])

@@ -32,7 +32,7 @@ from wengert.control.code_owners import is_library, is_wengerts
 from wengert.core.containers.container_classes import TAKEN_APART
 from wengert.core.diagnostics.numpy_warnings import COMPLAINTS
 from wengert.core.values.numpy_overrides import FUNCTIONS
-from wengert.core.values.recording import settings
+from wengert.core.values.recording import PACKING
 from wengert.core.values.tensor import Tensor
 from wengert.support.attributes import own_attributes
 from wengert.support.function_contents import content_of
@@ -106,7 +106,7 @@ def runs_alone() -> bool:
         return False
     if (
         np.get_printoptions()["formatter"]
-        or settings().packing
+        or PACKING.get()
         or np.geterrcall() not in (None, COMPLAINTS)
         or warnings.showwarning.__module__ != "warnings"
     ):

@@ -23,8 +23,8 @@ from wengert.core.memory.write_watches import Watch
 from wengert.core.primitives.structured import Passed, Structured
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import apply, as_tensor
-from wengert.core.values.execution_state import ACTIVE, ActiveLanes
-from wengert.core.values.recording import READINGS, byte_budget, next_level, settings
+from wengert.core.values.execution_state import ACTIVE, in_lanes
+from wengert.core.values.recording import BUDGET, PACKING, READINGS, byte_budget, next_level
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged, make_tensor, unwrap_plain
 from wengert.passes.pipeline import simplify_graph
 from wengert.primitives.conversion import stand_in
@@ -89,8 +89,8 @@ def with_used_captures(graph: Graph, captured: Sequence[C]) -> tuple[Graph, list
 
 def derive_traced(graph: Graph, key: tuple[Hashable, ...], make: Callable[[], C]) -> C:
     """Return what tracing makes of a graph, by its sort and all flags, for contexts like this one; made once."""
-    before, modes = READINGS.count, settings()
-    found, reads_budget = derive(graph, (*key, modes.budget, modes.packing), lambda: (make(), READINGS.count > before))
+    before, modes = READINGS.count, (BUDGET.get(), tuple(PACKING.get()))
+    found, reads_budget = derive(graph, (*key, *modes), lambda: (make(), READINGS.count > before))
     if reads_budget:
         byte_budget()  # what this is part of depends on it, too
     return found
@@ -298,16 +298,19 @@ def restrict_condition(condition: Any) -> Any:
     return condition if mask is None or is_concrete(condition) or is_staged(condition) else condition & mask
 
 
-def restrict_lanes(mask: Any) -> ActiveLanes:
-    """Let lanes be active where a mask from `restrict_condition` holds; all are where there are no elements yet."""
-    if is_staged(mask):
-        return ActiveLanes(None, None)
+def in_active_lanes(mask: Any, function: Callable[..., Sequence[Any]], operands: Sequence[Any]) -> Sequence[Any]:
+    """Call a function of values while lanes are active where a mask from `restrict_condition` holds.
+
+    Others hold values of one that is. All are active where there are no elements yet.
+    """
 
     def fill(value: Any) -> Any:
-        with ActiveLanes(mask, None):
-            return fill_inactive(value, mask)
+        return in_lanes(mask, None, fill_inactive, value, mask)
 
-    return ActiveLanes(mask, fill)
+    def call() -> Sequence[Any]:
+        return function(*[fill_inactive(x, mask) for x in operands])
+
+    return in_lanes(None, None, call) if is_staged(mask) else in_lanes(mask, fill, call)
 
 
 def one_lane(value: Any, batch: Batch, lane: Any) -> Any:

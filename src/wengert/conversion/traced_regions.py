@@ -29,6 +29,7 @@ from wengert.core.values.tensor import Tensor, is_staged, make_tensor, not_one_e
 from wengert.errors import GraphError, WengertError, describe
 from wengert.primitives.conversion import raised, require_none
 from wengert.support.function_contents import UNBOUND
+from wengert.support.scopes import OtherAttributes
 from wengert.traces.staging import Staging
 from wengert.traces.whole_number_bounds import not_alike
 from wengert.traces.written_out import ROLLING
@@ -55,9 +56,8 @@ class Handlers(threading.local):
 HANDLERS = Handlers()
 
 
-@contextmanager
-def handle_errors() -> Iterator[None]:
-    """Run statements the errors of which the user's program may handle.
+def handle_errors() -> OtherAttributes:
+    """Return a context for statements the errors of which the user's program may handle.
 
     Raises:
         TracedTruthError: they stand in a loop that may be written out: an error of one round may be raised by none that
@@ -65,11 +65,7 @@ def handle_errors() -> Iterator[None]:
     """
     if ROLLING.strict:
         raise not_alike("a `with` or `try`")
-    HANDLERS.count += 1
-    try:
-        yield
-    finally:
-        HANDLERS.count -= 1
+    return OtherAttributes(HANDLERS, count=HANDLERS.count + 1)
 
 
 def may_wait(error: Exception) -> bool:

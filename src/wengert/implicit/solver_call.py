@@ -110,7 +110,9 @@ class SolverCall(OfSolver):
 
         def run(form: Callable[..., Any]) -> Any:
             with CapturedSubstitution(self.name, form, self.captured) as substitution:
-                return substitution.called(list(map(readable, operands[count:])), *args, **kwargs)
+                found = substitution.called(list(map(readable, operands[count:])), *args, **kwargs)
+                substitution.require_unwritten()
+            return found
 
         before = refusal_count()
         try:

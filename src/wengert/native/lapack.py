@@ -7,14 +7,17 @@ import ctypes
 import functools
 import importlib
 import importlib.util
+import operator
 import os
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import chain, compress, repeat
 from typing import Any
 
 from wengert.native.availability import UnavailableError
 from wengert.native.structs import I32, VOID, Pointer, Signature, Struct
+from wengert.support.scopes import Restore, Scope, calling_all
 
 PREFIX = "lapack_"
 """What the names of these functions begin with in native code: "lapack_dgetrf"."""
@@ -109,37 +112,31 @@ class Library:
 library_of = functools.cache(Library)
 
 
-class OneThread:
+class OneThread(Scope):
     """Be the context in which NumPy's and SciPy's libraries use one thread each; threads may enter it side by side.
 
     The last one to leave puts the numbers back that the first one found, unless somebody else set another meanwhile.
     """
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.entered = 0
-        self.before: list[tuple[Library, int]] = []
+        super().__init__()
+        self.ends: list[Restore] = []
 
-    def __enter__(self) -> None:
-        with self.lock:
-            self.entered += 1
-            if self.entered > 1:
-                return
-            for name in BOTH if "scipy.linalg" in sys.modules else BOTH[:1]:
-                library = library_of(name)
-                count = library.count()
-                if count > 1:
-                    self.before.append((library, count))
-                    library.use(1)
+    def undo(self) -> Restore:
+        """Return what puts the numbers back if nobody else is inside: `undos` has one for each that is."""
+        return calling_all(compress(chain(self.ends, (self.ends.clear,)), map(operator.not_, repeat(self.undos))))
 
-    def __exit__(self, *_: object) -> None:
-        with self.lock:
-            self.entered -= 1
-            if not self.entered:
-                for library, count in self.before:
-                    if library.count() == 1:
-                        library.use(count)
-                self.before.clear()
+    def change(self) -> None:
+        """Let each use one."""
+        if self.ends:
+            return
+        for name in BOTH if "scipy.linalg" in sys.modules else BOTH[:1]:
+            library = library_of(name)
+            count = library.count()
+            if count > 1:
+                is_one = map(operator.eq, map(operator.call, (library.count,)), (1,))
+                self.ends.append(calling_all(compress((partial(library.use, count),), is_one)))
+                library.use(1)
 
 
 ONE_THREAD = OneThread()

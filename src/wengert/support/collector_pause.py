@@ -6,7 +6,10 @@ import gc
 import os
 from _thread import get_ident
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
+
+from wengert.support.scopes import Restore, Scope, calling_all
 
 R = TypeVar("R")
 
@@ -35,25 +38,25 @@ def without_collector(function: Callable[..., R], *args: Any) -> R:
         STOPPING.discard(get_ident())
 
 
-class LoadingPause:
+class LoadingPause(Scope):
     """Load modules without it: what they make stays, and therefore counts as old at once, with all there was before.
 
     To let the collector go through it takes a tenth of the time of loading.
     """
 
-    def __enter__(self) -> None:
-        self.collects = gc.isenabled()
-        if self.collects:
-            STOPPING.add(get_ident())
-        gc.disable()
+    def undo(self) -> Restore:
+        """Return what starts it again, if it is not stopped now."""
+        if not gc.isenabled():
+            return gc.disable
+        own = gc.get_freeze_count() < INTERPRETERS  # else they are the user's, and are to stay apart
+        ageing = (gc.freeze, gc.unfreeze) if own else ()
+        return calling_all((*ageing, gc.enable, partial(STOPPING.discard, get_ident())))
 
-    def __exit__(self, *_: object) -> None:
-        if self.collects:
-            if gc.get_freeze_count() < INTERPRETERS:  # else they are the user's, and are to stay apart
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
-            STOPPING.discard(get_ident())
+    def change(self) -> None:
+        """Stop it."""
+        if gc.isenabled():
+            STOPPING.add(get_ident())
+            gc.disable()
 
 
 def start_again() -> None:

@@ -14,7 +14,7 @@ from numpy import ndarray
 from wengert.core.memory.buffers import BORROWED, may_overwrite, own, own_memory, read_only
 from wengert.core.memory.views import base_and_path, current, lasting
 from wengert.core.values.dispatch import as_tensor
-from wengert.core.values.recording import CURRENT, next_level, recording_from
+from wengert.core.values.recording import FLOOR, floor_at, next_level
 from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, is_staged, unwrap_plain
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.support.hints import hint_parameters
@@ -151,18 +151,17 @@ def run_sweep(
         output = current(output)
         seeds.append((node_of(name, output), seed(name, output, given, create_graph)))
     retain = create_graph if retain_graph is None else retain_graph
-    before = CURRENT.get()
+    before = FLOOR.get()
     try:
-        with recording_from(-math.inf if create_graph else next_level()):  # as `no_grad`, in half of its time
-            return sweep(
-                seeds,
-                retain=retain,
-                lift_to=BASE_TAPE if create_graph else None,
-                wanted=None if wanted is None else frozenset(wanted),
-            )
-    except KeyboardInterrupt:  # which may come where `with` begins or ends: nothing would be recorded any more
-        CURRENT.set(before)
-        raise
+        FLOOR.set(-math.inf if create_graph else floor_at(next_level()))
+        return sweep(
+            seeds,
+            retain=retain,
+            lift_to=BASE_TAPE if create_graph else None,
+            wanted=None if wanted is None else frozenset(wanted),
+        )
+    finally:
+        FLOOR.set(before)  # at once: Ctrl-C comes before what C does, or after it
 
 
 def requires_grad(leaf: Leaf) -> bool:

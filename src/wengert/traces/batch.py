@@ -32,7 +32,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import UNKNOWN, Aval, check_broadcast, shape_of, strong
 from wengert.core.values.dispatch import apply, is_weak, truth_as_integer
-from wengert.core.values.execution_state import ACTIVE, ActiveLanes
+from wengert.core.values.execution_state import ACTIVE, in_lanes
 from wengert.core.values.tensor import TRUTH, WATCHES, Tensor, make_tensor, unwrap_plain, wrapped_constant
 from wengert.errors import GraphError, ShapeError
 from wengert.primitives.indexing.index_forms import PartUpdate
@@ -146,13 +146,12 @@ class Batch(Transient):
                 self.note_of_lanes(error, operands)
             if fill is None:  # all lanes are active, or this is a second try
                 raise
-        with ActiveLanes(mask, None):  # what failed may be in lanes whose results nobody uses
-            try:
-                return self.process(primitive, list(map(fill, operands)), params)
-            except FAILURES as error:
-                if self.level >= mask._trace.level:  # others have filled the lanes of older batches only
-                    self.note_of_lanes(error, operands)
-                raise
+        try:  # what failed may be in lanes whose results nobody uses
+            return in_lanes(mask, None, self.process, primitive, list(map(fill, operands)), params)
+        except FAILURES as error:
+            if self.level >= mask._trace.level:  # others have filled the lanes of older batches only
+                self.note_of_lanes(error, operands)
+            raise
 
     def note_of_lanes(self, error: Exception, operands: Sequence[Any]) -> None:
         """Note an error that elements decided about, in the array of all lanes."""

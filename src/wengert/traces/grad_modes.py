@@ -7,15 +7,28 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Generator
-from types import TracebackType
+from contextvars import ContextVar
+from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag
-from wengert.core.values.recording import READERS, Settings, change, next_level, restore, settings
+from wengert.core.values.recording import (
+    ANOMALY,
+    BUDGET,
+    FLOOR,
+    FORWARD,
+    PACKING,
+    READERS,
+    REVIVING,
+    floor_at,
+    next_level,
+    packing_of,
+)
 from wengert.core.values.tensor import Trace
 from wengert.errors import RangeError
+from wengert.support.scopes import Restore, Scope, calling_all
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,12 +39,12 @@ def recording(trace: Trace) -> bool:
     A trace that is newer than the innermost `no_grad` does: a transformation inside `no_grad` differentiates, while
     `no_grad` inside the function being transformed switches its tape off.
     """
-    return trace.level >= settings().floor
+    return trace.level >= FLOOR.get()
 
 
 def is_stopped(trace: Trace) -> bool:
     """Tell whether `no_grad` stops a trace that is no tape; `forward` of a Function refuses its values instead."""
-    return settings().forward[0] <= trace.level < settings().floor
+    return FORWARD.get()[0] <= trace.level < FLOOR.get()
 
 
 def is_grad_enabled() -> bool:
@@ -44,19 +57,11 @@ def is_grad_enabled() -> bool:
     ...     is_grad_enabled()
     False
     """
-    return settings().floor <= 0
+    return FLOOR.get() <= 0
 
 
-class Mode:
+class Mode(Scope):
     """Be a context manager and a decorator; generators and coroutines run in the mode whenever they run."""
-
-    def __enter__(self) -> Self:
-        raise NotImplementedError
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        raise NotImplementedError
 
     def again(self) -> Mode:
         """Return a mode like this one that has not been entered."""
@@ -140,21 +145,19 @@ def drive(again: Callable[[], Mode], steps: Any) -> Generator[Any, Any, Any]:
 class _Setting(Mode):
     """Set one of the modes of this context, and restore it; a mode may be entered again inside itself."""
 
-    attribute: ClassVar[str]
-
-    def __init__(self) -> None:
-        self.changed: list[tuple[Settings, Settings]] = []
+    variable: ClassVar[ContextVar[Any]]
 
     def value(self) -> Any:
         """Return what to set."""
         raise NotImplementedError
 
-    def __enter__(self) -> Self:
-        self.changed.append(change(self.attribute, self.value()))
-        return self
+    def undo(self) -> Restore:
+        """Return what sets what is set now."""
+        return partial(self.variable.set, self.variable.get())
 
-    def __exit__(self, *_: object) -> None:
-        restore(self.attribute, self.changed.pop())
+    def change(self) -> None:
+        """Set it."""
+        self.variable.set(self.value())
 
     def again(self) -> Mode:
         """Return a fresh one."""
@@ -164,7 +167,7 @@ class _Setting(Mode):
 class _GradMode(_Setting):
     """Set the level from which on traces record."""
 
-    attribute = "floor"
+    variable = FLOOR
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         """Return a mode, or, where the decorator was written without parentheses, the function in it."""
@@ -189,35 +192,29 @@ class no_grad(_GradMode):  # noqa: N801 - PyTorch's name
 
     def value(self) -> float:
         """Every trace that exists now stops recording."""
-        return next_level()
+        return floor_at(next_level())
 
 
-class in_forward(_Setting):  # noqa: N801 - named like the modes around it
+class in_forward(Mode):  # noqa: N801 - named like the modes around it
     """Stop recording while the `forward` of a Function runs, which must not read what older traces differentiate."""
-
-    attribute = "floor"
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
-        self.outer = settings().forward
 
-    def value(self) -> float:
+    def undo(self) -> Restore:
+        """Return what sets what records now."""
+        return calling_all((partial(FORWARD.set, FORWARD.get()), partial(FLOOR.set, FLOOR.get())))
+
+    def change(self) -> None:
         """Every trace that exists now stops recording."""
-        return next_level()
+        level = next_level()
+        FLOOR.set(floor_at(level))
+        FORWARD.set((level, self.name))
 
     def again(self) -> Mode:
         """Return a fresh one."""
         return in_forward(self.name)
-
-    def __enter__(self) -> Self:
-        super().__enter__()
-        change("forward", (settings().floor, self.name))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        change("forward", self.outer)
-        super().__exit__(*error)
 
 
 class inference_mode(no_grad):  # noqa: N801 - PyTorch's name
@@ -256,21 +253,19 @@ class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
     """
 
     def __init__(self, mode: bool) -> None:
+        super().__init__()
         require_flag("set_grad_enabled", mode=mode)
         self.mode = mode
-        self.before = settings().floor
-        self.switch()
+        self.before = FLOOR.get()
+        self.change()
 
-    def switch(self) -> None:
+    def undo(self) -> Restore:
+        """Return what sets what was set before it was made."""
+        return partial(FLOOR.set, self.before)
+
+    def change(self) -> None:
         """Set the mode."""
-        change("floor", -math.inf if self.mode else next_level())
-
-    def __enter__(self) -> Self:
-        self.switch()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        change("floor", self.before)
+        FLOOR.set(-math.inf if self.mode else floor_at(next_level()))
 
     def again(self) -> Mode:
         """Return a fresh one."""
@@ -278,7 +273,7 @@ class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
 
     def __call__(self, function: F) -> F:
         """Return a function that runs in this mode; the switch made on construction is undone."""
-        change("floor", self.before)
+        FLOOR.set(self.before)
         return super().__call__(function)
 
 
@@ -298,7 +293,7 @@ class saved_tensors_hooks(_Setting):  # noqa: N801 - PyTorch's name
     tensor(6.)
     """
 
-    attribute = "packing"
+    variable = PACKING
 
     def __init__(self, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
         super().__init__()
@@ -306,9 +301,9 @@ class saved_tensors_hooks(_Setting):  # noqa: N801 - PyTorch's name
         require_callable("saved_tensors_hooks", unpack, "unpack")
         self.pair = (pack, unpack)
 
-    def value(self) -> tuple[Any, ...]:
+    def value(self) -> Any:
         """Return the pairs around this one, and this one."""
-        return (*settings().packing, self.pair)
+        return packing_of((*PACKING.get(), self.pair))
 
     def again(self) -> Mode:
         """Return a fresh one."""
@@ -318,7 +313,7 @@ class saved_tensors_hooks(_Setting):  # noqa: N801 - PyTorch's name
 class without_hooks(_Setting):  # noqa: N801 - named like the modes above
     """Let saved-tensor hooks alone: what is traced once and kept for later calls must not know those of the first."""
 
-    attribute = "packing"
+    variable = PACKING
 
     def value(self) -> tuple[Any, ...]:
         """None."""
@@ -328,7 +323,7 @@ class without_hooks(_Setting):  # noqa: N801 - named like the modes above
 class reviving(_Setting):  # noqa: N801 - named like the modes above
     """Let traces below a level that have ended work again, for functions that are run once more during a sweep."""
 
-    attribute = "reviving"
+    variable = REVIVING
 
     def __init__(self, level: float) -> None:
         super().__init__()
@@ -373,7 +368,7 @@ class memory_budget(_Setting):  # noqa: N801 - named like the modes around it
     True
     """
 
-    attribute = "budget"
+    variable = BUDGET
 
     def __init__(self, size: int | str) -> None:
         super().__init__()
@@ -437,7 +432,7 @@ class detect_anomaly(_Setting):  # noqa: N801 - PyTorch's name
     wengert.errors.NumericalError: sqrt: ...
     """
 
-    attribute = "anomaly"
+    variable = ANOMALY
 
     def value(self) -> bool:
         """On."""

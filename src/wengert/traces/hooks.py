@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, Protocol
 
@@ -14,11 +15,12 @@ from wengert.core.primitives.cotangent import match_dtype
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor, constant_tensor
 from wengert.errors import ShapeError, UsageError
+from wengert.support.scopes import Restore, Scope
 
 _ids = count()
 
 
-class RemovableHandle:
+class RemovableHandle(Scope):
     """Take a hook away again with `remove`, or at the end of a `with` block.
 
     >>> import wengert as wg
@@ -29,19 +31,18 @@ class RemovableHandle:
     """
 
     def __init__(self, registered: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+        super().__init__()
         self.id = next(_ids)
         self.registered = registered
         registered[self.id] = hook
 
+    def undo(self) -> Restore:
+        """Return what takes the hook away; doing so again does nothing."""
+        return partial(self.registered.pop, self.id, None)
+
     def remove(self) -> None:
         """Take the hook away; doing so again does nothing."""
-        self.registered.pop(self.id, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.remove()
+        self.undo()()
 
 
 class Hooked(Protocol):

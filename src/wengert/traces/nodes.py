@@ -24,9 +24,10 @@ from wengert.core.memory.buffers import lend, lent
 from wengert.core.memory.views import share
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import strong
-from wengert.core.values.recording import change, settings
+from wengert.core.values.recording import PACKING, packing_of
 from wengert.core.values.tensor import Tensor, make_tensor, new_tensor, unwrap_plain, wrapped_constant
 from wengert.errors import UsageError
+from wengert.support.scopes import Meanwhile
 
 if TYPE_CHECKING:
     from wengert.traces.hooks import Hooks
@@ -377,12 +378,8 @@ def new_leaf(
 
 def pack(node: Node) -> None:
     """Pass the residuals of a new node through the innermost pair of saved-tensor hooks."""
-    packing = settings().packing
-    pack_one, unpack_one = packing[-1]
-    change("packing", packing[:-1])  # what the hooks compute themselves is not packed again
-    try:
+    *others, (pack_one, unpack_one) = PACKING.get()
+    with Meanwhile(PACKING, packing_of(others)):  # what the hooks compute themselves is not packed again
         operands = tuple(pack_value(x, pack_one) for x in node.saved)
         node.out = pack_value(node.out, pack_one)
-    finally:
-        change("packing", packing)
     node.saved = PackedResiduals(operands, functools.partial(unpack_value, unpack_one))

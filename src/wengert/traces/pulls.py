@@ -12,7 +12,7 @@ from wengert.core.memory.buffers import own
 from wengert.core.memory.views import current
 from wengert.core.primitives.cotangent import add_shared, has_finite_square, match_dtype, unbroadcast
 from wengert.core.primitives.kinds import Elementwise
-from wengert.core.values.recording import settings
+from wengert.core.values.recording import ANOMALY
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor, raw, unwrap_plain
 from wengert.errors import GraphError, NumericalError
 from wengert.native.threads.elementwise import LARGE
@@ -337,7 +337,7 @@ class PulledCotangents(GuardedCotangents):
         if type(traced) is Tensor and type(ct) is not Tensor:
             ct = make_tensor(ct, None, None)
         cts = primitive.consume(ct, parents, *constants, **params)
-        if settings().anomaly:
+        if ANOMALY.get():
             check_finite(node, cts)
         self.hand_out(node, parents, cts, ct, fresh=True)
         return True
@@ -411,7 +411,7 @@ class PulledCotangents(GuardedCotangents):
                     self.notice(c, ct, out)
         if hooks is not None:
             cts = hooks.replace_after(cts, ct)
-        if settings().anomaly:
+        if ANOMALY.get():
             check_finite(node, cts)
         self.hand_out(node, parents, cts, ct, fresh=primitive.fresh and hooks is None)
 

@@ -16,7 +16,7 @@ import numpy as np
 from wengert.core.diagnostics.numpy_warnings import silently
 from wengert.core.diagnostics.source_positions import speaks_for
 from wengert.core.values.aval import strong
-from wengert.core.values.recording import settings
+from wengert.core.values.recording import ANOMALY
 from wengert.traces.cotangents import number_of
 from wengert.traces.guarded_cotangents import FOR_GOOD
 from wengert.traces.lifting import Lifting
@@ -67,7 +67,7 @@ class Sweep(PulledCotangents):
     def to_the_leaves(self) -> None:
         """Run the pending nodes, newest first, until only leaves are left."""
         heap, cts, owned, lifting = self.heap, self.cts, self.owned, self.lifting
-        plainly = self.watch is None and not settings().anomaly
+        plainly = self.watch is None and not ANOMALY.get()
         guarded = self.guarded or None
         pulls = self.short_pulls if lifting is None else self.pulls
         while True:

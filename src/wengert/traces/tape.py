@@ -19,7 +19,7 @@ from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import NUMBERS, aval_of, is_differentiable, strong
 from wengert.core.values.dispatch import ARRAYS, apply, check_numeric
 from wengert.core.values.evaluation import evaluate_primitive
-from wengert.core.values.recording import SPECIAL, settings
+from wengert.core.values.recording import FORWARD, PACKING, SPECIAL
 from wengert.core.values.tensor import Tensor, make_tensor, unwrap_plain, wrapped_constant, wrapped_constants
 from wengert.errors import GraphError
 from wengert.traces.grad_modes import recording
@@ -147,7 +147,7 @@ class Tape(Transient):
 
     def require_outside_of_forward(self, out: Any) -> None:
         """Raise a GraphError if a newer `forward` of a Function runs: it captured what this result depends on."""
-        level, name = settings().forward
+        level, name = FORWARD.get()
         outs = out if type(out) is tuple else (out,)
         if self.level < level and any(is_differentiable(aval_of(x).dtype) for x in outs):
             raise GraphError(
@@ -193,7 +193,7 @@ class Tape(Transient):
         node = new_node(primitive, inputs, params, GeneralResiduals(residuals), caller(3))
         if need_out:
             node.out = primitive.kept_output(out)
-        if SPECIAL and settings().packing:
+        if SPECIAL and PACKING.get():
             pack(node)
         return node, need_out
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 import dis
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any
 
 from wengert.core.diagnostics.source_positions import is_own
 from wengert.errors import TracedTruthError
 from wengert.support.caches import WeakIdentityMap
+from wengert.support.scopes import OtherAttributes, Restore, Scope
 
 MANY_EQUATIONS = 32
 """Equations of one place in a `for` statement from which on long loops become equations."""
@@ -64,31 +65,25 @@ class Rolling(threading.local):
 ROLLING = Rolling()
 
 
-class RollingScope:
+class RollingScope(Scope):
     """Let a function be traced with what `Rolling` says; what it said before holds again afterwards."""
 
-    __slots__ = ("before", "said")
-
     def __init__(self, *, watched: bool = False, allowed: bool = False, least: int = 2) -> None:
+        super().__init__()
         self.said = watched, allowed, least
 
-    def __enter__(self) -> Rolling:
-        self.before = vars(ROLLING).copy()
+    def undo(self) -> Restore:
+        """Return what has it say what it says now."""
+        return partial(vars(ROLLING).update, vars(ROLLING).copy())
+
+    def change(self) -> None:
+        """Let it say this."""
         ROLLING.begin(*self.said)
-        return ROLLING
-
-    def __exit__(self, *_: object) -> None:
-        vars(ROLLING).update(self.before)
 
 
-@contextmanager
-def strictly(strict: bool) -> Iterator[None]:
-    """Let a piece be traced that must be the same in each round, or one about which nothing has to be shown."""
-    before, ROLLING.strict = ROLLING.strict, strict
-    try:
-        yield
-    finally:
-        ROLLING.strict = before
+def strictly(strict: bool) -> OtherAttributes:
+    """Return a context for a piece that must be the same in each round, or one about which nothing has to be shown."""
+    return OtherAttributes(ROLLING, strict=strict)
 
 
 def places_watched() -> Places | None:

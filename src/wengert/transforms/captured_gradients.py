@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from operator import itemgetter
 from types import FunctionType, MethodType
-from typing import Any, Self
+from typing import Any
 
 from wengert.control.code_owners import is_library
 from wengert.core.containers.tree_leaves import flatten, places_in
 from wengert.core.diagnostics.argument_checks import shown
-from wengert.core.memory.write_watches import rebind_handle, snapshot
+from wengert.core.memory.write_watches import rebind_handle, rebinding, snapshot
 from wengert.core.values.aval import is_differentiable
 from wengert.core.values.frozen import unfreeze
 from wengert.core.values.tensor import WATCHING, Tensor
 from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.support.attributes import attribute, own_attributes
 from wengert.support.function_contents import closure_of, defaults_of, reach, variables_of
+from wengert.support.scopes import Restore, Scope, calling_all
 from wengert.traces.staging import Staging
 
 LIBRARIES = ("numpy", "scipy", "wengert", "builtins")
 
 
-class CapturedSubstitution:
+class CapturedSubstitution(Scope):
     """Let others stand for captured Tensors, wherever these are reached from, while a function runs and is swept.
 
     A context, at whose end the captured Tensors are again what they were.
@@ -33,9 +35,10 @@ class CapturedSubstitution:
     """
 
     def __init__(self, name: str, function: Callable[..., Any], captured: Sequence[Tensor]) -> None:
+        super().__init__()
         self.name = name
         self.captured = captured
-        self.before: list[Tensor] = []
+        self.ends: list[Restore] = []
         self.starts: Sequence[Tensor] = ()
 
         @functools.wraps(function)
@@ -47,27 +50,25 @@ class CapturedSubstitution:
 
     def begin(self, standing: Sequence[Tensor]) -> None:
         """Let the others stand for the captured Tensors from now on."""
-        self.before = [snapshot(handle) for handle in self.captured]
         for handle in self.captured:
+            before = snapshot(handle)
+            self.ends += rebinding(handle, before), partial(setattr, handle, "_kept", before._kept)
             unfreeze(handle)
         self.starts = [snapshot(start) for start in standing]
         for handle, start in zip(self.captured, standing, strict=True):
             rebind_handle(handle, start)
 
-    def __enter__(self) -> Self:
-        """Return the context; `begin` is when others begin to stand for what is captured."""
-        return self
+    def undo(self) -> Restore:
+        """Return what lets the captured Tensors be what they were; `begin` is when others begin to stand for them."""
+        return calling_all(self.ends)
 
-    def __exit__(self, kind: Any, *_: Any) -> None:
-        """Let the captured Tensors be what they were, and raise if they were written to."""
-        pairs = zip(self.captured, self.starts, strict=False)  # nothing has begun if the arguments were refused
+    def require_unwritten(self) -> None:
+        """Raise if captured Tensors were written to, while others stand for them."""
+        pairs = zip(self.captured, self.starts, strict=False)
         written = [
             i for i, (x, start) in enumerate(pairs) if x._node is not start._node or x._value is not start._value
         ]
-        for handle, state in zip(self.captured, self.before, strict=False):
-            rebind_handle(handle, state)
-            handle._kept = state._kept
-        if written and kind is None:
+        if written:
             given = f"a write to captured[{written[0]}], of shape {self.captured[written[0]].shape}"
             needed = "what is differentiated must stay as it is"
             raise GraphError(self.name, given, needed, "Write to a copy (x.copy()) in the function")

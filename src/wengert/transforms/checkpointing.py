@@ -23,7 +23,7 @@ from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.memory.buffers import lend
 from wengert.core.memory.views import base_and_path, lasting
 from wengert.core.memory.write_watches import Witness, rebind_handle
-from wengert.core.values.recording import next_level, recording_from, settings
+from wengert.core.values.recording import FLOOR, PACKING, next_level, recording_from
 from wengert.core.values.tensor import WATCHING, Tensor, is_staged, make_tensor, raw
 from wengert.errors import GraphError
 from wengert.support.hints import hint_parameters
@@ -44,8 +44,8 @@ class _Frame:
 
     def __init__(self, function: Function, args: Any, kwargs: Any) -> None:
         self.function = function
-        self.packing = settings().packing[-1] if settings().packing else None
-        self.floor = settings().floor
+        self.packing = PACKING.get()[-1] if PACKING.get() else None
+        self.floor = float(FLOOR.get())
         self.level = next_level()  # newer than the traces that its sweep may find ended
         self.arguments = map_leaves(self.snapshot, (args, kwargs))
         self.running = True

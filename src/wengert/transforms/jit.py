@@ -28,7 +28,7 @@ from wengert.core.values.frozen import freeze
 from wengert.core.values.interop import remedy_for, type_shown
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.python_numbers import LARGEST
-from wengert.core.values.recording import READERS, READINGS, budget_of, settings
+from wengert.core.values.recording import BUDGET, READERS, READINGS, budget_of
 from wengert.core.values.tensor import Tensor, unwrap_plain
 from wengert.errors import DtypeError, RangeError, UsageError
 from wengert.native.entries.entry import Entry
@@ -225,7 +225,7 @@ class Jitted(Entry, Generic[P, R]):
         except (DtypeError, RangeError) as error:
             raise place_error(error, self.fun, args, kwargs, find_refused(given)) from None
         types = tuple([type(x) if type(x) in NUMBERS else signature_of(x) for x in leaves])
-        budget = settings().budget if self.memory_budget is None else (self.memory_budget, False)
+        budget = BUDGET.get() if self.memory_budget is None else (self.memory_budget, False)
         key = (structure, statics, types, budget)
         form = self.forms.get(key)
         if form is None or not form.fits():

@@ -128,6 +128,7 @@ def sweep_with_captured(
     with CapturedSubstitution(options.name, fun, listed) as standing:
         inner = options._replace(argnums=chosen, captured=())
         run, (found, *gradients) = sweep_gradient(standing.called, (listed, *args), kwargs, inner)
+        standing.require_unwritten()
     by_name = dict(zip(tensors, found, strict=True)) if isinstance(tensors, dict) else found
     return run, (options.in_form(tuple(gradients)), by_name)
 

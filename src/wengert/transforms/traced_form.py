@@ -29,7 +29,7 @@ from wengert.core.primitives.structured import Passed
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of, is_differentiable, is_number
 from wengert.core.values.dispatch import innermost
 from wengert.core.values.execution_state import ACTIVE
-from wengert.core.values.recording import budget_for_each, budget_of, has_ended, settings
+from wengert.core.values.recording import PACKING, budget_for_each, budget_of, has_ended
 from wengert.core.values.tensor import WATCHES, Tensor, is_staged, make_tensor, unwrap_plain
 from wengert.native.entries.entry import Entry
 from wengert.native.entries.kinds import ATTRIBUTES, Attributes, Beside, Kind, kind_like, kind_of
@@ -77,7 +77,7 @@ class TracedForm:
         merged: the positions of the results that share memory with others only since equal equations were merged.
         called: whether native code has computed it: what lets it be called without Python takes longer than a call.
         reads_budget: whether its graph may be another where the context has another budget.
-        budget: how many bytes the reverse of its loops may keep, as in `wengert.core.values.recording.Settings`.
+        budget: how many bytes the reverse of its loops may keep, as in `wengert.core.values.recording.BUDGET`.
     """
 
     called = False
@@ -439,7 +439,7 @@ def call_form(form: TracedForm, operands: Sequence[Any]) -> Sequence[Any]:
         return results
     as_one = form.repeats and ACTIVE.mask is None and not any(map(is_staged, values))
     if isinstance(trace, Tape):
-        if (plain or as_one) and trace.fast and recording(trace) and not settings().packing:
+        if (plain or as_one) and trace.fast and recording(trace) and not PACKING.get():
             return form.apart(with_views_resolved(lambda *xs: record_form(form, trace, xs), *operands))
     elif as_one and type(trace) in DERIVING:
         return form.apart(trace.process(form.call, values, {"graph": form.graph, "name": form.name}))

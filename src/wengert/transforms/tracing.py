@@ -25,7 +25,7 @@ from wengert.passes.pipeline import simplify_graph
 from wengert.support.attributes import attribute, signature
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import stage_function
-from wengert.traces.written_out import LEAST_ROUNDS, LongLoop, RollingScope
+from wengert.traces.written_out import LEAST_ROUNDS, ROLLING, LongLoop, RollingScope
 from wengert.transforms.boundary import Narrowed, name_of
 from wengert.transforms.recorded_call import Recording, ones_for
 from wengert.transforms.result_checks import require_arrays
@@ -103,14 +103,14 @@ class Attempts(Generic[T]):
 
     def trace_rolled(self, form: Callable[..., Any], least: int) -> tuple[T] | None:
         """Trace a converted form with long loops as equations; return None if it may be traced without them."""
-        with RollingScope(allowed=not self.reach.heap.iterators, least=least) as loops:
+        with RollingScope(allowed=not self.reach.heap.iterators, least=least):
             try:
                 found = self.run(form, self.reach)
-                for require_unchanged in loops.steady.values():
+                for require_unchanged in ROLLING.steady.values():
                     require_unchanged()
                 return (found,)
             except UNLIKE:
-                if not loops.rolled:
+                if not ROLLING.rolled:
                     raise
                 self.undo()
                 return None

@@ -20,7 +20,7 @@ from wengert.core.memory.possible_aliases import part_of
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import UNKNOWN
 from wengert.core.values.frozen import Frozen
-from wengert.core.values.recording import SPECIAL, recording_from, settings
+from wengert.core.values.recording import FLOOR, SPECIAL, recording_from
 from wengert.core.values.tensor import (
     WATCHES,
     WATCHING,
@@ -209,7 +209,7 @@ def window_on(
     handle._node = None
     handle._kept = False
     if SPECIAL:
-        view.floor = settings().floor
+        view.floor = float(FLOOR.get())
     if WATCHES and WATCHING.stack:
         WATCHING.stack[-1].born.add(id(handle))
     return handle

@@ -7,12 +7,16 @@ made while it watches are nobody else's. A handle may be lost: nobody knows what
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import chain, repeat
 from typing import Any, NamedTuple, NoReturn
 
 from wengert.core.values.recording import has_ended
 from wengert.core.values.tensor import WATCHES, WATCHING, Tensor, Trace, make_tensor
 from wengert.errors import GraphError
+from wengert.support.scopes import Restore, Scope, calling_all
 
 
 class Undo(NamedTuple):
@@ -33,48 +37,61 @@ def snapshot(tensor: Tensor) -> Tensor:
     return found
 
 
+STOOD_FOR = ("_value", "_trace", "_node")
+
+
+def rebinding(handle: Tensor, state: Tensor) -> Restore:
+    """Return what lets a handle stand for what another stands for then, in C; see `rebind_handle`."""
+    values = chain(map(getattr, repeat(state), STOOD_FOR), (True,))
+    return partial(deque, map(setattr, repeat(handle), (*STOOD_FOR, "_kept"), values), 0)
+
+
 def rebind_handle(handle: Tensor, state: Tensor) -> None:
     """Let a handle stand for what another stands for, which no trace hears of."""
     handle._value, handle._trace, handle._node, handle._kept = state._value, state._trace, state._node, True
 
 
-class Watch:
-    """Note the first write to every handle that was there before.
+class Watch(Scope):
+    """Note the first write to every handle that was there before; all stand for that again at the end.
 
     Attributes:
         born: the identities of handles made since; none can be that of an older one.
         log: handles that were written to or adopted, with what they stood for before.
         starts: the values that adopted handles were given.
         heap: what the piece can reach, if that is known.
+        ends: what is to be called at the end.
+        restores: whether handles stand for what they did before.
     """
 
-    __slots__ = ("born", "heap", "log", "starts")
+    restores = True
 
     def __init__(self, heap: Any = None) -> None:
+        super().__init__()
         self.heap = heap
         self.born: set[int] = set()
         self.log: dict[int, tuple[Tensor, Tensor]] = {}
         self.starts: dict[int, Any] = {}
 
-    def __enter__(self) -> Watch:
-        WATCHES.append(self)
-        WATCHING.stack.append(self)
-        return self
+    def undo(self) -> Restore:
+        """Return what ends it."""
+        around = WATCHING.stack
+        self.ends: list[Restore] = [partial(setattr, WATCHING, "stack", around)]
+        if around:
+            self.ends.append(partial(around[-1].born.update, self.born))
+        return calling_all(self.ends)
 
-    def __exit__(self, *_: Any) -> None:
-        """Let all handles stand again for what they did before."""
-        WATCHES.remove(self)
-        WATCHING.stack.pop()
-        for handle, before in self.log.values():
-            rebind_handle(handle, before)
-        if WATCHING.stack:
-            WATCHING.stack[-1].born |= self.born
+    def change(self) -> None:
+        """Begin."""
+        WATCHING.stack = [*WATCHING.stack, self]
+        calling_all((partial(WATCHES.append, self), partial(self.ends.append, partial(WATCHES.remove, self))))()
 
     def note(self, handle: Tensor) -> None:
         """Keep what a handle stands for that is about to be written to."""
         key = id(handle)
         if key not in self.born and key not in self.log:
             self.log[key] = (handle, snapshot(handle))
+            if self.restores:
+                self.ends.append(rebinding(*self.log[key]))
 
     def adopt(self, handle: Tensor, start: Tensor) -> None:
         """Let a handle from before stand for another value, wherever the program reaches it from."""
@@ -96,12 +113,7 @@ class Watch:
 class Witness(Watch):
     """Note writes as a watch does, and let them stand."""
 
-    __slots__ = ()
-
-    def __exit__(self, *_: Any) -> None:
-        """Stop watching; the writes stand."""
-        WATCHES.remove(self)
-        WATCHING.stack.pop()
+    restores = False
 
 
 def note_write(handle: Tensor) -> None:

@@ -12,7 +12,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
+
+from wengert.support.scopes import OtherAttributes
+
+R = TypeVar("R")
 
 
 class ActiveByThread(threading.local):
@@ -30,33 +34,28 @@ class ActiveByThread(threading.local):
 ACTIVE = ActiveByThread()
 
 
-class ActiveLanes:
-    """Let lanes be active where a mask holds: a context.
+def in_lanes(mask: Any, fill: Callable[[Any], Any] | None, function: Callable[..., R], *args: Any) -> R:
+    """Call a function while lanes are active where a mask holds.
 
     Args:
         mask: a boolean in each lane; None if all are.
-        fill: see `Active`.
+        fill: as `ActiveByThread` says.
+        function: what to call.
+        args: its arguments.
     """
-
-    __slots__ = ("before", "fill", "mask")
-
-    def __init__(self, mask: Any, fill: Callable[[Any], Any] | None) -> None:
-        self.mask = mask
-        self.fill = fill
-
-    def __enter__(self) -> None:
-        self.before = ACTIVE.mask, ACTIVE.fill
-        ACTIVE.mask, ACTIVE.fill = self.mask, self.fill
-
-    def __exit__(self, *_: object) -> None:
-        ACTIVE.mask, ACTIVE.fill = self.before
+    before = ACTIVE.mask, ACTIVE.fill
+    try:
+        ACTIVE.mask, ACTIVE.fill = mask, fill
+        return function(*args)
+    finally:
+        ACTIVE.mask, ACTIVE.fill = before  # at once: Ctrl-C comes before it, or after it
 
 
 class TooManyRounds(Exception):
     """Say that an evaluation has taken as long as was given to it."""
 
 
-class RoundCounter:
+class RoundCounter(OtherAttributes):
     """Count down what the rounds of some loops take: a context.
 
     Args:
@@ -65,15 +64,8 @@ class RoundCounter:
     """
 
     def __init__(self, left: float, times: Mapping[int, float]) -> None:
+        super().__init__(COUNTING, counter=self)
         self.left, self.times = left, times
-
-    def __enter__(self) -> RoundCounter:
-        self.before = COUNTING.counter
-        COUNTING.counter = self
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        COUNTING.counter = self.before
 
     def count(self, body: object) -> None:
         """Count a round of a loop, if it is one of these.

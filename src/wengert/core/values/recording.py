@@ -1,8 +1,8 @@
 """What is recorded now: the modes of a thread, or of a task that takes turns with others in one.
 
-They are the value of a context variable, so each task of `asyncio` has its own. The compact operator paths must not
-pay for looking it up, so `SPECIAL` holds a reference to all settings by which recording differs from the default, as
-long as some context has them; while it is empty, everything is recorded plainly everywhere.
+They are values of context variables, so each task of `asyncio` has its own. The compact operator paths must not pay for
+looking them up, so `SPECIAL` holds a reference to each by which recording differs from the default, as long as some
+context has it; while it is empty, everything is recorded plainly everywhere.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
+from wengert.support.scopes import Meanwhile
+
+V = TypeVar("V", bound="Level | Packing")
 _levels = count(1)
 
 
@@ -27,71 +30,59 @@ def next_level() -> int:
     return next(_levels)
 
 
-class Settings:
-    """Hold the modes of one context, which are changed by putting others in their place.
+class Level(float):
+    """A level from which on traces record, of which `SPECIAL` knows."""
 
-    Attributes:
-        floor: the level from which on traces record.
-        forward: the level from which on traces belong to the `forward` that is running, and whose that is.
-        packing: the pairs of functions that what is saved goes through.
-        anomaly: whether a sweep stops at what is not finite.
-        reviving: the level below which traces that have ended work again.
-        budget: how many bytes the reverse of a loop may keep, and whether that is a share of what a loop around it may.
-    """
-
-    __slots__ = ("__weakref__", "anomaly", "budget", "floor", "forward", "packing", "reviving")
-
-    floor: float
-    forward: tuple[float, str]
-    packing: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...]
-    anomaly: bool
-    reviving: float
-    budget: tuple[float, bool]
+    __slots__ = ("__weakref__",)
 
 
-def usual() -> Settings:
-    """Return the settings by which everything is recorded plainly."""
-    found = Settings()
-    found.floor, found.forward, found.packing = -math.inf, (-math.inf, ""), ()
-    found.anomaly, found.reviving, found.budget = False, -math.inf, (math.inf, False)
-    return found
+class Packing(list[tuple[Callable[[Any], Any], Callable[[Any], Any]]]):
+    """Pairs of functions that what is saved goes through, of which `SPECIAL` knows."""
+
+    __slots__ = ("__weakref__",)
 
 
-SPECIAL: list[weakref.ref[Settings]] = []
-CURRENT: ContextVar[Settings] = ContextVar("wengert.settings", default=usual())  # noqa: B039 - never changed itself
-settings: Callable[[], Settings] = CURRENT.get
-"""Return the modes of this context."""
+SPECIAL: list[weakref.ref[Level | Packing]] = []
+FLOOR: ContextVar[float] = ContextVar("wengert.floor", default=-math.inf)
+"""The level from which on traces record."""
+FORWARD: ContextVar[tuple[float, str]] = ContextVar("wengert.forward", default=(-math.inf, ""))
+"""The level from which on traces belong to the `forward` that is running, and whose that is."""
+PACKING: ContextVar[Sequence[tuple[Callable[[Any], Any], Callable[[Any], Any]]]] = ContextVar(
+    "wengert.packing", default=()
+)
+"""The pairs of functions that what is saved goes through."""
+ANOMALY: ContextVar[bool] = ContextVar("wengert.anomaly", default=False)
+"""Whether a sweep stops at what is not finite."""
+REVIVING: ContextVar[float] = ContextVar("wengert.reviving", default=-math.inf)
+"""The level below which traces that have ended work again."""
+BUDGET: ContextVar[tuple[float, bool]] = ContextVar("wengert.budget", default=(math.inf, False))
+"""How many bytes the reverse of a loop may keep, and whether that is a share of what a loop around it may."""
 
 
-def change(attribute: str, value: Any) -> tuple[Settings, Settings]:
-    """Set one of the modes of this context; return the settings before, and those after."""
-    before, found = CURRENT.get(), Settings()
-    found.floor, found.forward, found.packing = before.floor, before.forward, before.packing
-    found.anomaly, found.reviving, found.budget = before.anomaly, before.reviving, before.budget
-    setattr(found, attribute, value)
-    if found.floor > -math.inf or found.packing:
-        SPECIAL.append(weakref.ref(found, SPECIAL.remove))
-    CURRENT.set(found)
-    return before, found
+def special(value: V) -> V:
+    """Return a level or packing of which `SPECIAL` knows as long as some context has it."""
+    SPECIAL.append(weakref.ref(value, SPECIAL.remove))
+    return value
 
 
-def restore(attribute: str, changed: tuple[Settings, Settings]) -> None:
-    """Set one of the modes to what it was before a change; others that were changed since stay."""
-    before, found = changed
-    if CURRENT.get() is found:
-        CURRENT.set(before)
-    else:
-        change(attribute, getattr(before, attribute))
+def floor_at(level: float) -> float:
+    """Return a level as a context may have it."""
+    return special(Level(level)) if level > -math.inf else level
+
+
+def packing_of(pairs: Sequence[Any]) -> Sequence[Any]:
+    """Return pairs of functions as a context may have them."""
+    return special(Packing(pairs)) if pairs else ()
 
 
 def has_ended(trace: Any) -> bool:
     """Tell whether a trace has ended and does not work again meanwhile."""
-    return getattr(trace, "ended", False) and trace.level >= CURRENT.get().reviving
+    return getattr(trace, "ended", False) and trace.level >= REVIVING.get()
 
 
-def recording_from(floor: float) -> AbstractContextManager[None]:
+def recording_from(floor: float) -> AbstractContextManager[Any]:
     """Return a context in which is recorded what was when the floor was at a level."""
-    return nullcontext() if CURRENT.get().floor == floor else ChangedFloor(floor)
+    return nullcontext() if FLOOR.get() == floor else Meanwhile(FLOOR, floor_at(floor))
 
 
 class BudgetReadings(threading.local):
@@ -126,46 +117,26 @@ READERS = BudgetReaders()
 def byte_budget() -> tuple[float, bool]:
     """Return how many bytes the reverse of a loop may keep in this context, and whether that is only a share."""
     READINGS.count += 1
-    return settings().budget
+    return BUDGET.get()
 
 
 def has_budget() -> bool:
     """Tell whether there is a byte budget in this context."""
-    return settings().budget[0] < math.inf
+    return BUDGET.get()[0] < math.inf
 
 
-@contextmanager
-def budget_of(size: float, is_share: bool = False) -> Iterator[None]:
-    """Let the reverse of a loop keep so many bytes for a while."""
-    changed = change("budget", (size, is_share))
-    try:
-        yield
-    finally:
-        restore("budget", changed)
+def budget_of(size: float, is_share: bool = False) -> AbstractContextManager[Any]:
+    """Return a context in which the reverse of a loop may keep so many bytes."""
+    return Meanwhile(BUDGET, (size, is_share))
 
 
-def share_of_budget() -> AbstractContextManager[None]:
+def share_of_budget() -> AbstractContextManager[Any]:
     """Return a context in which loops inside of a loop may keep half of what it may."""
-    size, _ = settings().budget
+    size, _ = BUDGET.get()
     return nullcontext() if size == math.inf else budget_of(size / 2, is_share=True)
 
 
-def budget_for_each(lanes: int) -> AbstractContextManager[None]:
+def budget_for_each(lanes: int) -> AbstractContextManager[Any]:
     """Return a context in which loops of one lane may keep what is left of the budget for each."""
-    size, is_share = settings().budget
+    size, is_share = BUDGET.get()
     return nullcontext() if size == math.inf else budget_of(size / max(lanes, 1), is_share)
-
-
-class ChangedFloor:
-    """Record from a level on for a while."""
-
-    __slots__ = ("changed", "floor")
-
-    def __init__(self, floor: float) -> None:
-        self.floor = floor
-
-    def __enter__(self) -> None:
-        self.changed = change("floor", self.floor)
-
-    def __exit__(self, *_: object) -> None:
-        restore("floor", self.changed)

@@ -1,0 +1,116 @@
+"""Context managers that Ctrl-C leaves neither half entered nor half left.
+
+The interpreter looks for signals where a function of Python begins and behind calls of functions of C, never in the
+middle of these. An `__exit__` in Python may so be ended before its first statement, and nobody calls it again; one
+that is all C cannot.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from functools import partial
+from itertools import chain, repeat
+from typing import Any, Self
+
+Restore = Callable[[], Any]
+"""A function of C that puts a state back, and changes nothing where that is so already."""
+NO = repeat(False)
+
+
+def calling_last(undos: list[Restore]) -> Callable[..., None]:
+    """Return a function, all of it C, that takes the last of a list away and calls it, whatever is passed to it.
+
+    `max` asks `key` of None first, and then of the arguments of an `__exit__`; no key is greater than the first one,
+    which comes of that call.
+
+    >>> undos = [partial(print, "one"), partial(print, "two")]
+    >>> calling_last(undos)(None, None, None)
+    two
+    """
+    called = map(operator.is_, map(operator.call, iter(undos.pop, None)), NO)
+    return partial(max, None, key=partial(next, chain.from_iterable(zip(called, NO, NO, NO))))  # noqa: B905 - endless
+
+
+def calling_all(undos: Iterable[Restore]) -> Restore:
+    """Return a function, all of it C, that calls others once; a list of them may grow until then."""
+    return partial(deque, map(operator.call, undos), 0)
+
+
+def leave(scope: Scope, *error: object) -> None:
+    """Put back what a scope has changed: what `contextlib.ExitStack` calls."""
+    scope.leave(*error)
+
+
+class Leaving:
+    """Be the `__exit__` of scopes: of each its own function."""
+
+    def __get__(self, scope: Scope | None, _kind: type[Scope]) -> Callable[..., None]:
+        return leave if scope is None else scope.leave
+
+
+class Scope:
+    """Change a state while a block runs. A scope may be entered again inside itself.
+
+    Attributes:
+        undos: what puts back what was, for each time that it has been entered.
+        leave: calls the last of these.
+    """
+
+    def __init__(self) -> None:
+        self.undos: list[Restore] = []
+        self.leave = calling_last(self.undos)
+
+    def undo(self) -> Restore:
+        """Return what puts back what is there now."""
+        raise NotImplementedError
+
+    def change(self) -> Any:
+        """Change it."""
+
+    def __enter__(self) -> Self:
+        undo = self.undo()
+        try:
+            self.undos.append(undo)
+            self.change()
+            return self
+        except BaseException:  # it has come here, so that the block does not begin, and will not end
+            if undo in self.undos:
+                self.leave(None, None, None)
+            raise
+
+    __exit__ = Leaving()
+
+
+class Meanwhile(Scope):
+    """Let a context variable have another value while a block runs."""
+
+    def __init__(self, variable: ContextVar[Any], value: Any) -> None:
+        super().__init__()
+        self.variable, self.value = variable, value
+
+    def undo(self) -> Restore:
+        """Return what sets the value that it has now."""
+        return partial(self.variable.set, self.variable.get())
+
+    def change(self) -> None:
+        """Set the other one."""
+        self.variable.set(self.value)
+
+
+class OtherAttributes(Scope):
+    """Let attributes of an object, such as one for each thread, have other values while a block runs."""
+
+    def __init__(self, owner: Any, **values: Any) -> None:
+        super().__init__()
+        self.owner, self.values = owner, values
+
+    def undo(self) -> Restore:
+        """Return what sets the values that they have now."""
+        return partial(vars(self.owner).update, {name: getattr(self.owner, name) for name in self.values})
+
+    def change(self) -> None:
+        """Set the others."""
+        vars(self.owner).update(self.values)
