@@ -664,7 +664,7 @@ INTERRUPTED: dict[str, tuple[Callable[[], Callable[[], Any]], int]] = {
     "trace": (lambda: partial(wg.jit(lambda x: np.sum(x * x), native=False), X), 11),
     "modes": (lambda: partial(enter, *make_modes()), 1),
     "inner scopes": (lambda: partial(enter, *make_inner_scopes()), 1),
-    "loading": (lambda: partial(enter, LoadingPause()), 1),
+    "loading": (lambda: partial(enter, LoadingPause()), 7),
     "tangents": (lambda: partial(wg.jvp, differentiated, (X,), (X,)), 5),
 }
 
