@@ -17,7 +17,7 @@ from typing import Any
 
 from wengert.native.availability import UnavailableError
 from wengert.native.structs import I32, VOID, Pointer, Signature, Struct
-from wengert.support.scopes import Restore, Scope, calling_all
+from wengert.support.scopes import Restore, StateScope, calling_all
 
 PREFIX = "lapack_"
 """What the names of these functions begin with in native code: "lapack_dgetrf"."""
@@ -112,7 +112,7 @@ class Library:
 library_of = functools.cache(Library)
 
 
-class OneThread(Scope):
+class OneThread(StateScope):
     """Be the context in which NumPy's and SciPy's libraries use one thread each; threads may enter it side by side.
 
     The last one to leave puts the numbers back that the first one found, unless somebody else set another meanwhile.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from wengert.support.scopes import Restore, Scope, calling_all
+from wengert.support.scopes import Restore, StateScope, calling_all
 
 R = TypeVar("R")
 
@@ -38,7 +38,7 @@ def without_collector(function: Callable[..., R], *args: Any) -> R:
         STOPPING.discard(get_ident())
 
 
-class LoadingPause(Scope):
+class LoadingPause(StateScope):
     """Load modules without it: what they make stays, and therefore counts as old at once, with all there was before.
 
     To let the collector go through it takes a tenth of the time of loading.

@@ -39,7 +39,7 @@ def calling_all(undos: Iterable[Restore]) -> Restore:
     return partial(deque, map(operator.call, undos), 0)
 
 
-def leave(scope: Scope, *error: object) -> None:
+def leave(scope: StateScope, *error: object) -> None:
     """Put back what a scope has changed: what `contextlib.ExitStack` calls."""
     scope.leave(*error)
 
@@ -47,11 +47,11 @@ def leave(scope: Scope, *error: object) -> None:
 class Leaving:
     """Be the `__exit__` of scopes: of each its own function."""
 
-    def __get__(self, scope: Scope | None, _kind: type[Scope]) -> Callable[..., None]:
+    def __get__(self, scope: StateScope | None, _kind: type[StateScope]) -> Callable[..., None]:
         return leave if scope is None else scope.leave
 
 
-class Scope:
+class StateScope:
     """Change a state while a block runs. A scope may be entered again inside itself.
 
     Attributes:
@@ -84,7 +84,7 @@ class Scope:
     __exit__ = Leaving()
 
 
-class Meanwhile(Scope):
+class Meanwhile(StateScope):
     """Let a context variable have another value while a block runs."""
 
     def __init__(self, variable: ContextVar[Any], value: Any) -> None:
@@ -100,7 +100,7 @@ class Meanwhile(Scope):
         self.variable.set(self.value)
 
 
-class OtherAttributes(Scope):
+class OtherAttributes(StateScope):
     """Let attributes of an object, such as one for each thread, have other values while a block runs."""
 
     def __init__(self, owner: Any, **values: Any) -> None:

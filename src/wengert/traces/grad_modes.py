@@ -28,7 +28,7 @@ from wengert.core.values.recording import (
 )
 from wengert.core.values.tensor import Trace
 from wengert.errors import RangeError
-from wengert.support.scopes import Restore, Scope, calling_all
+from wengert.support.scopes import Restore, StateScope, calling_all
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,7 +60,7 @@ def is_grad_enabled() -> bool:
     return FLOOR.get() <= 0
 
 
-class Mode(Scope):
+class Mode(StateScope):
     """Be a context manager and a decorator; generators and coroutines run in the mode whenever they run."""
 
     def again(self) -> Mode:

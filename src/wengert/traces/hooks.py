@@ -15,12 +15,12 @@ from wengert.core.primitives.cotangent import match_dtype
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.tensor import Tensor, constant_tensor
 from wengert.errors import ShapeError, UsageError
-from wengert.support.scopes import Restore, Scope
+from wengert.support.scopes import Restore, StateScope
 
 _ids = count()
 
 
-class RemovableHandle(Scope):
+class RemovableHandle(StateScope):
     """Take a hook away again with `remove`, or at the end of a `with` block.
 
     >>> import wengert as wg

@@ -18,7 +18,7 @@ from typing import Any
 from wengert.core.diagnostics.source_positions import is_own
 from wengert.errors import TracedTruthError
 from wengert.support.caches import WeakIdentityMap
-from wengert.support.scopes import OtherAttributes, Restore, Scope
+from wengert.support.scopes import OtherAttributes, Restore, StateScope
 
 MANY_EQUATIONS = 32
 """Equations of one place in a `for` statement from which on long loops become equations."""
@@ -65,7 +65,7 @@ class Rolling(threading.local):
 ROLLING = Rolling()
 
 
-class RollingScope(Scope):
+class RollingScope(StateScope):
     """Let a function be traced with what `Rolling` says; what it said before holds again afterwards."""
 
     def __init__(self, *, watched: bool = False, allowed: bool = False, least: int = 2) -> None:

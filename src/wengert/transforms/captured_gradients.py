@@ -19,13 +19,13 @@ from wengert.core.values.tensor import WATCHING, Tensor
 from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.support.attributes import attribute, own_attributes
 from wengert.support.function_contents import closure_of, defaults_of, reach, variables_of
-from wengert.support.scopes import Restore, Scope, calling_all
+from wengert.support.scopes import Restore, StateScope, calling_all
 from wengert.traces.staging import Staging
 
 LIBRARIES = ("numpy", "scipy", "wengert", "builtins")
 
 
-class CapturedSubstitution(Scope):
+class CapturedSubstitution(StateScope):
     """Let others stand for captured Tensors, wherever these are reached from, while a function runs and is swept.
 
     A context, at whose end the captured Tensors are again what they were.

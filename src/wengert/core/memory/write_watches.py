@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 from wengert.core.values.recording import has_ended
 from wengert.core.values.tensor import WATCHES, WATCHING, Tensor, Trace, make_tensor
 from wengert.errors import GraphError
-from wengert.support.scopes import Restore, Scope, calling_all
+from wengert.support.scopes import Restore, StateScope, calling_all
 
 
 class Undo(NamedTuple):
@@ -51,7 +51,7 @@ def rebind_handle(handle: Tensor, state: Tensor) -> None:
     handle._value, handle._trace, handle._node, handle._kept = state._value, state._trace, state._node, True
 
 
-class Watch(Scope):
+class Watch(StateScope):
     """Note the first write to every handle that was there before; all stand for that again at the end.
 
     Attributes:
