@@ -49,6 +49,7 @@ class Machine(FieldRecord):
     phased: float = 2.4  # cycles of an element that a correlation copies phase by phase (t)
     turned: float = 1.2  # those of one that it packs so that channels lie side by side, or writes back from there (t)
     convolved: tuple[int, ...] = (1 << 15, 32)  # multiplications, and shortest array, of a convolution in kernels (t)
+    written_terms: int = 16  # of a convolution, up to which each is written out, where it has both factors (t)
     turned_terms: int = 8  # terms of a column and lane that full vectors save, from which on copies for these pay (t)
     panel: int = 40_000  # bytes of the nearest cache that the panel of a product takes (t)
     packed_sides: tuple[int, ...] = (24, 48)  # shortest side of a product, and rows, from which packing pays (t)

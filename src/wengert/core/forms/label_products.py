@@ -18,6 +18,8 @@ from wengert.support.caches import MOST_KNOWN
 Shape = tuple[int, ...]
 Names = tuple[int, ...]
 Side = tuple[Shape | None, Names | None, Shape]
+CALLED = 5000
+"""Terms of a sum of products that take as long as calling what computes it."""
 
 
 class MatrixProduct(NamedTuple):
@@ -259,13 +261,29 @@ def multiply_pair(
 
 def convolution(x: Any, y: Any, flips: tuple[slice, ...], mode: Any, part: slice, filled: Any) -> Any:
     """Return the convolution of two sequences."""
-    found = np.convolve(x[flips[0]], y[flips[1]], mode)[part]
+    x, y = x[flips[0]], y[flips[1]]
+    shorter, count = min(len(x), len(y)), part.stop - part.start
+    is_short = mode == "full" and count * (shorter + CALLED) < (len(x) + len(y)) * shorter
+    found = sums_at(x, y, range(part.start, part.stop)) if is_short else np.convolve(x, y, mode)[part]
     if filled is None:
         return found
     count, places = filled
     out = np.zeros(count, found.dtype)
     out[places] = found
     return out
+
+
+def sums_at(x: Any, y: Any, places: range) -> Any:
+    """Return the convolution of two sequences at some places, each a sum of products: of few others are not computed.
+
+    >>> sums_at(np.array([1, 2, 3]), np.array([4, 5]), range(1, 3))
+    array([13, 22])
+    """
+    found = np.empty(len(places), np.result_type(x, y))
+    for n, place in enumerate(places):
+        low, high = max(place + 1 - len(y), 0), min(place + 1, len(x))
+        found[n] = np.convolve(x[low:high], y[place + 1 - high : place + 1 - low], "valid")[0]
+    return found
 
 
 class Frame(NamedTuple):

@@ -12,7 +12,7 @@ from wengert.core.forms.form import form_of
 from wengert.core.forms.labels import Labels
 from wengert.core.maps.index_maps import AxisIndex, identity_map, span
 from wengert.lowering.nodes import Access, Nodes, Shape
-from wengert.lowering.rules.joins import Part, add_parts
+from wengert.lowering.rules.joins import Part, add_parts, whole_box
 from wengert.lowering.rules.operands import Call, DType, Found, Refused
 from wengert.lowering.rules.scalars import Scalar, operate, reduce_axes, select
 from wengert.lowering.rules.view_index_maps import reshape_access
@@ -34,24 +34,39 @@ def contraction(call: Call) -> Found:
     kept = list(dict.fromkeys(labels.result))
     names = [*kept, *dict.fromkeys(n for own in labels.operands for n in own if n not in kept and n != bound)]
     space = labels.lengths_of(tuple(names))
+    is_truth = call.out.dtype.kind == "b"
+    written_out = bound is not None and not is_truth and are_few_terms(bound, labels, names, len(kept))
+    around = not written_out
     terms = [
-        Scalar(call.nodes, read_by_labels(call, labels, i, names, space), space) for i in range(len(labels.operands))
+        Scalar(call.nodes, read_by_labels(call, labels, i, names, space, around), space)
+        for i in range(len(labels.operands))
     ]
-    product, is_truth = terms[0], call.out.dtype.kind == "b"
     name = "and" if is_truth else "product" if len(names) > len(kept) else "multiply"
-    for term in terms[1:]:
-        product = operate(name, product, term)
-    if bound is not None:
-        product = within(product, bound, labels, names)
-    combine = "or" if is_truth else "add"
-    found = reduce_axes(call.nodes, combine, product.access, space, range(len(kept), len(names)))
+    if bound is not None and written_out:
+        found = sum_of_terms(terms, bound, labels, names, len(kept))
+    else:
+        product = product_of(name, terms)
+        product = product if bound is None else within(product, bound, labels, names)
+        combine = "or" if is_truth else "add"
+        found = reduce_axes(call.nodes, combine, product.access, space, range(len(kept), len(names)))
     if len(kept) < len(labels.result):
         found = on_diagonals(call.nodes, found, kept, labels)
     return reshape_access(call.nodes, found, labels.lengths_of(labels.result), call.out.shape)
 
 
-def read_by_labels(call: Call, labels: Labels, i: int, names: Sequence[int], space: Shape) -> Access:
-    """Return what a space with some labels reads of an operand; zero beyond its ends where a label moves along it."""
+def product_of(name: str, factors: Sequence[Scalar]) -> Scalar:
+    """Return the product of some factors, by an opcode."""
+    product = factors[0]
+    for factor in factors[1:]:
+        product = operate(name, product, factor)
+    return product
+
+
+def read_by_labels(call: Call, labels: Labels, i: int, names: Sequence[int], space: Shape, around: bool) -> Access:
+    """Return what a space with some labels reads of an operand.
+
+    Where a label moves along it there is zero beyond its ends, if there is to be something around it.
+    """
     own = labels.operands[i]
     shape = labels.lengths_of(own)
     x = reshape_access(call.nodes, call.convert_operand(i, call.out.dtype), call.shapes[i], shape)
@@ -62,7 +77,7 @@ def read_by_labels(call: Call, labels: Labels, i: int, names: Sequence[int], spa
             continue
         index = bound_index(n, labels, names)
         low, high = span(index, space)
-        if low < 0 or high >= shape[axis]:
+        if around and (low < 0 or high >= shape[axis]):
             before = max(0, -low)
             x, shape = pad_axis(call.nodes, x, shape, axis, before, max(high + 1, shape[axis]) + before)
             index = index._replace(offset=index.offset + before)
@@ -94,6 +109,35 @@ def pad_axis(nodes: Nodes, x: Access, shape: Shape, axis: int, before: int, leng
     shift = [*identity_map(shape)]
     shift[axis] = AxisIndex(-before, ((axis, 1),))
     return add_parts(nodes, wide, x.node.dtype, None, [Part(x.through(tuple(shift)), tuple(box), False)], False), wide
+
+
+def are_few_terms(bound: int, labels: Labels, names: Sequence[int], kept: int) -> bool:
+    """Tell whether sums with a bound label have so few terms that each is written out where it has a first factor.
+
+    There the bound label must move along one label of the result.
+    """
+    moving = [d for d, _ in bound_index(bound, labels, names).terms if d < kept]
+    return len(moving) == 1 and math.prod(labels.lengths_of(tuple(names[kept:]))) <= MACHINE.written_terms
+
+
+def sum_of_terms(factors: Sequence[Scalar], bound: int, labels: Labels, names: Sequence[int], kept: int) -> Access:
+    """Return the sum of products along labels behind some, each in the places where the bound label has a number."""
+    nodes, shape, index = factors[0].nodes, factors[0].shape, bound_index(bound, labels, names)
+    ((axis, step),) = [own for own in index.terms if own[0] < kept]
+    length, parts = labels.lengths[bound], []
+    for point in np.ndindex(shape[kept:]):
+        first = index.offset + sum([far * point[d - kept] for d, far in index.terms if d >= kept])
+        low, high = (-first, length - first) if step > 0 else (first - length + 1, first + 1)
+        low, high = max(low, 0), min(high, shape[axis])
+        if low < high:
+            box, read = [*whole_box(shape[:kept])], [*identity_map(shape[:kept])]
+            box[axis], read[axis] = (low, high), AxisIndex(low, ((axis, 1),) if high - low > 1 else ())
+            own, around = tuple([stop - start for start, stop in box]), [*identity_map(shape[:kept])]
+            around[axis] = AxisIndex(-low, ((axis, 1),))
+            at = (*read, *[AxisIndex(n) for n in point])
+            product = product_of("product", [Scalar(nodes, x.access.through(at), own) for x in factors])
+            parts.append(Part(product.access.through(tuple(around)), tuple(box), False))
+    return add_parts(nodes, shape[:kept], factors[0].dtype, None, parts, False)
 
 
 def within(product: Scalar, label: int, labels: Labels, names: Sequence[int]) -> Scalar:
