@@ -237,7 +237,7 @@ def test_functions_decide_by_values() -> None:
         limits = {"type": "ineq", "fun": inside, "args": (a,)}
         found = optimize.minimize(value, np.zeros(2), (2.0 * a,), constraints=limits, options={"ftol": 1e-15}).x
         zero = optimize.root(lambda x, a: x - a if x[0] < 50.0 * a else x, np.ones(1), (a,)).fun[0]
-        zero = zero + optimize.root(lambda x, a: x - a if a > 0.0 else x, np.ones(1), (a,)).fun[0]
+        zero = zero + optimize.root(lambda x: x - a if a > 0.0 else x, np.ones(1)).fun[0]
         return zero + found[0] + optimize.curve_fit(model, T, a * T, [1.0], ftol=1e-14, xtol=1e-14)[0][0]
 
     assert wg.vmap(wg.grad(both))(np.array([2.0]))[0] == pytest.approx(0.5 + 2.0 ** (-2 / 3) / 3.0)

@@ -14,7 +14,7 @@ from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError
-from wengert.implicit.matrix_free import NearbyFactors, OwnSolver, SolverOperands
+from wengert.implicit.matrix_free import NearbyFactors, OwnSolver, SolverOperands, holds_trace
 from wengert.implicit.newton_iteration import LastStep
 from wengert.implicit.solution import implicit_solution as solution_operation
 from wengert.implicit.systems import FIXED, MINIMUM_NORM, TOLERANCE, weight_of_giving_up
@@ -26,6 +26,7 @@ from wengert.sparse.patterns.find_pattern import find_small_pattern
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
 from wengert.support.caches import Recent
+from wengert.traces.batch import Batch
 from wengert.transforms.reverse import stop_gradient
 from wengert.transforms.tracing import trace_converting
 
@@ -229,7 +230,8 @@ def trace_closing(
     """
 
     def trace(form: Callable[..., Any], reach: Reach) -> tuple[Graph, list[Tensor]]:
-        return trace_within(reach, lambda *values: flat(form, *values), operands, name)
+        lanes = [x for x, _ in reach.tensors if holds_trace(x, Batch)]  # by which it may decide
+        return trace_within(reach, lambda *values: flat(form, *values), operands, name, lanes)
 
     return trace_converting(name, function, trace, by_elements=True)[0]
 

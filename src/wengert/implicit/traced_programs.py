@@ -13,11 +13,13 @@ from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import constant
 from wengert.core.primitives.primitive import RoutineCall
 from wengert.core.values.dispatch import apply
+from wengert.core.values.tensor import is_staged
 from wengert.implicit.dependent_rows import APART
 from wengert.implicit.factored import factors, substituted
 from wengert.implicit.interior_point import Point, factor_if_positive, iterate
 from wengert.implicit.programs import CLOSE, NEAR, QuadraticProgram, join_parts, split_vector
 from wengert.primitives.linear_algebra.matrices import over_stacks
+from wengert.transforms.jit import jit
 
 Again = Callable[[QuadraticProgram], tuple[Any, ...]]
 MET = 1e-9
@@ -30,18 +32,35 @@ def solve_traced(program: QuadraticProgram, again: Again, barrier: float) -> tup
     Where the iteration has not converged, P is no positive definite matrix, or it is not clear what is active, Python
     solves `again`, which says what is wrong, or warns.
     """
-    point, converged = iterate_in_turn(program, barrier)
-    active = point.z > point.s
-    certain = converged & is_convex(program)
+    compiled = not any(map(is_staged, program))  # of lanes each operation would be one of Python
+    *found, certain = (compile_iteration_in_turn(barrier) if compiled else make_iteration(barrier))(*program)
+    *parts, active = solved_again(program, found, certain, again)
     if not barrier:
-        certain = certain & is_decided(point, active, program) & are_apart(active, program)
-    active = join_parts([np.ones(len(program.b)), active.astype(float)])
-    *parts, active = solved_again(program, (*point[:2], point.z, active), certain, again)
-    if not barrier:
-        exact, is_exact = polished_parts(program, parts, active > 0.5)
+        exact, is_exact = (compiled_polish if compiled else polished_parts)(program, parts, active > 0.5)
         kept = [np.where(certain & is_exact, one, other) for one, other in zip(exact, parts, strict=True)]
         *parts, _ = solved_again(program, (*kept, active), is_exact | ~certain, again)
     return *parts, active > 0.5
+
+
+@functools.lru_cache(maxsize=16)
+def compile_iteration_in_turn(barrier: float) -> Callable[..., Any]:
+    """Return the same of `make_iteration` as one compiled program of the data."""
+    return jit(make_iteration(barrier))
+
+
+def make_iteration(barrier: float) -> Callable[..., Any]:
+    """Return a function of data to x, the multipliers, what is active, and whether all of that is certain."""
+
+    def find(*data: Any) -> tuple[Any, ...]:
+        program = QuadraticProgram(*data)
+        point, converged = iterate_in_turn(program, barrier)
+        active = point.z > point.s
+        certain = converged & is_convex(program)
+        if not barrier:
+            certain = certain & is_decided(point, active, program) & are_apart(active, program)
+        return *point[:2], point.z, join_parts([np.ones(len(program.b)), active.astype(float)]), certain
+
+    return find
 
 
 def solved_again(program: QuadraticProgram, found: Sequence[Any], certain: Any, again: Again) -> tuple[Any, ...]:
@@ -113,6 +132,9 @@ def polished_parts(program: QuadraticProgram, parts: Sequence[Any], active: Any)
     is_close = np.max(np.abs(exact - near)) <= CLOSE * (1.0 + np.max(np.abs(near)))
     is_met = np.max(np.abs(columns @ exact - right)) <= MET * (1.0 + np.max(np.abs(right)))
     return split_vector(exact, [len(part) for part in parts]), is_close & is_met
+
+
+compiled_polish = jit(polished_parts)
 
 
 def columns_of_conditions(_found: Any, p: Any, _q: Any, a: Any, _b: Any, g: Any, _h: Any, active: Any) -> Any:

@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.containers.tree_leaves import map_leaves
-from wengert.core.values.tensor import Tensor
+from wengert.implicit.attaching import reaches_traced
 from wengert.implicit.matrix_free import holds_trace
 from wengert.scipy.optimize._vector_problem import FEW_UNKNOWNS, UNTRACED_GRADIENTS, FlatProblem
 from wengert.traces.batch import Batch
-from wengert.transforms.jit import jit
-from wengert.tree import leaves
 
 Function = Callable[..., Any]
 
@@ -50,17 +47,13 @@ def with_derivatives(
     return problem.run("solution", as_given, make, UNTRACED_GRADIENTS)(*found)
 
 
-def value_at(function: Function, x: Any, *args: Any) -> Any:
+def value_at(name: str, function: Function, x: Any, *args: Any) -> Any:
     """Return the value of a user's function at a solution; in lanes of its traced form, which may decide by values."""
-    if holds_trace(x, Batch):
-        moved = [leaf for leaf in leaves(args) if type(leaf) is Tensor]
-
-        def evaluate(x: Any, moved: list[Any]) -> Any:
-            given = iter(moved)
-            return function(x, *map_leaves(lambda leaf: next(given) if type(leaf) is Tensor else leaf, args))
-
-        return jit(evaluate)(x, moved)
-    return function(x, *args)
+    if not holds_trace(x, Batch) or not x.size:
+        return function(x, *args)
+    captures = reaches_traced(name, function)
+    problem = FlatProblem(name, function, np.zeros(x.shape), args, True, ("value",), keep=not captures)
+    return problem.run("value", as_given, lambda form: form)(x)
 
 
 def as_given(_name: str, function: Function, _back: Function) -> Function:

@@ -142,7 +142,7 @@ def least_squares(
     found = program.solution(solve, x0, ("success", "status", "nfev"))
     if not is_traced_now(found.x):
         return found.answer.result()
-    fields = {"cost": value_at(cost, found.x, *given), "fun": value_at(residuals, found.x, *given)}
+    fields = {"cost": value_at(name, cost, found.x, *given), "fun": value_at(name, residuals, found.x, *given)}
     return found.answer.result(x=found.x, **fields)
 
 
@@ -241,10 +241,10 @@ def curve_fit(
     if nan_policy is not None or full_output:
         what = "nan_policy" if nan_policy is not None else "full_output"
         raise UsageError(name, f"{what} for a fit in a transformation", "a fit without is needed", f"Leave {what} out")
-    slope = value_at(jacobian(residuals), found.x, *data)
+    slope = value_at(name, jacobian(residuals), found.x, *data)
     covariance = np.linalg.inv(slope.T @ slope)
     if not absolute_sigma:
-        covariance = covariance * (2.0 * value_at(cost, found.x, *data) / (slope.shape[0] - size))
+        covariance = covariance * (2.0 * value_at(name, cost, found.x, *data) / (slope.shape[0] - size))
     return found.x, covariance
 
 

@@ -137,7 +137,7 @@ def minimize(
     fields = {"multipliers": found.multipliers} if many else {}
     if not is_traced_now(found.x):
         return found.answer.result(**fields)
-    return found.answer.result(x=found.x, fun=value_at(value, found.x, *given), **fields)
+    return found.answer.result(x=found.x, fun=value_at(name, value, found.x, *given), **fields)
 
 
 def as_numbers(function: Function) -> Function:
@@ -216,4 +216,4 @@ def minimize_scalar(
     found = program.solution(solve, bracket, ("success", "nit", "nfev"))
     if not is_traced_now(found.x):
         return found.answer.result()
-    return found.answer.result(x=found.x[0], fun=value_at(fun, found.x[0], *given))
+    return found.answer.result(x=found.x[0], fun=value_at(name, fun, found.x[0], *given))

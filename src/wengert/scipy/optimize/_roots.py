@@ -104,7 +104,7 @@ def root(
     if not asked.traced:
         return answer.results[0]
     x = root_with_derivatives(name, value, given, shape, (answer.arrays[0], answer.counts["success"]), tol)
-    return answer.result(x=x, fun=np.ravel(value_at(value, x, *given)))
+    return answer.result(x=x, fun=np.ravel(value_at(name, value, x, *given)))
 
 
 SCALAR_COUNTS = ("converged", "iterations", "function_calls")
