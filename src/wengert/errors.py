@@ -33,7 +33,12 @@ class WengertError(Exception):
     Args:
         *parts: its text, or the four parts that `describe` makes one of.
         place: where in the program it was; it gets a line of its own.
+
+    Attributes:
+        writes: whether it was to write a value that has no elements yet into an ndarray.
     """
+
+    writes = False
 
     def __init__(self, *parts: Any, place: Any = None) -> None:
         if len(parts) == PARTS:

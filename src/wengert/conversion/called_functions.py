@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
+import numpy as np
+
 from wengert.control.code_owners import is_library, is_wengerts
 from wengert.conversion.function_source import (
     bind_code,
@@ -18,6 +20,7 @@ from wengert.conversion.function_source import (
     definition_of,
     is_converted,
 )
+from wengert.conversion.numpy_calls import DISPATCHED, called_in_place, copied_in_place
 from wengert.conversion.repeatable_calls import repeatable
 from wengert.conversion.statement_rewriting import rewrite
 from wengert.conversion.syntax_nodes import moved_parts, names_read, stays_unconverted
@@ -162,7 +165,7 @@ def callee(function: Any) -> Any:
         function = repeatable(function)
     kind = type(function)
     if kind is FunctionType:
-        return convert_called(function)
+        return BUILTINS.get(function) or convert_called(function)
     if kind is MethodType:
         inner = convert_called(function.__func__) if type(function.__func__) is FunctionType else function.__func__
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
@@ -170,9 +173,13 @@ def callee(function: Any) -> Any:
         replaced = BUILTINS.get(function)
         if replaced is not None:
             return replaced
+        if type(getattr(function, "__self__", None)) is np.ndarray and function.__name__ == "copy":
+            return copied_in_place(function)
         return function if kind is BuiltinFunctionType else constructor(function)
     if issubclass(kind, functools.partial):  # what a transformation returned, too
         return function if is_settled(function) else convert(function)
+    if issubclass(kind, DISPATCHED):
+        return called_in_place(function)
     call = class_attribute(kind, "__call__")
     if call is type.__call__:  # a class with a metaclass, such as an abstract one
         return constructor(function)

@@ -21,6 +21,7 @@ from wengert.conversion import (
 from wengert.conversion.branch_statements import and_, or_
 from wengert.conversion.called_functions import BUILTINS, RUNTIME, callee, convert, make_passing
 from wengert.conversion.loop_statements import decide_items, staged_sum
+from wengert.conversion.numpy_calls import BUILDERS, MAKERS, called_in_place
 from wengert.conversion.repeatable_calls import require_known
 from wengert.conversion.tabulated_calls import TABULATED
 from wengert.conversion.traced_numbers import SIZED, StagedRange, as_integer, raise_here
@@ -233,6 +234,7 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     callable: make_looking(callable),
     type: make_looking(type),
     **{x.function: make_operating(x.function) for x in OPERATORS.values()},
+    **{function: called_in_place(function) for function in (*BUILDERS, *MAKERS)},
     **{function: functools.partial(apply_unary, sign) for sign, (function, _) in UNARY.items()},
 }
 

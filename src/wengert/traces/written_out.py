@@ -46,15 +46,17 @@ class Rolling(threading.local):
         refused: the code of bodies that were written out.
         bounds: between which numbers whole numbers of Python's lie, by what stands for them.
         rounds: what is known of the rounds of the loop that is being traced, of which `conversion` knows more.
+        making: whether arrays that converted code makes are Tensors, since traced values are written into them.
         steady: raise, by what they ask about, if something has been changed that a loop takes for a constant.
     """
 
     def __init__(self) -> None:
         self.begin()
 
-    def begin(self, watched: bool = False, allowed: bool = False, least: int = 2) -> None:
+    def begin(self, watched: bool = False, allowed: bool = False, least: int = 2, making: bool = False) -> None:
         """Say something, of a function that has not been traced yet."""
         self.watched, self.allowed, self.least = watched, allowed, least
+        self.making = making
         self.strict, self.rolled = False, 0
         self.refused: set[CodeType] = set()
         self.bounds: dict[Any, tuple[int, int]] = {}
@@ -68,9 +70,11 @@ ROLLING = Rolling()
 class RollingScope(StateScope):
     """Let a function be traced with what `Rolling` says; what it said before holds again afterwards."""
 
-    def __init__(self, *, watched: bool = False, allowed: bool = False, least: int = 2) -> None:
+    def __init__(
+        self, *, watched: bool = False, allowed: bool = False, least: int = 2, making: bool = False
+    ) -> None:
         super().__init__()
-        self.said = watched, allowed, least
+        self.said = watched, allowed, least, making
 
     def undo(self) -> Restore:
         """Return what has it say what it says now."""

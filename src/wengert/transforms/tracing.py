@@ -31,6 +31,7 @@ from wengert.transforms.recorded_call import Recording, ones_for
 from wengert.transforms.result_checks import require_arrays
 
 T = TypeVar("T")
+R = TypeVar("R")
 UNLIKE = (WengertError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
 """What a program may end with that gets traced values where it has Python's numbers if a loop is written out."""
 
@@ -72,6 +73,15 @@ def trace_function(
     return Traced(simplify_graph(graph), structure, tuple(captured))
 
 
+def writes_traced(error: BaseException | None) -> bool:
+    """Tell whether an error comes of a traced value that was to be written into an ndarray."""
+    while error is not None:
+        if isinstance(error, WengertError) and error.writes:
+            return True
+        error = error.__cause__
+    return False
+
+
 class Attempts(Generic[T]):
     """Trace forms of a function until one can be traced: what one did until it could not, the next does again.
 
@@ -87,8 +97,10 @@ class Attempts(Generic[T]):
         self.reach = reach
         self.before = refusal_count()
 
-    def as_written(self, function: Callable[..., Any], *, watched: bool) -> tuple[T] | TracedTruthError | None:
+    def as_written(self, function: Callable[..., Any], *, watched: bool) -> tuple[T] | WengertError | None:
         """Trace it as it is; return the error if it asks a traced value, or, watched, writes out a long loop.
+
+        So it does if traced values are written into an ndarray.
 
         One that reaches iterators is not traced: what is taken from them cannot be put back.
         """
@@ -97,23 +109,48 @@ class Attempts(Generic[T]):
         try:
             with RollingScope(watched=watched):
                 return (self.run(function, self.reach),)
-        except TracedTruthError as error:
+        except WengertError as error:
+            if not isinstance(error, TracedTruthError) and not error.writes:
+                raise
             self.undo()
             return error
 
     def trace_rolled(self, form: Callable[..., Any], least: int) -> tuple[T] | None:
         """Trace a converted form with long loops as equations; return None if it may be traced without them."""
-        with RollingScope(allowed=not self.reach.heap.iterators, least=least):
-            try:
-                found = self.run(form, self.reach)
-                for require_unchanged in ROLLING.steady.values():
-                    require_unchanged()
-                return (found,)
-            except UNLIKE:
-                if not ROLLING.rolled:
-                    raise
-                self.undo()
-                return None
+
+        def trace_loops(making: bool) -> tuple[T] | None:
+            with RollingScope(allowed=not self.reach.heap.iterators, least=least, making=making):
+                try:
+                    found = self.run(form, self.reach)
+                    for require_unchanged in ROLLING.steady.values():
+                        require_unchanged()
+                    return (found,)
+                except UNLIKE as error:
+                    if not ROLLING.rolled or (writes_traced(error) and not making):
+                        raise
+                    self.undo()
+                    return None
+
+        return self.making_arrays(trace_loops)
+
+    def trace_converted(self, form: Callable[..., Any]) -> T:
+        """Trace a converted form with loops written out."""
+
+        def trace_all(making: bool) -> T:
+            with RollingScope(making=making):
+                return self.run(form, self.reach)
+
+        return self.making_arrays(trace_all)
+
+    def making_arrays(self, run: Callable[[bool], R]) -> R:
+        """Call what traces a converted form with whether arrays that it makes are Tensors: if ndarrays will not do."""
+        try:
+            return run(False)
+        except UNLIKE as error:
+            if self.reach.heap.iterators or not writes_traced(error):
+                raise
+        self.undo()
+        return run(True)
 
     def undo(self) -> None:
         """Put back what a form changed."""
@@ -159,14 +196,11 @@ def trace_converting(
 
         try:
             rewritten = convert(function)
-        except UsageError:
+        except UsageError as error:
             if found is not None:
-                raise
+                raise (found if found.writes else error) from None
     rolled = None if by_elements else attempts.trace_rolled(rewritten, 2)
-    if rolled is not None:
-        return rolled[0], rewritten
-    with RollingScope():
-        return run(rewritten, attempts.reach), rewritten
+    return (attempts.trace_converted(rewritten) if rolled is None else rolled[0]), rewritten
 
 
 def trace_rolled(attempts: Attempts[T], function: Callable[..., Any]) -> tuple[T] | None:

@@ -370,7 +370,9 @@ class Tensor(Members, metaclass=MadeByFunctions):
 
     def _storage_error(self, caller: FrameType | None = None) -> GraphError:
         reason = LOSES if is_concrete(self) else "an ndarray holds numbers"
-        return stored_in_ndarray(self._shown(), reason, library_that_asks(caller))
+        error = stored_in_ndarray(self._shown(), reason, library_that_asks(caller))
+        error.writes = is_staged(self)
+        return error
 
     @classmethod
     def __torch_function__(cls, function: Any, _types: Any, _args: Any = (), _kwargs: Any = None) -> NoReturn:

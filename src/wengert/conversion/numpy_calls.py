@@ -1,0 +1,79 @@
+"""NumPy's functions that converted code calls: of traced values in lists, and those that make arrays to write to.
+
+NumPy's protocols ask a Tensor that stands by itself among the arguments, or is in a list of arrays to be joined,
+but not one in any other list, of which NumPy makes an array of numbers. An array that the program makes and writes
+traced values into is a Tensor, as the same call of `wengert.numpy` gives it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from types import BuiltinMethodType
+from typing import Any
+
+import numpy as np
+
+from wengert.core.values.aval import MOST_AXES
+from wengert.core.values.dispatch import stacked_lists
+from wengert.core.values.numpy_overrides import FUNCTIONS
+from wengert.core.values.tensor import Tensor, constant_tensor, is_staged
+from wengert.traces.written_out import ROLLING
+
+BUILDERS: tuple[Callable[..., Any], ...] = (
+    *(np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray),
+)
+"""Functions that make an ndarray of whatever they are given, and ask no Tensor about it."""
+MAKERS: tuple[Callable[..., Any], ...] = (
+    *(np.array, np.copy, np.zeros, np.ones, np.empty, np.full, np.eye, np.identity),
+    *(np.zeros_like, np.ones_like, np.empty_like, np.full_like),
+)
+"""Functions that make a new array, which only the program has."""
+UNSET = (np.empty, np.empty_like)
+DISPATCHED = (np.ufunc, type(np.stack))
+"""The types of NumPy's functions that have a meaning for Tensors."""
+
+
+def holds_traced(value: Any) -> bool:
+    """Tell whether there is a traced value in nested lists, as deep as arrays have axes."""
+    lists: Iterable[Any] = (value,) if isinstance(value, list | tuple) else ()
+    for _ in range(MOST_AXES):
+        if not lists:
+            return False
+        items = [item for inner in lists for item in inner]
+        if any(type(item) is Tensor and is_staged(item) for item in items):
+            return True
+        lists = {id(item): item for item in items if isinstance(item, list | tuple)}.values()
+    return False
+
+
+@functools.cache
+def called_in_place(function: Any) -> Callable[..., Any]:
+    """Return what is called in place of a function of NumPy's, which may be given traced values in lists."""
+    is_ufunc, is_builder, is_maker = isinstance(function, np.ufunc), function in BUILDERS, function in MAKERS
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = (*args, *kwargs.values())
+        if any(map(holds_traced, given)) or (is_builder and any(map(is_staged, given))):
+            meaning = FUNCTIONS.get(function, function)
+            return meaning(*map(stacked_lists, args), **kwargs) if is_ufunc else meaning(*args, **kwargs)
+        made = function(*args, **kwargs)
+        return own_tensor(made, function in UNSET) if is_maker and ROLLING.making else made
+
+    return call
+
+
+def own_tensor(made: Any, unset: bool = False) -> Any:
+    """Return a new array as a Tensor that owns it, if it is one of numbers; of elements that nobody set as zeros."""
+    if type(made) is not np.ndarray or made.dtype.kind not in "biufc":
+        return made
+    if unset:
+        made[...] = 0  # whatever keeps them, a graph or a file, is the same each time
+    return constant_tensor(made)
+
+
+def copied_in_place(method: BuiltinMethodType) -> Callable[..., Any]:
+    """Return what is called in place of the method `copy` of an ndarray."""
+    if not ROLLING.making:
+        return method
+    return lambda *args, **kwargs: own_tensor(method(*args, **kwargs))
