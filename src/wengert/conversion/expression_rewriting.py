@@ -9,13 +9,13 @@ from wengert.control.variable_places import HIDDEN, OPERATIONS
 from wengert.conversion.syntax_nodes import MUTATORS, SIGNS, SUSPENDING, constant, locate, name_node, parameters
 
 UNLIFTABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
-DECISIONS = ("any", "all")
+DECISIONS = ("any", "all", "sum")
 ITERATORS = ("enumerate", "zip", "reversed")
 ITEM = f"{HIDDEN}item_"
 
 
 def is_decision(node: ast.Call) -> bool:
-    """Tell whether a call is of `any` or `all`, of a generator expression that can be rewritten."""
+    """Tell whether a call is of `any`, `all` or `sum`, of a generator expression that can be rewritten."""
     if not isinstance(node.func, ast.Name) or node.func.id not in DECISIONS or node.keywords or len(node.args) != 1:
         return False
     items = node.args[0]
@@ -136,24 +136,38 @@ class ExpressionRewriter(ast.NodeTransformer):
         return locate(ast.Call(function, arguments, keywords), node)
 
     def decision(self, function: ast.Name, items: ast.GeneratorExp) -> ast.expr:
-        """Rewrite `any` or `all` of a generator expression: a traced value may decide how far it goes."""
+        """Rewrite `any`, `all` or `sum` of a generator expression: a traced value may decide what it goes through."""
         first, *rest = items.generators
-        truth = items.elt
         if rest:
-            truth = locate(ast.Call(function, [locate(ast.GeneratorExp(truth, rest), items)], []), items)
-        if first.ifs:
-            is_any = function.id == "any"
-            tests = first.ifs if is_any else [locate(ast.UnaryOp(ast.Not(), x), x) for x in first.ifs]
-            truth = locate(ast.BoolOp(ast.And() if is_any else ast.Or(), [*tests, truth]), items)
+            inner = locate(ast.GeneratorExp(items.elt, rest), items)
+            items.elt = locate(ast.Call(function, [inner], []), items)
         name = first.target.id if isinstance(first.target, ast.Name) else ITEM
-        found: ast.expr = self.visit(truth)
+        found = (self.term if function.id == "sum" else self.item_truth)(function, items.elt, first.ifs, items)
         if name == ITEM:
             whole = locate(ast.Tuple([name_node(ITEM, items)], ast.Load()), items)
             listed = locate(ast.ListComp(found, [ast.comprehension(first.target, whole, [], 0)]), items)
             found = locate(ast.Subscript(listed, locate(constant(0), items), ast.Load()), items)
         each = locate(ast.Lambda(parameters(name), found), items)
         gone_through = self.operation("iterate", [self.gone_through(first.iter)], first.iter)
-        return self.operation("decide_items", [function, gone_through, each], items)
+        return self.operation("sum_each" if function.id == "sum" else "decide_items", [function, gone_through, each], items)
+
+    def item_truth(
+        self, function: ast.Name, truth: ast.expr, tests: Sequence[ast.expr], place: ast.AST
+    ) -> ast.expr:
+        """Return what an item is for `any` or `all`: nothing that decides, if it fails a test."""
+        if tests:
+            is_any = function.id == "any"
+            tests = tests if is_any else [locate(ast.UnaryOp(ast.Not(), x), x) for x in tests]
+            truth = locate(ast.BoolOp(ast.And() if is_any else ast.Or(), [*tests, truth]), place)
+        found: ast.expr = self.visit(truth)
+        return found
+
+    def term(self, _function: ast.Name, value: ast.expr, tests: Sequence[ast.expr], place: ast.AST) -> ast.expr:
+        """Return whether an item is added by `sum`, and what computes what is added."""
+        test: ast.expr = locate(ast.Constant(True), place)
+        if tests:
+            test = tests[0] if len(tests) == 1 else locate(ast.BoolOp(ast.And(), [*tests]), place)
+        return locate(ast.Tuple([self.visit(test), self.delay(self.visit(value))], ast.Load()), place)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """Let a traced number choose the item that is read."""

@@ -69,9 +69,15 @@ def rounds_of(iterable: Any) -> KnownRounds | None:
 
 
 def rounds_of_list(items: Sequence[Any]) -> KnownRounds | None:
-    """Return the rounds of a loop over a list: of floats, or of what are rows of one array."""
-    if set(map(type, items)) == {float}:
+    """Return the rounds of a loop over a list: of numbers of one type, of tuples, or of what are rows of one array."""
+    kinds = set(map(type, items))
+    kind = next(iter(kinds)) if len(kinds) == 1 else None
+    if kind is float:
         return KnownRounds(len(items), (as_tensor(np.array(items)),), lambda parts: weaken(parts[0]))
+    if kind is not None and issubclass(kind, np.number) and np.dtype(kind).kind in "iufc":
+        return KnownRounds(len(items), (as_tensor(np.array(items)),), lambda parts: parts[0])
+    if kind is tuple:
+        return zip_rounds(*zip(*items, strict=True)) if len({*map(len, items)}) == 1 and items[0] else None
     rows = rows_in_order(items)
     if rows is None:
         return None

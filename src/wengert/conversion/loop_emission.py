@@ -19,6 +19,7 @@ from wengert.conversion.known_numbers import NumbersInRounds
 from wengert.conversion.known_rounds import Numbers
 from wengert.conversion.staged_loop import Counted, StagedLoop, Thunk
 from wengert.conversion.traced_regions import TracedRegion, as_truth, operand_of, trace_region
+from wengert.core.diagnostics.store_guard import writes_traced
 from wengert.core.graph.loop_spec import LoopSpec
 from wengert.core.memory.write_watches import lose
 from wengert.core.values.aval import aval_of
@@ -26,9 +27,11 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError, WengertError
 from wengert.primitives.indexing.parts import rebind
+from wengert.support.config import LOGGED
 from wengert.support.function_contents import UNBOUND
+from wengert.support.logs import say
 from wengert.support.refusals import forgive, refusal_count
-from wengert.traces.written_out import strictly
+from wengert.traces.written_out import ROLLING, strictly
 
 
 class LoopEmission:
@@ -216,10 +219,22 @@ def settled_or_refused(found: StagedLoop) -> bool:
     before = refusal_count()
     try:
         with strictly(True):
-            return found.settle(True)
-    except WengertError:  # of what the loop might raise as well if it is written out
+            found.settle(True)
+    except WengertError as error:  # of what the loop might raise as well if it is written out
+        if writes_traced(error) and not ROLLING.making:
+            raise
         forgive(before)
+        say_loop(found, f"is written out, {error.args[0]}")
         return False
+    say_loop(found, "is one equation")
+    return True
+
+
+def say_loop(loop: StagedLoop, what: str) -> None:
+    """Say what became of a loop of known rounds, if somebody asks."""
+    if "loops" in LOGGED:
+        count = 0 if loop.rounds is None else loop.rounds.length
+        say("loops", f"{loop.note[2]}\n  a loop of {count} rounds {what}")
 
 
 def staged_loop(

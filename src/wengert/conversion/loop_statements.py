@@ -8,14 +8,14 @@ from typing import Any
 
 from wengert.control.reachable_state import ReachableState
 from wengert.control.variable_places import StatementSite
-from wengert.conversion.branch_statements import and_, choose, none_set, not_
+from wengert.conversion.branch_statements import and_, choose, decide, none_set, not_
 from wengert.conversion.called_functions import callee
 from wengert.conversion.known_rounds import KnownRounds, rounds_of
 from wengert.conversion.loop_emission import roll_loop, staged_loop
 from wengert.conversion.staged_loop import Counted
 from wengert.conversion.traced_numbers import LoopIterator, StagedRange
 from wengert.conversion.traced_regions import as_truth
-from wengert.conversion.user_operators import ask_truth, sum_items
+from wengert.conversion.user_operators import ask_truth, left_operand, right_operand, sum_items
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.dispatch import weaken
 from wengert.core.values.tensor import is_staged
@@ -104,6 +104,72 @@ def staged_sum(*args: Any, **kwargs: Any) -> Any:
 
     go_through(args[0], body, "total")
     return total
+
+
+def staged_extremum(items: list[Any], better: Callable[[Any, Any], Any]) -> Any:
+    """Return the first of the best of many rows that a loop has left behind, as one equation; None of other items."""
+    if not ROLLING.allowed or long_rounds(items) is None:
+        return None
+    found = items[0]
+
+    def body(item: Any) -> None:
+        nonlocal found
+        test = better(item, found)
+        found = decide(as_truth(test), lambda: item, lambda: found, ReachableState([body], None))
+
+    go_through(items, body, "found")
+    return found
+
+
+def sum_each(function: Any, items: Any, each: Callable[[Any], tuple[Any, Callable[[], Any]]]) -> Any:
+    """Return the sum of what a function gives for each item: whether it is added, and what computes what is added."""
+    if function is not sum:
+        return callee(function)(value() for test, value in map(each, items) if test)
+    total: Any = 0
+
+    def body(item: Any) -> None:
+        nonlocal total
+        total = added(total, *each(item))
+
+    if isinstance(items, StagedRange):
+        go_through(items, body, "total")
+        return total
+    rounds, rest, taken = long_rounds(items), None, 0
+    if rounds is not None:
+        ROLLING.rolled += ROLLING.allowed
+        rest, taken = roll(items, rounds, SUM_SITE, body, ExitFlags((), body), ())
+        if taken == rounds.length:
+            return total
+    terms = [total] if taken else []
+    rest = iter(items) if rest is None else rest
+    for item in rest:
+        test, value = each(item)
+        test = ask_truth(test)
+        if is_staged(test):
+            total = added(staged_sum(terms), test, value)
+            break
+        if test:
+            terms.append(value())
+    else:
+        return staged_sum(terms)
+    for item in rest:
+        body(item)
+    return total
+
+
+SUM_SITE = StatementSite(0, (("total", (), ()),))
+
+
+def added(total: Any, test: Any, value: Callable[[], Any]) -> Any:
+    """Return a sum with one more term, if a test of the user's holds."""
+
+    def more() -> Any:
+        return left_operand(total) + right_operand(value())
+
+    test = ask_truth(test)
+    if is_staged(test):
+        return decide(test, more, lambda: total, ReachableState([more], None))
+    return more() if test else total
 
 
 def go_through(items: Any, body: Any, name: str, ends: bool = False) -> None:

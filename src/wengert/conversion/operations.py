@@ -20,7 +20,7 @@ from wengert.conversion import (
 )
 from wengert.conversion.branch_statements import and_, or_
 from wengert.conversion.called_functions import BUILTINS, RUNTIME, callee, convert, make_passing
-from wengert.conversion.loop_statements import decide_items, staged_sum
+from wengert.conversion.loop_statements import decide_items, staged_extremum, staged_sum
 from wengert.conversion.numpy_calls import BUILDERS, MAKERS, called_in_place
 from wengert.conversion.repeatable_calls import require_known
 from wengert.conversion.tabulated_calls import TABULATED
@@ -130,6 +130,8 @@ def make_extremum(function: Callable[..., Any], better: Callable[[Any, Any], Any
             return function(items, **default)
         if not any(is_staged(x) or not is_plain(x) for x in ranks):
             return items[function(range(len(items)), key=ranks.__getitem__)]
+        if key is None and (best := staged_extremum(items, better)) is not None:
+            return best
         found, rank = items[0], ranks[0]
         for item, other in zip(items[1:], ranks[1:], strict=True):
             test = better(other, rank)

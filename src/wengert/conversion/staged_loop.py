@@ -34,7 +34,7 @@ from wengert.support.caches import Cache
 from wengert.support.function_contents import UNBOUND
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import Staging
-from wengert.traces.whole_number_bounds import set_bounds
+from wengert.traces.whole_number_bounds import not_alike, set_bounds
 from wengert.traces.written_out import ROLLING
 
 Thunk = Callable[[], Any]
@@ -121,8 +121,12 @@ class StagedLoop:
         starts = {key: x[0] for slot in self.slots.values() for key, x in slot.starts()}
         self.aliases.start(starts)
 
-    def settle(self, optional: bool) -> bool:
-        """Trace the body until what is carried is known; return False if the loop is optional and it cannot be."""
+    def settle(self, optional: bool) -> None:
+        """Trace the body until what is carried is known.
+
+        Raises:
+            TracedTruthError: the loop is optional, and rounds that are written out may differ.
+        """
         defined = [slot for slot in self.slots.values() if slot.undefined is None]
         while True:
             if not self.traced_once():
@@ -130,8 +134,8 @@ class StagedLoop:
             surprises = [slot.is_surprised(self.value_left(slot)) for slot in self.slots.values()]
             if any(surprises):
                 continue
-            if optional and (self.resized_holders() or self.region.arrays or not self.lists.fit(self.region)):
-                return False
+            if optional:
+                self.require_same_holders()
             if self.arrays_written():
                 continue
             news = [slot.grow(self.value_left(slot), self.region, self.certain) for slot in self.slots.values()]
@@ -139,15 +143,41 @@ class StagedLoop:
                 continue
             news += [slot.lie_anew(self.region) for slot in self.slots.values()]
             news += [self.others_changed(), self.others_written(), self.others_lost(), self.others_aliased()]
-            self.changes_kind = any(slot.spoiled for slot in defined)
-            if optional and (self.writes_rows() or self.changes_kind):
-                return False
+            changed = [slot.place.spelled for slot in defined if slot.spoiled]
+            self.changes_kind = bool(changed)
+            if optional:
+                self.require_same_kinds(changed)
             if not any(news):
-                if optional and not (self.depends_on_traced() and self.appends_alone()):
-                    return False
+                if optional:
+                    self.require_worth()
                 self.require_one_name()
                 self.remember()
-                return True
+                return
+
+    def require_same_holders(self) -> None:
+        """Raise if a round changes the length of a container, or writes to an ndarray that was there before."""
+        if resized := self.resized_holders():
+            raise not_alike(f"the length or the keys of {resized[0].name}, which a round changes")
+        if self.region.arrays:
+            error = not_alike("an ndarray that a round writes to")
+            error.writes = True
+            raise error
+        if not self.lists.fit(self.region):
+            raise not_alike("a list to which a round appends what is no array, number or constant of its own")
+
+    def require_same_kinds(self, changed: Sequence[str]) -> None:
+        """Raise if a round writes to rows that the loop goes through, or leaves other types and shapes."""
+        if self.writes_rows():
+            raise not_alike("the rows that it goes through, which a round writes to")
+        if changed:
+            raise not_alike(f"{changed[0]}, which has another type or shape after a round than before")
+
+    def require_worth(self) -> None:
+        """Raise if nothing traced is in a round, or one may write to what another one appended to a list."""
+        if not self.depends_on_traced():
+            raise not_alike("numbers that are known alone")
+        if not self.appends_alone():
+            raise not_alike("arrays that a round appends to a list, and another one may write to")
 
     def appends_alone(self) -> bool:
         """Tell whether no iteration writes to what another one appended to a list."""

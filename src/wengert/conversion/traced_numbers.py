@@ -19,6 +19,8 @@ from wengert.core.values.aval import Aval, aval_of, is_exact, is_number, unite_s
 from wengert.core.values.dispatch import as_index, as_whole_number
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, TracedTruthError
+from wengert.traces.whole_number_bounds import bounds_of, set_bounds
+from wengert.traces.written_out import strictly
 
 
 def as_integer(value: Any) -> Any:
@@ -141,8 +143,14 @@ class StagedRange:
         return count_rounds(start, stop, step) if step > 0 else count_rounds(stop, start, -step)
 
     def item(self, k: Any) -> Any:
-        """Return the number after k others."""
-        return self.start + k * self.step if not (is_number(self.step) and self.step == 1) else self.start + k
+        """Return the number after k others; no round has one beyond the ends."""
+        ends = [bounds_of(x._value if type(x) is Tensor else x) for x in (self.start, self.stop)]
+        with strictly(False):
+            found = self.start + k * self.step if not (is_number(self.step) and self.step == 1) else self.start + k
+        if type(found) is Tensor and None not in ends and is_number(self.step):
+            known = [end for pair in ends if pair is not None for end in pair]
+            set_bounds(found._value, min(known), max(known))
+        return found
 
     def __reversed__(self) -> StagedRange:
         return StagedRange(self.item(self.count() - 1), self.start - self.step, -self.step)

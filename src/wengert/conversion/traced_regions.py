@@ -31,7 +31,7 @@ from wengert.primitives.conversion import raised, require_none
 from wengert.support.function_contents import UNBOUND
 from wengert.support.scopes import OtherAttributes
 from wengert.traces.staging import Staging
-from wengert.traces.whole_number_bounds import not_alike
+from wengert.traces.whole_number_bounds import copy_bounds, not_alike
 from wengert.traces.written_out import ROLLING
 
 RAISE = dis.opmap["RAISE_VARARGS"]
@@ -270,7 +270,9 @@ def trace_region(
                 begin(stage)
                 region.starts = heap.contents()
             for handle in heap.handles.values():
-                watch.adopt(handle, stage.input(aval_of(handle), "", strides_of(handle)))
+                start = stage.input(aval_of(handle), "", strides_of(handle))
+                copy_bounds(handle._value, start._value)
+                watch.adopt(handle, start)
             for handle, text in heap.lost.values():
                 lose(handle, text)
             result = run()

@@ -19,6 +19,7 @@ from wengert.conversion.user_operators import AUGMENTED, Left, StandIn, augment,
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.graph.identity import Elements
+from wengert.core.memory.left_rows import rows_in_order
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.aval import NUMBERS, is_number, strong
 from wengert.core.values.dispatch import as_index, as_tensor, weaken
@@ -105,12 +106,24 @@ def item_of(items: Sequence[Any], index: Any) -> Any:
     kinds, count = set(map(type, items)), len(items)
     if len(kinds) == 1 and kinds <= NUMBERS.keys() and (numbers := np.array(items)).dtype.kind in "biufc":
         return weaken(as_tensor(numbers)[index])
+    rows = rows_in_order(items) if count else None
+    if rows is None and count > MOST and are_numbers_of_one_type(items):
+        rows = np.stack(items)
+    if rows is not None:
+        found = rows[index]
+        return weaken(found) if items[0].weak else found
     if not 0 < count <= MOST:
         return items[index]  # which Python refuses
     outside = np.logical_or(index < -count, index >= count)  # asked for at any rate: the items may be one object
     raise_here(outside, IndexError(f"{type(items).__name__} index out of range"))
     place = np.where(index < 0, index + count, index)
     return choose_first([place == position for position in range(count)], items)
+
+
+def are_numbers_of_one_type(items: Sequence[Any]) -> bool:
+    """Tell whether items are traced numbers of one dtype, of which nobody notices whether they are the same objects."""
+    kinds = {(x.shape, x.dtype, x.weak) if is_staged(x) else None for x in items}
+    return None not in kinds and len(kinds) == 1 and items[0].shape == ()
 
 
 def entry_of(table: dict[Any, Any], key: Any) -> Any:

@@ -1,7 +1,7 @@
 """Switches, read from the environment once: what is logged, what is checked, and how many threads there are.
 
-`WENGERT_LOG=passes` logs the graph after each pass, `kernels` what is compiled, `cache` what was found and kept;
-several topics are separated by commas. `WENGERT_DEBUG=1` checks graphs after each pass, kernels after each step of
+`WENGERT_LOG=passes` logs the graph after each pass, `loops` what Python's `for` and `while` became, `kernels` what is
+compiled, `cache` what was found and kept; several topics are separated by commas. `WENGERT_DEBUG=1` checks graphs after each pass, kernels after each step of
 lowering. `WENGERT_THREADS` is the number of threads that share large operations; without it OMP_NUM_THREADS counts,
 which people set to run many processes side by side. `WENGERT_CACHE` is the folder in which machine code is kept; `0`
 or nothing keeps none. Jitted functions are compiled to native code as far as kernels can compute them, as soon as
@@ -21,7 +21,7 @@ from wengert.errors import UsageError
 
 MOST_THREADS = 16  # memory feeds no more than this
 MOST_TOLD = 256  # which may be asked for all the same
-TOPICS = ("passes", "kernels", "cache")
+TOPICS = ("passes", "loops", "kernels", "cache")
 SETTINGS = {**dict.fromkeys(("1", "on", "yes", "true"), True), **dict.fromkeys(("0", "off", "no", "false"), False)}
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from wengert.core.diagnostics.conversion_hints import CALLED_OUT, is_function, is_rule_asking, remedy_by_source
 from wengert.core.diagnostics.numpy_warnings import SETTINGS, kinds_raised
-from wengert.core.diagnostics.source_positions import Origin, Position, caller, expression_at, position_of, use_at
+from wengert.core.diagnostics.source_positions import ASSIGNING, Origin, Position, caller, expression_at, position_of, use_at
 from wengert.core.forms.abstract_evaluation import avals_and_strides
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, literal
@@ -224,13 +224,15 @@ class Staging(Transient):
         variable = tensor._value
         asked = variable.name or expression_at(code, offset)
         name = asked if asked.isidentifier() or variable.name else f"a value in `{asked}`" if asked else "a value"
-        raise TracedTruthError(
+        error = TracedTruthError(
             self.owner_name,
             f"the elements of {name} ({aval_text(variable)}) were asked for while the function was being traced"
             f" ({position_of(code, offset)})",
             "operations on the Tensor as a whole are needed",
             remedy_at(code, offset, tensor.dtype),
         )
+        error.writes = code.co_code[offset] in ASSIGNING  # which a Tensor takes for an index
+        raise error
 
     def alike(self, one: Tensor, other: Tensor) -> bool:
         """Tell whether two Tensors are the same expression of the same variables."""

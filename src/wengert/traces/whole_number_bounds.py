@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.graph.equation import Variable
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of
@@ -130,5 +131,6 @@ MOST_EXPONENT, MOST_BITS = 4, 1000
 
 
 def not_alike(what: str) -> TracedTruthError:
-    """Return the error about a round that is not the same as one that is written out."""
-    return TracedTruthError("for", what, "a loop that is written out", "Nothing has to be done")
+    """Return the error about a round that is not the same as one that is written out, with the user's line."""
+    given, needed = f"{what} ({position_of(*caller())})", "rounds that a graph can repeat are needed"
+    return TracedTruthError("for", given, needed, "Nothing has to be done: the loop is written out")

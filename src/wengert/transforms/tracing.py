@@ -12,7 +12,7 @@ from wengert.control.side_effects import Reach
 from wengert.control.traced_calls import graph_of_values
 from wengert.core.containers.tree_leaves import accessors_of, flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable
-from wengert.core.diagnostics.store_guard import call_user
+from wengert.core.diagnostics.store_guard import call_user, writes_traced
 from wengert.core.graph.equation import require_graph
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.memory.memory_layout import Strides, order_of_argument
@@ -23,6 +23,8 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError, WengertError
 from wengert.passes.pipeline import simplify_graph
 from wengert.support.attributes import attribute, signature
+from wengert.support.config import LOGGED
+from wengert.support.logs import say
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import stage_function
 from wengert.traces.written_out import LEAST_ROUNDS, ROLLING, LongLoop, RollingScope
@@ -73,15 +75,6 @@ def trace_function(
     return Traced(simplify_graph(graph), structure, tuple(captured))
 
 
-def writes_traced(error: BaseException | None) -> bool:
-    """Tell whether an error comes of a traced value that was to be written into an ndarray."""
-    while error is not None:
-        if isinstance(error, WengertError) and error.writes:
-            return True
-        error = error.__cause__
-    return False
-
-
 class Attempts(Generic[T]):
     """Trace forms of a function until one can be traced: what one did until it could not, the next does again.
 
@@ -128,6 +121,7 @@ class Attempts(Generic[T]):
                 except UNLIKE as error:
                     if not ROLLING.rolled or (writes_traced(error) and not making):
                         raise
+                    say_loops(error)
                     self.undo()
                     return None
 
@@ -209,9 +203,16 @@ def trace_rolled(attempts: Attempts[T], function: Callable[..., Any]) -> tuple[T
 
     try:
         return attempts.trace_rolled(convert(function), LEAST_ROUNDS)
-    except UNLIKE:  # its source is not there, or it is not the same: written out, it may have no error
+    except UNLIKE as error:  # its source is not there, or it is not the same: written out, it may have no error
+        say_loops(error)
         attempts.undo()
         return None
+
+
+def say_loops(error: Exception) -> None:
+    """Say that a function is traced with all loops written out, if somebody asks."""
+    if "loops" in LOGGED:
+        say("loops", f"all loops are written out, since with equations in their place it ends with {error}")
 
 
 def run_converting(function: Callable[..., Any], run: Callable[[Callable[..., Any]], T]) -> T:

@@ -94,6 +94,15 @@ def stored_in_ndarray(given: str, reason: str = LOSES, remedy: str | None = None
     )
 
 
+def writes_traced(error: BaseException | None) -> bool:
+    """Tell whether an error comes of a traced value that was to be written into an ndarray."""
+    while error is not None:
+        if isinstance(error, WengertError) and error.writes:
+            return True
+        error = error.__cause__
+    return False
+
+
 def call_user(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call the function of a user for a transformation; NumPy's and Python's errors around ours give way to it.
 
