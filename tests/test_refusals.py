@@ -108,9 +108,9 @@ def test_writes_into_an_ndarray_are_not_given_up_silently():
             total = v * 0.0
         return np.sum(total)
 
-    for mode in (wg.grad, wg.jit):
-        with pytest.raises(TypeError, match=r"a result that is a Tensor"):
-            mode(f)(np.ones(2))
+    with pytest.raises(TypeError, match=r"a result that is a Tensor"):
+        wg.grad(f)(np.ones(2))
+    assert wg.jit(f)(np.ones(2)) == 2.0
 
 
 def test_errors_that_plain_numpy_raises_may_be_caught():

@@ -479,7 +479,7 @@ def test_a_wrong_number_of_threads_is_refused(given_text: str, monkeypatch: pyte
 def test_wrong_topics_of_logs_are_refused(topics: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WENGERT_LOG", topics)
     wrong = topics.split(",")[-1]
-    with pytest.raises(UsageError, match=f"^WENGERT_LOG: '{wrong}'; some of passes, kernels, cache are needed"):
+    with pytest.raises(UsageError, match=f"^WENGERT_LOG: '{wrong}'; some of passes, loops, kernels, cache are needed"):
         config.logged_topics()
 
 

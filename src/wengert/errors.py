@@ -35,7 +35,7 @@ class WengertError(Exception):
         place: where in the program it was; it gets a line of its own.
 
     Attributes:
-        writes: whether it was to write a value that has no elements yet into an ndarray.
+        writes: whether NumPy was to put a value that a transformation follows into an ndarray.
     """
 
     writes = False

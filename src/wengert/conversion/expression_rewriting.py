@@ -149,11 +149,11 @@ class ExpressionRewriter(ast.NodeTransformer):
             found = locate(ast.Subscript(listed, locate(constant(0), items), ast.Load()), items)
         each = locate(ast.Lambda(parameters(name), found), items)
         gone_through = self.operation("iterate", [self.gone_through(first.iter)], first.iter)
-        return self.operation("sum_each" if function.id == "sum" else "decide_items", [function, gone_through, each], items)
+        return self.operation(
+            "sum_each" if function.id == "sum" else "decide_items", [function, gone_through, each], items
+        )
 
-    def item_truth(
-        self, function: ast.Name, truth: ast.expr, tests: Sequence[ast.expr], place: ast.AST
-    ) -> ast.expr:
+    def item_truth(self, function: ast.Name, truth: ast.expr, tests: Sequence[ast.expr], place: ast.AST) -> ast.expr:
         """Return what an item is for `any` or `all`: nothing that decides, if it fails a test."""
         if tests:
             is_any = function.id == "any"

@@ -24,11 +24,8 @@ BUILDERS: tuple[Callable[..., Any], ...] = (
     *(np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray),
 )
 """Functions that make an ndarray of whatever they are given, and ask no Tensor about it."""
-MAKERS: tuple[Callable[..., Any], ...] = (
-    *(np.array, np.copy, np.zeros, np.ones, np.empty, np.full, np.eye, np.identity),
-    *(np.zeros_like, np.ones_like, np.empty_like, np.full_like),
-)
-"""Functions that make a new array, which only the program has."""
+MAKERS: tuple[Callable[..., Any], ...] = (np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.arange, np.tri)
+"""Functions that are given no arrays, of which NumPy's protocols would know."""
 UNSET = (np.empty, np.empty_like)
 DISPATCHED = (np.ufunc, type(np.stack))
 """The types of NumPy's functions that have a meaning for Tensors."""
@@ -50,7 +47,7 @@ def holds_traced(value: Any) -> bool:
 @functools.cache
 def called_in_place(function: Any) -> Callable[..., Any]:
     """Return what is called in place of a function of NumPy's, which may be given traced values in lists."""
-    is_ufunc, is_builder, is_maker = isinstance(function, np.ufunc), function in BUILDERS, function in MAKERS
+    is_ufunc, is_builder = isinstance(function, np.ufunc), function in BUILDERS
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
@@ -58,7 +55,9 @@ def called_in_place(function: Any) -> Callable[..., Any]:
             meaning = FUNCTIONS.get(function, function)
             return meaning(*map(stacked_lists, args), **kwargs) if is_ufunc else meaning(*args, **kwargs)
         made = function(*args, **kwargs)
-        return own_tensor(made, function in UNSET) if is_maker and ROLLING.making else made
+        if not ROLLING.making or any(np.may_share_memory(made, x) for x in given if type(x) is np.ndarray):
+            return made
+        return own_tensor(made, function in UNSET)
 
     return call
 

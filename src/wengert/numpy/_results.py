@@ -23,7 +23,7 @@ from wengert.core.memory.views import base_and_path, undecided_text
 from wengert.core.memory.write_watches import note_write, rebind_handle
 from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.plain_functions import call_plain_method
-from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete, is_staged
+from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.primitives import conversion
 from wengert.primitives.masked import Masked, is_selection
@@ -129,7 +129,7 @@ def writer(name: str, result: Any, out: Any, where: Any, rule: OutRule = WITHIN_
         needed = f"a Tensor is needed, because an ndarray {reason}"
         action = f"Write x = x + y for x += y, or make the array with wengert.numpy{otherwise}"
         error = refusal(DtypeError(name, given, needed, action))
-        error.writes = is_staged(result) or is_staged(where)
+        error.writes = True
         raise error
     result = as_tensor(result if where is True else np.where(where, result, out))
     require_fit(name, result, out, rule)

@@ -15,7 +15,15 @@ import numpy as np
 
 from wengert.core.diagnostics.conversion_hints import CALLED_OUT, is_function, is_rule_asking, remedy_by_source
 from wengert.core.diagnostics.numpy_warnings import SETTINGS, kinds_raised
-from wengert.core.diagnostics.source_positions import ASSIGNING, Origin, Position, caller, expression_at, position_of, use_at
+from wengert.core.diagnostics.source_positions import (
+    Origin,
+    Position,
+    caller,
+    expression_at,
+    position_of,
+    use_at,
+    writes_at,
+)
 from wengert.core.forms.abstract_evaluation import avals_and_strides
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, literal
@@ -231,7 +239,7 @@ class Staging(Transient):
             "operations on the Tensor as a whole are needed",
             remedy_at(code, offset, tensor.dtype),
         )
-        error.writes = code.co_code[offset] in ASSIGNING  # which a Tensor takes for an index
+        error.writes = writes_at(code, offset)  # a Tensor takes it for an index
         raise error
 
     def alike(self, one: Tensor, other: Tensor) -> bool:

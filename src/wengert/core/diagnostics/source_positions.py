@@ -33,6 +33,7 @@ LONGEST_EXPRESSION = 60
 CACHE, BINARY_OPERATOR = dis.opmap.get("CACHE", 0), dis.opmap["BINARY_OP"]
 ASSIGNING = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
 """Instructions of `target[index] = value`."""
+COPY = dis.opmap["COPY"]
 MARKS: dict[str, dict[str, str]] = {}
 """For files of the library the qualified names of functions marked by `speaks_for`, and where they hold operations."""
 
@@ -177,6 +178,11 @@ def user_stacklevel() -> int:
     while is_own(frame.f_code.co_filename) and frame.f_back is not None:
         level, frame = level + 1, frame.f_back
     return level
+
+
+def writes_at(code: CodeType, offset: int) -> bool:
+    """Tell whether an instruction is of `target[index] = value`, or `target[index] += value`, which reads it first."""
+    return code.co_code[offset] in ASSIGNING or code.co_code[max(offset - 2, 0)] == COPY
 
 
 def position_of(code: CodeType, offset: int) -> Position:

@@ -95,7 +95,7 @@ def stored_in_ndarray(given: str, reason: str = LOSES, remedy: str | None = None
 
 
 def writes_traced(error: BaseException | None) -> bool:
-    """Tell whether an error comes of a traced value that was to be written into an ndarray."""
+    """Tell whether an error comes of a value that a transformation follows and NumPy was to put into an ndarray."""
     while error is not None:
         if isinstance(error, WengertError) and error.writes:
             return True

@@ -22,7 +22,7 @@ from wengert.core.diagnostics.conversion_hints import (
     library_that_asks,
     remedy_by_source,
 )
-from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.diagnostics.source_positions import caller, position_of, writes_at
 from wengert.core.diagnostics.store_guard import LOSES, is_assigning, is_reading, is_storing, stored_in_ndarray
 from wengert.core.memory.buffers import copy_alike, keep
 from wengert.core.memory.memory_layout import Strides, strides_of
@@ -362,7 +362,9 @@ class Tensor(Members, metaclass=MadeByFunctions):
                 raise TracedTruthError(name, f"{self._shown()} ({position})", needed, action)
             concrete(name, self, LEAVING if asked is None else action)
             needed = f"a plain value is needed, because {LOSES}"
-            raise GraphError(name, self._shown(), needed, f"{action}, or call .detach() first")
+            error = GraphError(name, self._shown(), needed, f"{action}, or call .detach() first")
+            error.writes = asked is not None
+            raise error
 
     def _shown(self) -> str:
         known = "differs from lane to lane" if not is_staged(self) else "is being traced"
@@ -371,7 +373,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
     def _storage_error(self, caller: FrameType | None = None) -> GraphError:
         reason = LOSES if is_concrete(self) else "an ndarray holds numbers"
         error = stored_in_ndarray(self._shown(), reason, library_that_asks(caller))
-        error.writes = is_staged(self)
+        error.writes = True
         return error
 
     @classmethod
@@ -649,7 +651,9 @@ def concrete(name: str, value: Any, action: str = LOOKED_AT) -> Any:
             kind = TracedTruthError if is_staged(below) else GraphError
             given = f"a value that differs from lane to lane of {trace.owner_name}"
             needed = "one value for all lanes is needed where a program looks at numbers"
-            raise kind(describe(name, given, needed, remedy_by_source(*caller()) or action))
+            error = kind(describe(name, given, needed, remedy_by_source(*caller()) or action))
+            error.writes = kind is TracedTruthError and writes_at(*caller())
+            raise error
         below = below._value if trace is None else trace.below(below)
     return strong(below)
 

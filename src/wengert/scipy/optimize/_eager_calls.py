@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from wengert.core.diagnostics.store_guard import writes_traced
+from wengert.errors import WengertError
+from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.nodes import CREATED
 from wengert.transforms.jacobian import jacobian
 
@@ -47,8 +50,15 @@ class EagerAtFirst:
         if self.calls <= 0:
             return self.compiled(*args)
         self.calls -= 1
-        before, since = next(CREATED), time.thread_time()
-        found = plain(*args)  # of which loops that were traced before create nothing
+        before, since, refused = next(CREATED), time.thread_time(), refusal_count()
+        try:
+            found = plain(*args)  # of which loops that were traced before create nothing
+        except WengertError as error:
+            if not writes_traced(error):
+                raise
+            forgive(refused)
+            self.calls = 0  # what is traced is converted where NumPy would make ndarrays
+            return self.compiled(*args)
         if next(CREATED) - before > FEW_OPERATIONS or time.thread_time() - since > SHORT:
             self.calls = 0
         return found

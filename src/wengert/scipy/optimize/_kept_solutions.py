@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.diagnostics.store_guard import writes_traced
+from wengert.errors import WengertError
 from wengert.implicit.attaching import reaches_traced
 from wengert.implicit.matrix_free import holds_trace
 from wengert.scipy.optimize._vector_problem import FEW_UNKNOWNS, UNTRACED_GRADIENTS, FlatProblem
+from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.batch import Batch
 
 Function = Callable[..., Any]
@@ -48,9 +51,19 @@ def with_derivatives(
 
 
 def value_at(name: str, function: Function, x: Any, *args: Any) -> Any:
-    """Return the value of a user's function at a solution; in lanes of its traced form, which may decide by values."""
+    """Return the value of a user's function at a solution.
+
+    It is that of the traced form, which is converted, in lanes, where it may decide by values, and where NumPy would
+    make ndarrays of what is followed.
+    """
     if not holds_trace(x, Batch) or not x.size:
-        return function(x, *args)
+        before = refusal_count()
+        try:
+            return function(x, *args)
+        except WengertError as error:
+            if not writes_traced(error):
+                raise
+            forgive(before)
     captures = reaches_traced(name, function)
     problem = FlatProblem(name, function, np.zeros(x.shape), args, True, ("value",), keep=not captures)
     return problem.run("value", as_given, lambda form: form)(x)

@@ -1,0 +1,152 @@
+"""What NumPy makes arrays of, in traced functions: lists of traced values, and arrays that these are written into."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tests.cases import together
+from wengert.errors import GraphError
+
+CONSTANT = np.array([[0.9, 0.1], [-0.2, 0.8]])
+SERIES = np.sin(np.arange(20.0))
+TABLE = SERIES.tolist() * 2
+
+
+def lists_of_rows(x):
+    state, total = np.array([0.0, x[1]]), 0.0
+    for y in SERIES:
+        innovation = np.array([y]) - state[:1]
+        state = np.array([[0.9, x[0]], [-0.2, 0.8]]) @ state + np.asarray([innovation[0], 2])
+        total = total + np.linalg.norm([state[0], y]) + np.dot([1.0, x[0]], state)
+    return total
+
+
+def lists_in_while(x):
+    state, rounds = np.array(x), 0
+    while state[0] < 3.0 and rounds < 50:
+        state = np.array([state[1] + x[0], np.max([state[0], np.float32(0.5), 1])], dtype=np.float64)
+        rounds += 1
+    return state.sum() * rounds
+
+
+def lists_in_branches(x):
+    def rotated(v):
+        return np.array([v[1], -v[0]]) if v[0] > 0 else np.stack([[v[0], v[1]], [v[1], 1]])[0]
+
+    return np.sum(np.exp([rotated(x)[0], rotated(-x)[1]])) + np.concatenate([[x[0]], rotated(x)]).prod()
+
+
+def written_rows(x):
+    states = np.zeros((21, 2))
+    states[0] = x
+    for i in range(20):
+        states[i + 1] = CONSTANT @ states[i] + SERIES[i]
+    return (states[::-1] ** 2).sum()
+
+
+def written_views(x):
+    table = np.full((3, 3), 2.0)
+    diagonal, corner = table.T, table[1:, 1:]
+    diagonal[0, 1] = x[0]
+    corner += x
+    np.fill_diagonal(table, x[1])
+    grid = np.linspace(0, 1, 3)
+    grid[np.argmax(x)] *= x[0]
+    return (table @ grid).sum() + np.linalg.det(table)
+
+
+def written_in_branches(x):
+    counts, best = np.zeros(3, int), CONSTANT.copy()
+    if x[0] > 0.2:
+        best[0] = x * 2
+        counts[x > 0] += 1
+    return (best * counts[:2]).sum() + x[0]
+
+
+def written_in_whole_numbers(x):
+    ranks = np.zeros(2, int)
+    for i in range(2):
+        ranks[i] = np.sum(x < x[i])
+    return (ranks * x).sum()
+
+
+FUNCTIONS = [lists_of_rows, lists_in_while, lists_in_branches, written_rows, written_views, written_in_whole_numbers]
+
+
+@together("function", FUNCTIONS)
+def test_arrays_of_traced_values_are_what_numpy_makes(function: Any) -> None:
+    x, step = np.array([0.3, 0.7]), 1e-6
+    value, found = function(x), wg.jit(function)(x)
+    assert (found.dtype, type(found)) == (value.dtype, type(value))
+    np.testing.assert_allclose(found, value, rtol=1e-12)
+    slopes = np.array([(function(x + d) - function(x - d)) / (2 * step) for d in step * np.eye(2)])
+    np.testing.assert_allclose(wg.grad(wg.jit(function))(x), slopes, rtol=1e-5, atol=1e-6)
+    if FUNCTIONS.index(function) % 2:
+        forward = wg.jit(lambda x, t: wg.jvp(function, (x,), (t,))[1])
+        np.testing.assert_allclose(forward(x, x), slopes @ x, rtol=1e-5, atol=1e-6)
+        return
+    lanes = np.stack([x, 0.5 * x])
+    np.testing.assert_allclose(wg.jit(wg.vmap(function))(lanes), [function(x), function(0.5 * x)], rtol=1e-12)
+
+
+def test_arrays_of_others_stay_as_they_are() -> None:
+    def program(x: Any) -> Any:
+        CONSTANT[0] = x
+        return x
+
+    with pytest.raises(GraphError, match="stored into an ndarray"):
+        wg.jit(program)(np.ones(2))
+    assert CONSTANT[0, 0] == 0.9
+
+
+def generated(x):
+    rows = [(1.0, 2.0), (0.5, 3.0)] * 10
+    total = sum(a * v for a, b in rows for v in x if v > b / 4)
+    for k in range(20):
+        total = total + sum(x[j % 2] ** 2 * k for j in range(k) if j != 3)
+    return total + max(total * c for c in [np.float64(0.1), 0.2])
+
+
+def list_of_rows(x):
+    states, state = [], x
+    for y in SERIES:
+        state = CONSTANT @ state + y
+        states.append(state)
+    total = x * 0
+    for k in range(len(states) - 1, 0, -1):
+        total = 0.5 * total + states[k] * states[k - 1]
+    return total.sum()
+
+
+@together("function", [generated, list_of_rows])
+def test_loops_over_what_is_generated_and_left_are_equations(function: Any) -> None:
+    x = np.array([0.6, 0.9])
+    np.testing.assert_allclose(wg.jit(function)(x), function(x), rtol=1e-12)
+    graph = wg.graph.trace(function)(x)
+    assert len(graph.equations) < 100
+    (slope,) = wg.graph.gradient(graph)(x)[1:]
+    np.testing.assert_allclose(slope, wg.grad(function)(x), rtol=1e-10)
+
+
+def test_the_log_names_the_line_for_which_a_loop_is_written_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("wengert.conversion.loop_emission.LOGGED", {"loops"})
+
+    def program(x: Any) -> Any:
+        for y in TABLE:
+            x = x * 0.5 + y
+        for y in TABLE:
+            x = x + hash(y) % 2
+        return x
+
+    with caplog.at_level(logging.INFO):
+        wg.jit(program)(1.0)
+    texts = [record.getMessage() for record in caplog.records]
+    assert any("for y in TABLE:\n  a loop of 40 rounds is one equation" in text for text in texts)
+    assert any("is written out" in text and "x = x + hash(y) % 2" in text for text in texts)
