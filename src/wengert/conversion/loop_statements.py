@@ -127,10 +127,11 @@ def sum_each(function: Any, items: Any, each: Callable[[Any], tuple[Any, Callabl
         return callee(function)(value() for test, value in map(each, items) if test)
     total: Any = 0
 
-    def body(item: Any) -> None:
+    def add_term(item: Any) -> None:
         nonlocal total
         total = added(total, *each(item))
 
+    body: Any = add_term
     if isinstance(items, StagedRange):
         go_through(items, body, "total")
         return total

@@ -106,7 +106,7 @@ def item_of(items: Sequence[Any], index: Any) -> Any:
     kinds, count = set(map(type, items)), len(items)
     if len(kinds) == 1 and kinds <= NUMBERS.keys() and (numbers := np.array(items)).dtype.kind in "biufc":
         return weaken(as_tensor(numbers)[index])
-    rows = rows_in_order(items) if count else None
+    rows: Any = rows_in_order(items) if count else None
     if rows is None and count > MOST and are_numbers_of_one_type(items):
         rows = np.stack(items)
     if rows is not None:

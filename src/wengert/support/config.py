@@ -1,14 +1,14 @@
 """Switches, read from the environment once: what is logged, what is checked, and how many threads there are.
 
 `WENGERT_LOG=passes` logs the graph after each pass, `loops` what Python's `for` and `while` became, `kernels` what is
-compiled, `cache` what was found and kept; several topics are separated by commas. `WENGERT_DEBUG=1` checks graphs after each pass, kernels after each step of
-lowering. `WENGERT_THREADS` is the number of threads that share large operations; without it OMP_NUM_THREADS counts,
-which people set to run many processes side by side. `WENGERT_CACHE` is the folder in which machine code is kept; `0`
-or nothing keeps none. Jitted functions are compiled to native code as far as kernels can compute them, as soon as
-that is worth it: `WENGERT_NATIVE=1` compiles each at its first call, `WENGERT_NATIVE=0` none.
-`WENGERT_OWN_FUNCTIONS=1` lets eager operations on large arrays use the functions of native code where these are
-faster than NumPy's, whose last bits they do not have. Switches are `1`, `on`, `yes` or `true`, and `0`, `off`, `no`
-or `false`.
+compiled, `cache` what was found and kept; several topics are separated by commas. `WENGERT_DEBUG=1` checks graphs
+after each pass, kernels after each step of lowering. `WENGERT_THREADS` is the number of threads that share large
+operations; without it OMP_NUM_THREADS counts, which people set to run many processes side by side. `WENGERT_CACHE` is
+the folder in which machine code is kept; `0` or nothing keeps none. Jitted functions are compiled to native code as
+far as kernels can compute them, as soon as that is worth it: `WENGERT_NATIVE=1` compiles each at its first call,
+`WENGERT_NATIVE=0` none. `WENGERT_OWN_FUNCTIONS=1` lets eager operations on large arrays use the functions of native
+code where these are faster than NumPy's, whose last bits they do not have. Switches are `1`, `on`, `yes` or `true`,
+and `0`, `off`, `no` or `false`.
 """
 
 from __future__ import annotations
