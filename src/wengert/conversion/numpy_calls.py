@@ -8,7 +8,7 @@ traced values into is a Tensor, as the same call of `wengert.numpy` gives it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import BuiltinMethodType
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from wengert.core.values.aval import MOST_AXES
 from wengert.core.values.dispatch import stacked_lists
-from wengert.core.values.numpy_overrides import FUNCTIONS
+from wengert.core.values.protocols import array_function
 from wengert.core.values.tensor import Tensor, constant_tensor, is_staged
 from wengert.traces.written_out import ROLLING
 
@@ -31,17 +31,18 @@ DISPATCHED = (np.ufunc, type(np.stack))
 """The types of NumPy's functions that have a meaning for Tensors."""
 
 
-def holds_traced(value: Any) -> bool:
-    """Tell whether there is a traced value in nested lists, as deep as arrays have axes."""
+def traced_in(value: Any) -> Tensor | None:
+    """Return a traced value in nested lists, as deep as arrays have axes; None if there is none."""
     lists: Iterable[Any] = (value,) if isinstance(value, list | tuple) else ()
     for _ in range(MOST_AXES):
         if not lists:
-            return False
+            break
         items = [item for inner in lists for item in inner]
-        if any(type(item) is Tensor and is_staged(item) for item in items):
-            return True
+        found = next((item for item in items if type(item) is Tensor and is_staged(item)), None)
+        if found is not None:
+            return found
         lists = {id(item): item for item in items if isinstance(item, list | tuple)}.values()
-    return False
+    return None
 
 
 @functools.cache
@@ -51,23 +52,30 @@ def called_in_place(function: Any) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
-        if any(map(holds_traced, given)) or (is_builder and any(map(is_staged, given))):
-            meaning = FUNCTIONS.get(function, function)
-            return meaning(*map(stacked_lists, args), **kwargs) if is_ufunc else meaning(*args, **kwargs)
+        traced = next((x for value in given if (x := traced_in(value)) is not None), None)
+        if traced is None and is_builder:
+            traced = next(filter(is_staged, given), None)
+        if traced is not None:
+            if is_ufunc:
+                return function(*map(stacked_lists, args), **kwargs)
+            return array_function(traced, function, (Tensor,), args, kwargs)
         made = function(*args, **kwargs)
-        if not ROLLING.making or any(np.may_share_memory(made, x) for x in given if type(x) is np.ndarray):
-            return made
-        return own_tensor(made, function in UNSET)
+        return own_tensor(made, given, function in UNSET) if ROLLING.making else made
 
     return call
 
 
-def own_tensor(made: Any, unset: bool = False) -> Any:
-    """Return a new array as a Tensor that owns it, if it is one of numbers; of elements that nobody set as zeros."""
+def own_tensor(made: Any, given: Sequence[Any] = (), unset: bool = False) -> Any:
+    """Return a new array of numbers, made of what was `given`, as a Tensor that owns it; all else as it is.
+
+    If nobody has set its elements, they are zeros: whatever keeps them, a graph or a file, is the same each time.
+    """
     if type(made) is not np.ndarray or made.dtype.kind not in "biufc":
         return made
+    if any(np.may_share_memory(made, x) for x in given if type(x) is np.ndarray):
+        return made
     if unset:
-        made[...] = 0  # whatever keeps them, a graph or a file, is the same each time
+        made[...] = 0
     return constant_tensor(made)
 
 
