@@ -662,7 +662,9 @@ def test_gradients_are_forgotten_or_become_zeros() -> None:
 )
 def test_solvers_say_how_what_they_find_is_differentiated(solve: Any) -> None:
     for transformation in (wg.grad, wg.jit, lambda f: lambda x: wg.vmap(f)(np.array([x, 2 * x]))):
-        with pytest.raises(GraphError, match=r"Use wengert\.scipy\.optimize, where it has the function"):
+        with pytest.raises(
+            GraphError, match=r"Use wengert\.scipy\.optimize(, where|\.brentq, or wengert\.optim\.root_scalar)"
+        ):
             transformation(solve)(2.0)
 
 

@@ -129,7 +129,7 @@ def sum_each(function: Any, items: Any, each: Callable[[Any], tuple[Any, Callabl
 
     def add_term(item: Any) -> None:
         nonlocal total
-        total = added(total, *each(item))
+        total = with_term(total, *each(item))
 
     body: Any = add_term
     if isinstance(items, StagedRange):
@@ -147,7 +147,7 @@ def sum_each(function: Any, items: Any, each: Callable[[Any], tuple[Any, Callabl
         test, value = each(item)
         test = ask_truth(test)
         if is_staged(test):
-            total = added(staged_sum(terms), test, value)
+            total = with_term(staged_sum(terms), test, value)
             break
         if test:
             terms.append(value())
@@ -161,7 +161,7 @@ def sum_each(function: Any, items: Any, each: Callable[[Any], tuple[Any, Callabl
 SUM_SITE = StatementSite(0, (("total", (), ()),))
 
 
-def added(total: Any, test: Any, value: Callable[[], Any]) -> Any:
+def with_term(total: Any, test: Any, value: Callable[[], Any]) -> Any:
     """Return a sum with one more term, if a test of the user's holds."""
 
     def more() -> Any:

@@ -225,14 +225,17 @@ def captured_values(solver: Callable[..., Any]) -> list[Tensor]:
     return [x for x, _ in Reach(function_name(solver), solver).tensors if x._trace is not None]
 
 
-def warn_of_calls(name: str, solver: str) -> None:
+def warn_of_calls(name: str, solver: str, instead: str = "") -> None:
     """Warn that a graph calls a solver of another library.
 
     Args:
         name: what the user called.
         solver: what that is called.
+        instead: what is compiled, if there is something.
     """
     text = f"{name}: {solver} is called by Python at each evaluation of a traced function, and not compiled."
+    if instead:
+        text = f"{text[:-1]}; {instead} is."
     warnings.warn(text, UserWarning, stacklevel=user_stacklevel())
 
 

@@ -13,7 +13,13 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from wengert.core.diagnostics.conversion_hints import CALLED_OUT, is_function, is_rule_asking, remedy_by_source
+from wengert.core.diagnostics.conversion_hints import (
+    CALLED_OUT,
+    is_function,
+    is_rule_asking,
+    position_of_user,
+    remedy_by_source,
+)
 from wengert.core.diagnostics.numpy_warnings import SETTINGS, kinds_raised
 from wengert.core.diagnostics.source_positions import (
     Origin,
@@ -235,7 +241,7 @@ class Staging(Transient):
         error = TracedTruthError(
             self.owner_name,
             f"the elements of {name} ({aval_text(variable)}) were asked for while the function was being traced"
-            f" ({position_of(code, offset)})",
+            f" ({position_of_user(code, offset)})",
             "operations on the Tensor as a whole are needed",
             remedy_at(code, offset, tensor.dtype),
         )

@@ -40,6 +40,9 @@ TO_C = frozenset({"_check_func", "_milp_iv", "lfilter"})
 """Functions of SciPy's, those of `fsolve`, `leastsq` and `milp`, that make arrays by `atleast_1d` for C code."""
 SLOPES = "scipy.optimize._differentiable_functions"
 """The module of SciPy's that calls the functions for derivatives which drivers in C are given."""
+ROOTS = ("brentq", "brenth", "bisect", "ridder", "newton", "root_scalar")
+"""Functions of `scipy.optimize` that find roots of one unknown."""
+COMPILED = "wengert.optim.root_scalar, which wengert.jit compiles; the results of both have derivatives"
 LISTS = "which takes lists of Tensors, or make one array of the list with np.stack"
 MIRRORED = ("interpolate", "linalg", "ndimage", "signal", "spatial", "special", "stats")
 SLICE = re.compile(r"[\w)]\[.*:.*\]$")
@@ -62,6 +65,16 @@ def remedy_by_source(code: CodeType, offset: int) -> str | None:
         (re.search(known["pattern"], text), known["hint"]) for text, kind in texts for known in hints(kind).values()
     )
     return next((match.expand(remedy) for match, remedy in found if match), None)
+
+
+def position_of_user(code: CodeType, offset: int) -> Position:
+    """Return the source position of an instruction; of one of SciPy's, that of the user's line that calls it."""
+    frame = beyond_own(sys._getframe(1))
+    if frame is None or not is_scipy_asking(frame):
+        return position_of(code, offset)
+    while frame is not None and (is_scipy_asking(frame) or is_own(frame.f_code.co_filename)):
+        frame = frame.f_back
+    return position_of(code, offset) if frame is None else position_of(frame.f_code, frame.f_lasti)
 
 
 RULES = frozenset(
@@ -133,6 +146,9 @@ def scipys_remedy(package: str, frame: FrameType, called: str) -> str | None:
 
     The frame is that of the function that the user calls, as `called` says.
     """
+    if package == "scipy.optimize":
+        name = next((name for name in (called, frame.f_code.co_name) if name in ROOTS), "")
+        return name and f"Use wengert.scipy.optimize.{name}, or {COMPILED}"
     if package != "scipy" and package.removeprefix("scipy.") not in (*MIRRORED, "integrate"):
         return None
     own = frame.f_locals.get("self")
@@ -200,7 +216,7 @@ def is_driver_asking(frame: FrameType | None) -> bool:
 
 def is_scipy_asking(frame: FrameType) -> bool:
     """Tell whether it is SciPy that calls a function of NumPy's in C."""
-    return bool(frame.f_globals.get("__name__", "")[:6] == "scipy.")
+    return bool(str(frame.f_globals.get("__name__", ""))[:6] == "scipy.")
 
 
 def beyond_own(frame: FrameType | None) -> FrameType | None:

@@ -111,7 +111,8 @@ def call_scipy(
 
     vector = solve_without_derivatives(solver, args, {}, lambda *_: np.zeros(size))
     if is_staged(vector):
-        warn_of_calls(name, "SciPy")
+        is_scalar = name == "scipy.optimize.root_scalar"
+        warn_of_calls(name, "SciPy", "wengert.optim.root_scalar" if is_scalar else "")
     answer.take(vector)
     return answer
 
