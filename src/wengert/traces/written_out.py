@@ -70,9 +70,7 @@ ROLLING = Rolling()
 class RollingScope(StateScope):
     """Let a function be traced with what `Rolling` says; what it said before holds again afterwards."""
 
-    def __init__(
-        self, *, watched: bool = False, allowed: bool = False, least: int = 2, making: bool = False
-    ) -> None:
+    def __init__(self, *, watched: bool = False, allowed: bool = False, least: int = 2, making: bool = False) -> None:
         super().__init__()
         self.said = watched, allowed, least, making
 
