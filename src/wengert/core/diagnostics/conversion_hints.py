@@ -147,8 +147,8 @@ def scipys_remedy(package: str, frame: FrameType, called: str) -> str | None:
     The frame is that of the function that the user calls, as `called` says.
     """
     if package == "scipy.optimize":
-        name = next((name for name in (called, frame.f_code.co_name) if name in ROOTS), "")
-        return name and f"Use wengert.scipy.optimize.{name}, or {COMPILED}"
+        root = called if called in ROOTS else frame.f_code.co_name
+        return f"Use wengert.scipy.optimize.{root}, or {COMPILED}" if root in ROOTS else None
     if package != "scipy" and package.removeprefix("scipy.") not in (*MIRRORED, "integrate"):
         return None
     own = frame.f_locals.get("self")
