@@ -382,7 +382,7 @@ def test_differentiated_values_do_not_become_ndarrays(function: Any, name: str, 
     with pytest.raises(GraphError):
         wg.grad(lambda x: function(x).sum())(np.array([1.0, 2.0]))
     if known != "numpy" and not known.startswith("_") and name != "list":
-        for transformation in (wg.jit, wg.vmap):
+        for transformation in (wg.vmap, wg.jit) if name in ("r_", "c_") else (wg.vmap,):  # jit makes them Tensors
             with pytest.raises(GraphError, match=re.escape(action)) as error:
                 transformation(function)(np.ones((1, 2)) if transformation is wg.vmap else np.ones(2))
         assert str(error.value).startswith(f"{known}: ")
@@ -767,12 +767,13 @@ def test_ndarrays_take_in_place_what_nothing_is_differentiated_by() -> None:
         np.cumsum(wg.tensor(x), out=np.zeros(2))
 
 
-@pytest.mark.parametrize("transform", [wg.jit, wg.vmap])
-def test_ndarrays_do_not_take_in_place_what_has_no_numbers_yet(transform: Any) -> None:
+def test_ndarrays_do_not_take_in_place_what_has_no_numbers_yet() -> None:
     with pytest.raises(
         DtypeError, match=r"holds numbers\. Write x = x \+ y for x \+= y, or make the array with wengert\.numpy\.$"
     ):
-        transform(sum_of_chosen)(np.ones((2, 3)))
+        wg.vmap(sum_of_chosen)(np.ones((2, 3)))
+    x = np.array([1.0, -2.0, 5.0])
+    assert wg.jit(sum_of_chosen)(x) == sum_of_chosen(x)
 
 
 def test_arrays_made_like_a_tensor_hold_tensors() -> None:
