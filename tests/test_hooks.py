@@ -190,6 +190,15 @@ def test_hooks_need_a_tensor_that_requires_grad() -> None:
     assert str(error.value).startswith("retain_grad: ")
 
 
+def test_hooks_need_a_tensor_that_is_recorded_itself() -> None:
+    def hooked(x: Any) -> Any:
+        (x * 2).register_hook(print)
+
+    for beneath in (lambda x: wg.vmap(hooked)(np.stack([x, x])), wg.jacfwd(hooked)):
+        with pytest.raises(GraphError, match=r"register_hook: a Tensor of shape \(3,\) that is recorded beneath lanes"):
+            wg.grad(beneath)(np.ones(3))
+
+
 # Values that are written to later; the numbers are PyTorch's
 
 

@@ -48,6 +48,10 @@ def _last_node(tensor: Tensor) -> Node | None:
 
 def _needed_node(tensor: Tensor, name: str) -> Node:
     node = _node(tensor)
+    if node is None and tensor.requires_grad:
+        given = f"a Tensor of shape {tensor.shape} that is recorded beneath lanes or forward mode"
+        action = "Use it inside of the innermost transformation, as in wengert.vmap(wengert.grad(f))"
+        raise GraphError(name, given, "one that is recorded itself is needed", action)
     if node is None:
         given = f"a Tensor of shape {tensor.shape} that does not require grad"
         raise GraphError(name, given, "a Tensor that is being differentiated is needed", "Call .requires_grad_() first")
