@@ -407,6 +407,8 @@ SUMS: dict[str, Callable[..., Any]] = {
     "turned": lambda x, y: (y.T @ x.T) + x.T[:7] * 2,
     "complex": lambda x, y: (x * 1j) @ y + x[:, :7] * 2j,
     "complex rows": lambda x, y: (x * 1j) @ y + y[0] * 2j,
+    "with a factor that is a view": lambda x, y: x[:7, :7] @ y[:7].T + y[:7].T,
+    "with what a factor is a view of": lambda x, y: x[:7, :7] @ y[:7].T + y[:7],
 }
 
 

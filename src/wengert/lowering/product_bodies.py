@@ -74,14 +74,21 @@ def as_call(body: Sequence[Equation]) -> Equation:
 
 
 def with_views(body: list[Equation], made: Views, steps: Container[Equation]) -> list[Equation]:
-    """Return a product, and its sum, behind the views that its factors are, as far as a step reads these in place."""
+    """Return a product, and its sum, behind the views that its factors are, as far as a step reads these in place.
+
+    What is added has to be in memory, so it is no view of the step's own.
+    """
     product, labels = body[0], labels_of_step(body[0])
+    added = {x for equation in body[1:] for x in equation.inputs if type(x) is Variable}
     assert labels is not None
     factors = list(zip(product.inputs, map(labels.lengths_of, labels.operands), strict=True))
     views: list[Equation] = []
     for x, shape in factors:
         chain = views_behind(x, made)
-        while chain and not is_read_in_place(chain, shape, product.outputs[0].dtype, made, steps):
+        while chain and not (
+            added.isdisjoint([view.outputs[0] for view in chain])
+            and is_read_in_place(chain, shape, product.outputs[0].dtype, made, steps)
+        ):
             chain = chain[1:]
         views += [view for view in chain if view not in views]
     whole = [*views, *body]
