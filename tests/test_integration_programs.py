@@ -36,6 +36,15 @@ def test_programs_are_kept_and_see_what_changes(monkeypatch):
     assert program.from_start.trace_count == 1
     np.testing.assert_allclose(end(1.0, 2, {"rate": np.float64(0.5)}), 1 / 3, rtol=1e-5)
 
+    def bounce(kept):
+        event = lambda t, y: y[0]
+        event.direction, event.reset = -1, lambda t, y: [y[0], -kept * y[1]]
+        return solve_ivp(lambda t, y: [y[1], -1.0], (0.0, 2.0), [0.5, 0.0], events=event, t_eval=[2.0]).y[1, 0]
+
+    known = len(_programs.PROGRAMS.known)
+    np.testing.assert_allclose([bounce(kept) for kept in (0.5, 0.6)], [-0.5, -0.4], rtol=1e-9)
+    assert len(_programs.PROGRAMS.known) == known + 1  # what changes states is an attribute
+
     class Model:
         def __init__(self):
             self.rate, self.seen = 1.0, []

@@ -577,3 +577,16 @@ def test_sums_of_what_lay_otherwise_in_memory_keep_their_bits(name: str) -> None
     for _ in range(40):
         x = generator.normal(size=(5, 7)) * 10.0 ** generator.uniform(-3, 3, size=(5, 7))
         assert total(x) == function(x).sum()
+
+
+def test_equal_graphs_become_one_object():
+    def steps(x, times):
+        return wg.while_loop(lambda v: v[0] < times, lambda v: (v[0] + 1, np.sin(v[1]) * 2.0), (0, x))[1]
+
+    def other(x):
+        return wg.while_loop(lambda v: v[0] < 5, lambda v: (v[0] + 1, np.sin(v[1]) * 2.0), (0, x))[1]
+
+    graph = flatten_calls(wg.graph.trace(lambda x: steps(x, 3) + steps(2.0 * x, 3) + steps(x, 4) + other(x))(1.0))
+    bodies = [id(e.params["body"]) for e in graph.equations if "body" in e.params]
+    assert len(bodies) == 4
+    assert len({*bodies}) == 2  # of another line

@@ -83,7 +83,7 @@ def bounced(x):
     """Return the bounces of a ball that keeps a part of its speed at each, and where it is after four seconds."""
     event = lambda t, y, g: y[0]
     event.direction = -1
-    event.reset = lambda t, y, g: [0.0 * y[0], -x[1] * y[1]]
+    event.reset = lambda t, y, g: [y[0], -x[1] * y[1]]
     return solve_ivp(fall, (0.0, 4.0), [1.0, x[0]], args=(x[2],), events=event, t_eval=[4.0])
 
 

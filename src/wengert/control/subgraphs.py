@@ -105,7 +105,11 @@ def trace_closed(function: Callable[..., Sequence[Any]], examples: Sequence[Any]
 
 def permute(graph: Graph, inputs: Sequence[int], outputs: Sequence[int]) -> Graph:
     """Return a graph with inputs and outputs in another order; outputs may be left out."""
-    return Graph([graph.inputs[i] for i in inputs], graph.equations, [graph.outputs[i] for i in outputs])
+
+    def make() -> Graph:
+        return Graph([graph.inputs[i] for i in inputs], graph.equations, [graph.outputs[i] for i in outputs])
+
+    return derive(graph, ("permuted", *inputs, "for", *outputs), make)
 
 
 def joint_variable(column: Sequence[Any]) -> Variable:

@@ -8,7 +8,7 @@ it has loops or small matrices, between which kernels are cut into programs in t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ from wengert.lowering.sparse_steps import sparse_step
 from wengert.lowering.usual_cases import usual_graph, with_shared_decompositions
 from wengert.lowering.writes import Change, WriteStep, last_readers, write_step
 from wengert.passes.dead_code import narrow_graph, needed_inputs
-from wengert.passes.equations import distinct_variables, is_view, may_be_step, variables
+from wengert.passes.equations import distinct_variables, is_view, loop_parameters, may_be_step, variables
 from wengert.passes.output_aliasing import sharing_views
 from wengert.passes.pipeline import flatten_calls
 from wengert.passes.segments import Segment, Segments, without_numbers
@@ -182,6 +182,20 @@ def step_of(equation: Equation, bounds: Mapping[Variable, Bounds]) -> GraphStep 
     return found if usual is None else STEPS.recomputation(usual)
 
 
+def known_step(
+    equation: Equation, bounds: Mapping[Variable, Bounds], known: dict[Hashable, GraphStep | None]
+) -> GraphStep | None:
+    """Return the same as `step_of`, once for loops that differ in operands alone, of which `known` is made."""
+    params = loop_parameters(equation) if equation.primitive.structured else None
+    if params is None:
+        return step_of(equation, bounds)
+    own = [bounds.get(x) if type(x) is Variable else bounds_of(x) for x in equation.inputs]
+    key = (equation.primitive, id(params["body"]), id(params["cond"]), params["spec"], *own)
+    if key not in known:
+        known[key] = step_of(equation, bounds)
+    return known[key]
+
+
 def variables_like(outputs: Sequence[Any]) -> list[Variable]:
     """Return variables as they are, and some for numbers."""
     return [x if type(x) is Variable else Variable.of(aval_of(x).firm) for x in outputs]
@@ -219,7 +233,8 @@ class Partition:
         self.whole = Graph(graph.inputs, graph.equations, without_numbers(graph.outputs))
         self.lowered = lower(self.whole, bounds)
         self.reasons = {i: found.reason for i, found in self.lowered.refused.items()}
-        found = [(graph.equations[i], step_of(graph.equations[i], bounds)) for i in self.reasons]
+        known: dict[Hashable, GraphStep | None] = {}  # loops that differ in operands alone are lowered once
+        found = [(graph.equations[i], known_step(graph.equations[i], bounds, known)) for i in self.reasons]
         is_inner = lent is not None
         self.steps = {e: step for e, step in found if step is not None and (is_inner or not isinstance(step, ZeroRows))}
         readers = last_readers(graph.equations, graph.outputs)

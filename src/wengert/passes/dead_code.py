@@ -73,5 +73,9 @@ def find_needed_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:
 
 def narrow_graph(graph: Graph, inputs: Sequence[bool], outputs: Sequence[bool]) -> Graph:
     """Return a graph of the flagged inputs and outputs, which need no others."""
-    kept = Graph(tuple(compress(graph.inputs, inputs)), graph.equations, tuple(compress(graph.outputs, outputs)))
-    return eliminate_dead(kept)
+
+    def narrow() -> Graph:
+        given, found = (tuple(compress(*pair)) for pair in ((graph.inputs, inputs), (graph.outputs, outputs)))
+        return eliminate_dead(Graph(given, graph.equations, found))
+
+    return derive(graph, ("narrow", *inputs, "for", *outputs), narrow)

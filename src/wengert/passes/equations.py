@@ -58,10 +58,20 @@ def is_view(equation: Equation) -> bool:
 
 
 def inside(graph: Graph, step: Pass) -> Graph:
-    """Return a graph with a pass applied to the sub-graphs of its structured operations."""
+    """Return a graph with a pass applied to the sub-graphs of its structured operations, once to each."""
     if not holds_graphs(graph):
         return graph
-    equations = [enter(equation, step) if equation.primitive.structured else equation for equation in graph.equations]
+    known: dict[int, Graph] = {}
+
+    def step_once(inner: Graph) -> Graph:
+        found = known.get(id(inner))
+        if found is None:
+            found = known[id(inner)] = step(inner)
+        return found
+
+    equations = [
+        enter(equation, step_once) if equation.primitive.structured else equation for equation in graph.equations
+    ]
     return Graph(graph.inputs, equations, graph.outputs)
 
 

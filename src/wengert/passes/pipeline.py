@@ -10,6 +10,7 @@ from wengert.core.graph.printing import render
 from wengert.errors import GraphError
 from wengert.passes.common_subexpressions import drop_barriers, merge_common, share_constants
 from wengert.passes.dead_code import eliminate_dead
+from wengert.passes.equal_graphs import share_graphs
 from wengert.passes.equations import Pass
 from wengert.passes.hoisting import hoist_invariants
 from wengert.passes.inlining import inline_calls
@@ -24,6 +25,7 @@ PIPELINE: tuple[Pass, ...] = (eliminate_dead, simplify, hoist_invariants, merge_
 
 BEFORE_LOWERING: tuple[Pass, ...] = (
     inline_calls,
+    share_graphs,
     drop_barriers,
     multiply_in_pairs,
     *PIPELINE,
@@ -31,6 +33,7 @@ BEFORE_LOWERING: tuple[Pass, ...] = (
     multiply_after_loops,
     permute_labels,
     put_lanes_last,
+    share_graphs,
 )
 """What a graph goes through before it becomes code, which has no calls, and products of two factors at most."""
 

@@ -38,6 +38,7 @@ class FunctionTemplate:
     Attributes:
         cells: the templates of its variables that do, by their names: a converted form may have cells of its own.
         names: global variables that do, with what they hold.
+        attributes: the templates of its attributes that do.
         parts: of a method or partial: its function and what is bound, each with its template.
     """
 
@@ -45,11 +46,14 @@ class FunctionTemplate:
         self.function = function
         self.cells: dict[str, Any] = {}
         self.names: dict[str, tuple[Any, Any]] = {}
+        self.attributes: dict[str, Any] = {}
         self.parts: list[tuple[Any, Any]] = []
 
     def reaches(self) -> bool:
         """Tell whether there is an argument behind it; recursive functions count as if there were."""
-        return bool(self.cells or self.names or any(template is not None for _, template in self.parts))
+        return bool(
+            self.cells or self.names or self.attributes or any(template is not None for _, template in self.parts)
+        )
 
 
 def zeros_like(leaf: Any) -> Any:
@@ -103,6 +107,8 @@ class Replacement:
         found = self.made[id(template)] = with_closure(function, cells, space=space)
         for name, (content, inside) in template.names.items():
             space[name] = self.spaces[id(function.__globals__)][1][name] = self.of(content, inside)
+        for name, inside in template.attributes.items():
+            found.__dict__[name] = self.of(function.__dict__[name], inside)
         for (name, before), cell in zip(named, cells, strict=True):
             if cell is not before:
                 cell.cell_contents = self.of(content_of(before), template.cells[name])

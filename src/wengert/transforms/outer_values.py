@@ -260,7 +260,7 @@ class OuterValues:
                 template.cells[name] = inside
         if not of_library:
             self.enter_global_variables(function, template, lifted, own, place)
-        self.enter_defaults(function, rest, of_library)
+        template.attributes = self.enter_defaults(function, rest, of_library, lifted)
         if not template.reaches():
             return self.know(function, None)
         return template
@@ -375,10 +375,13 @@ class OuterValues:
         self.enter_items(held)
         self.depth -= 1
 
-    def enter_defaults(self, function: FunctionType, place: int = UNTRACKED, is_wrapper: bool = False) -> None:
+    def enter_defaults(
+        self, function: FunctionType, place: int = UNTRACKED, is_wrapper: bool = False, lifted: bool = False
+    ) -> dict[str, Any]:
         """Add the defaults and the attributes of a function, by which some hold what they read.
 
-        What a wrapper of the library is of, it holds in a variable.
+        What a wrapper of the library is of, it holds in a variable. Return the templates of attributes that reach
+        arguments: functions, as those that change states at an event.
         """
         first, second, third = places_from(place, 3)
         for i, default in ((first, function.__defaults__), (second, function.__kwdefaults__)):
@@ -390,14 +393,18 @@ class OuterValues:
         attributes = own_attributes(function)
         if is_wrapper:
             attributes = {key: None if key == "__wrapped__" else x for key, x in attributes.items()}
-        self.enter_items(attributes, third)
+        return self.enter_items(attributes, third, lifted and not is_wrapper)
 
-    def enter_items(self, items: Mapping[Any, Any], place: int = UNTRACKED) -> None:
-        """Add names, or other keys, with what stands there."""
+    def enter_items(self, items: Mapping[Any, Any], place: int = UNTRACKED, lifted: bool = False) -> dict[Any, Any]:
+        """Add names, or other keys, with what stands there; return the templates of functions there."""
         entries = list(items.items())
+        templates = {}
         for i, (key, content) in zip(places_from(place, len(entries)), entries, strict=True):
             self.parts.append(key if isinstance(key, Hashable) else Object(key))
-            self.enter(content, False, i)
+            inside = self.enter(content, lifted and isinstance(content, FUNCTIONS), i)
+            if inside is not None:
+                templates[key] = inside
+        return templates
 
     def with_zeros(self) -> OuterValues:
         """Return the same of values with zeros for the arguments, which a program keeps."""

@@ -166,9 +166,11 @@ class EventFunctions:
         return self.value(index, step.t + part * step.h, interpolate_state(method, step.y, coefficients, part))
 
     def turn_in(
-        self, index: int, method: Method, step: Step, coefficients: Sequence[Any], good: Any
+        self, index: int, method: Method, step: Step, coefficients: Sequence[Any], before: Any, good: Any
     ) -> tuple[Any, Any, Any]:
         """Return where within a step a function that comes closer to zero turns away from it; and what it does there.
+
+        One that is zero at the beginning, but for rounding, comes no closer: `before` has the sign that it gets.
 
         Returns:
             the part of the step, whether the function has the other sign there, and whether it touches zero.
@@ -180,7 +182,7 @@ class EventFunctions:
             return jvp(lambda x: self.at(index, method, step, coefficients, x), (part,), (np.ones(()),))
 
         (first, last), (begins, ends) = scan(lambda _, part: (_, change(part)), (), np.array([0.0, 1.0]))[1]
-        turns = good & (first * last > 0) & (first * begins < 0) & (last * ends > 0)
+        turns = good & (first * last > 0) & (first * before > 0) & (first * begins < 0) & (last * ends > 0)
 
         def halve(_: Any, bounds: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
             low, high, _ = bounds
@@ -250,7 +252,7 @@ class EventFunctions:
             coefficients: of its continuous extension.
             near: gives the solution near a part of it.
         """
-        turns = [self.turn_in(i, method, step, coefficients, good) for i in range(len(self))]
+        turns = [self.turn_in(i, method, step, coefficients, before[i], good) for i in range(len(self))]
         part, crosses, touches = map(np.stack, zip(*turns, strict=True))
         up = np.where(crosses, before < 0, (before <= 0) & (after >= 0))
         down = np.where(crosses, before > 0, (before >= 0) & (after <= 0))
