@@ -150,3 +150,17 @@ def test_the_log_names_the_line_for_which_a_loop_is_written_out(
     texts = [record.getMessage() for record in caplog.records]
     assert any("for y in TABLE:\n  a loop of 40 rounds is one equation" in text for text in texts)
     assert any("is written out" in text and "x = x + hash(y) % 2" in text for text in texts)
+
+
+def test_solvers_take_functions_that_make_arrays() -> None:
+    def written(x, a):
+        r = np.empty(2)
+        r[0], r[1] = x[0] ** 2 - a, x[1] - x[0]
+        return r
+
+    def listed(x, a):
+        return np.array([x[0] ** 2 - a, x[1] - x[0]])
+
+    for function in (written, listed):
+        found = wg.grad(lambda a, f=function: wg.scipy.optimize.root(f, np.ones(2), args=(a,)).x.sum())(4.0)
+        np.testing.assert_allclose(found, 0.5, rtol=1e-6)

@@ -17,7 +17,7 @@ import numpy as np
 from wengert.core.values.aval import MOST_AXES
 from wengert.core.values.dispatch import stacked_lists
 from wengert.core.values.protocols import array_function
-from wengert.core.values.tensor import Tensor, constant_tensor, is_staged
+from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace
 from wengert.traces.written_out import ROLLING
 
 BUILDERS: tuple[Callable[..., Any], ...] = (
@@ -31,6 +31,11 @@ DISPATCHED = (np.ufunc, type(np.stack))
 """The types of NumPy's functions that have a meaning for Tensors."""
 
 
+def is_followed(value: Any) -> bool:
+    """Tell whether a value is a Tensor of a trace: converted code may also be called by transformations that run it."""
+    return type(value) is Tensor and innermost_trace(value) is not None
+
+
 def traced_in(value: Any) -> Tensor | None:
     """Return a traced value in nested lists, as deep as arrays have axes; None if there is none."""
     lists: Iterable[Any] = (value,) if isinstance(value, list | tuple) else ()
@@ -38,7 +43,7 @@ def traced_in(value: Any) -> Tensor | None:
         if not lists:
             break
         items = [item for inner in lists for item in inner]
-        found = next((item for item in items if type(item) is Tensor and is_staged(item)), None)
+        found = next(filter(is_followed, items), None)
         if found is not None:
             return found
         lists = {id(item): item for item in items if isinstance(item, list | tuple)}.values()
@@ -54,7 +59,7 @@ def called_in_place(function: Any) -> Callable[..., Any]:
         given = (*args, *kwargs.values())
         traced = next((x for value in given if (x := traced_in(value)) is not None), None)
         if traced is None and is_builder:
-            traced = next(filter(is_staged, given), None)
+            traced = next(filter(is_followed, given), None)
         if traced is not None:
             if is_ufunc:
                 return function(*map(stacked_lists, args), **kwargs)

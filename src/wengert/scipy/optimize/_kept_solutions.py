@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.diagnostics.store_guard import writes_traced
+from wengert.core.diagnostics.store_guard import NUMPYS, writes_traced
 from wengert.errors import WengertError
 from wengert.implicit.attaching import reaches_traced
 from wengert.implicit.matrix_free import holds_trace
@@ -60,7 +60,7 @@ def value_at(name: str, function: Function, x: Any, *args: Any) -> Any:
         before = refusal_count()
         try:
             return function(x, *args)
-        except WengertError as error:
+        except (WengertError, *NUMPYS) as error:
             if not writes_traced(error):
                 raise
             forgive(before)
