@@ -43,7 +43,7 @@ def traced_in(value: Any) -> Tensor | None:
         if not lists:
             break
         items = [item for inner in lists for item in inner]
-        found = next(filter(is_followed, items), None)
+        found: Tensor | None = next(filter(is_followed, items), None)
         if found is not None:
             return found
         lists = {id(item): item for item in items if isinstance(item, list | tuple)}.values()
