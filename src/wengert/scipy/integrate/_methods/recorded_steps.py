@@ -19,8 +19,9 @@ from wengert.scipy.integrate._methods.visits import Slope
 Array = np.ndarray[Any, Any]
 ORDER = 12
 """The highest order that multistep methods of other libraries have: Adams's in ODEPACK."""
-UNLIMITED = 1e100
-"""The absolute tolerance of states in whose errors nobody is interested, as the rates of residuals."""
+UNLIMITED = float(np.nextafter(1e100, 0.0))
+"""The absolute tolerance of states in whose errors nobody is interested; that itself, which nobody writes, of the rates
+of residuals alone."""
 POWERS = np.arange(ORDER + 1)
 
 
