@@ -29,7 +29,6 @@ from wengert.errors import GraphError, WengertError
 from wengert.primitives.indexing.parts import rebind
 from wengert.support.config import LOGGED
 from wengert.support.function_contents import UNBOUND
-from wengert.support.logs import say
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.written_out import ROLLING, strictly
 
@@ -233,6 +232,8 @@ def settled_or_refused(found: StagedLoop) -> bool:
 def say_loop(loop: StagedLoop, what: str) -> None:
     """Say what became of a loop of known rounds, if somebody asks."""
     if "loops" in LOGGED:
+        from wengert.support.logs import say
+
         count = 0 if loop.rounds is None else loop.rounds.length
         say("loops", f"{loop.note[2]}\n  a loop of {count} rounds {what}")
 

@@ -13,14 +13,15 @@ from wengert.conversion.called_functions import callee
 from wengert.conversion.known_rounds import KnownRounds, rounds_of
 from wengert.conversion.loop_emission import roll_loop, staged_loop
 from wengert.conversion.staged_loop import Counted
-from wengert.conversion.traced_numbers import LoopIterator, StagedRange
+from wengert.conversion.traced_numbers import SIZED, LoopIterator, StagedRange
 from wengert.conversion.traced_regions import as_truth
 from wengert.conversion.user_operators import ask_truth, left_operand, right_operand, sum_items
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.dispatch import weaken
 from wengert.core.values.tensor import is_staged
 from wengert.errors import UsageError
-from wengert.traces.written_out import LEAST_ROUNDS, ROLLING
+from wengert.support.config import LOGGED
+from wengert.traces.written_out import LEAST_ROUNDS, MANY_EQUATIONS, ROLLING, say_written_out
 
 
 def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...]) -> None:
@@ -33,6 +34,7 @@ def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], sit
             return and_(going, test)
         return going and test()
 
+    rounds = 0
     while True:
         going = go_on()
         if is_staged(going):
@@ -41,6 +43,9 @@ def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], sit
         if not going:
             return
         body()
+        rounds += 1
+        if rounds == MANY_EQUATIONS and "loops" in LOGGED:
+            say_written_out(caller())
 
 
 def for_stmt(
@@ -59,6 +64,8 @@ def for_stmt(
         if taken == rounds.length:
             return
     items = iter(iterable) if items is None else items
+    if rounds is None and ROLLING.allowed and "loops" in LOGGED:
+        say_items(iterable)
     while True:
         going = flags.running()
         if is_staged(going):
@@ -72,6 +79,17 @@ def for_stmt(
             return
         taken += 1
         body(item)
+
+
+def say_items(iterable: Any) -> None:
+    """Say that a long loop is written out for what it goes through."""
+    if isinstance(iterable, SIZED) and len(iterable) >= LEAST_ROUNDS:
+        from wengert.support.logs import say
+
+        needed = "ranges, arrays, rows, and numbers and tuples of one type are needed"
+        kinds = sorted({type(item).__name__ for item in iterable})
+        what = f"is written out, since its {type(iterable).__name__} holds {', '.join(kinds)}; {needed}"
+        say("loops", f"{position_of(*caller())}\n  a loop of {len(iterable)} rounds {what}")
 
 
 def decide_items(function: Any, items: Any, each: Callable[[Any], Any]) -> Any:

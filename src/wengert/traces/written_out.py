@@ -15,9 +15,10 @@ from functools import partial
 from types import CodeType, FrameType
 from typing import Any
 
-from wengert.core.diagnostics.source_positions import is_own
+from wengert.core.diagnostics.source_positions import is_own, position_of
 from wengert.errors import TracedTruthError
 from wengert.support.caches import WeakIdentityMap
+from wengert.support.config import LOGGED
 from wengert.support.scopes import OtherAttributes, Restore, StateScope
 
 MANY_EQUATIONS = 32
@@ -104,6 +105,16 @@ def count_place(places: Places, place: tuple[CodeType, int]) -> None:
     count = places[key] = places.get(key, 0) + 1
     if not count % MANY_EQUATIONS and is_in_loop():
         raise LongLoop("for", "a loop of many rounds", "one equation", "Trace it again")
+    if count == MANY_EQUATIONS and "loops" in LOGGED:
+        say_written_out(place)
+
+
+def say_written_out(place: tuple[CodeType, int]) -> None:
+    """Say that a place of the program is repeated by what is no loop that may become one equation."""
+    from wengert.support.logs import say
+
+    action = f"write a `for` over a range or an array, without {', '.join(sorted(SEEN))}, or wengert.while_loop"
+    say("loops", f"{position_of(*place)}\n  is written out, {MANY_EQUATIONS} times and more: {action}")
 
 
 SEEN = frozenset(("input", "next", "open", "print"))

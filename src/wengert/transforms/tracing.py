@@ -24,7 +24,6 @@ from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError,
 from wengert.passes.pipeline import simplify_graph
 from wengert.support.attributes import attribute, signature
 from wengert.support.config import LOGGED
-from wengert.support.logs import say
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import stage_function
 from wengert.traces.written_out import LEAST_ROUNDS, ROLLING, LongLoop, RollingScope
@@ -212,6 +211,8 @@ def trace_rolled(attempts: Attempts[T], function: Callable[..., Any]) -> tuple[T
 def say_loops(error: Exception) -> None:
     """Say that a function is traced with all loops written out, if somebody asks."""
     if "loops" in LOGGED:
+        from wengert.support.logs import say
+
         say("loops", f"all loops are written out, since with equations in their place it ends with {error}")
 
 
