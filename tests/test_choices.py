@@ -125,6 +125,18 @@ CHECKS: dict[str, list[Check]] = {
         (lambda x: stats.uniform.logpdf(x), 2.0, 0.0),
         (lambda x: stats.gamma.pdf(x, 2.0), -1.0, 0.0),
         (lambda x: stats.chi2.sf(x, 3.0), 1e4, 0.0),
+        (lambda x: stats.gamma.logpdf(x, 2.0), 0.0, 0.0),
+        (slope(lambda scale: stats.weibull_min.logpdf(0.0, 1.8, 0.0, scale)), 1.0, 0.0),
+        (lambda x: stats.beta.pdf(x, 0.5, 0.5), 0.0, 0.0),
+    ],
+    "densities at an end": [
+        (slope(lambda x: stats.weibull_min.logpdf(x, np.array(1.0))), 0.0, 0.0),
+        (slope(lambda x: stats.gamma.pdf(x, np.array(1.0))), 0.0, 1.0),
+        (lambda x: wg.jvp(wg.jacfwd(lambda v: stats.weibull_min.pdf(v, np.array(1.0))), (x,), (1.0,))[1], 0.0, -1.0),
+    ],
+    "an end of `scipy.stats.truncnorm`": [
+        (lambda a: stats.truncnorm.logpdf(0.5, a, 1.0) + stats.truncnorm.ppf(0.5, a, 1.0), -inf, 0.0),
+        (slope(lambda b: stats.truncnorm.cdf(0.5, -1.0, b)), inf, 0.0),
     ],
     "distributions of a NaN": [
         (lambda x: stats.gamma.cdf(x, np.array([2.0, 2.0])), np.array([nan, 0.0]), np.array([nan, 0.0])),

@@ -115,6 +115,7 @@ power_derivative: Elementwise = elementwise(
         None,
     ),
     singular=True,
+    steep=True,
     scalar=power_derivative_at,
 )
 

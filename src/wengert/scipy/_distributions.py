@@ -27,7 +27,7 @@ from wengert.scipy._piecewise import (
     all_positive,
     either,
     known_truth,
-    level_at_zero,
+    level_at_infinity,
     log_of_smaller,
     select_defined,
 )
@@ -276,8 +276,8 @@ class Continuous(Distribution):
         return as_tensor(select_defined(valid, found, [x, *parameters]))
 
     def logpdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the logarithm of the density at x."""
-        return self.at("logpdf", x, args, kwds, -np.inf, -np.inf)
+        """Return the logarithm of the density at x; where that is infinite, without a slope."""
+        return level_at_infinity(self.at("logpdf", x, args, kwds, -np.inf, -np.inf))
 
     def pdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
         """Return the density at x; at infinity, and where it vanishes to all orders, no derivative is left of it.
@@ -295,7 +295,9 @@ class Continuous(Distribution):
         if not (is_infinite(self.lower) and is_infinite(self.upper)):
             gone = gone | np.isinf(numbers(self.name, x)[0])
         density = np.exp(np.where(gone, stop_gradient(found), found))
-        return density if near is False else either(near, self.at("pdf", x, args, kwds, 0.0, 0.0), density)
+        if near is False:
+            return density
+        return either(near, level_at_infinity(self.at("pdf", x, args, kwds, 0.0, 0.0)), density)
 
     def is_near_end(self, x: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Any:
         """Tell where slopes of the density's logarithm are so large that in those of the density digits cancel."""
@@ -314,11 +316,11 @@ class Continuous(Distribution):
 
     def logcdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
         """Return the logarithm of the probability of no more than x; where that is 0, without a slope."""
-        return level_at_zero(self.at("logcdf", x, args, kwds, -np.inf, 0.0))
+        return level_at_infinity(self.at("logcdf", x, args, kwds, -np.inf, 0.0))
 
     def logsf(self, x: Any, *args: Any, **kwds: Any) -> Any:
         """Return the logarithm of the probability of more than x; where that is 0, without a slope."""
-        return level_at_zero(self.at("logsf", x, args, kwds, 0.0, -np.inf))
+        return level_at_infinity(self.at("logsf", x, args, kwds, 0.0, -np.inf))
 
     def quantile(self, method: str, q: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Any:
         """Return the quantile of a probability: at 0 and 1 the ends of the support."""

@@ -9,20 +9,32 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
+from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_concrete, raw
+from wengert.primitives.powers import power_derivative
 from wengert.primitives.special import quantiles
-from wengert.scipy._piecewise import either, evaluate_where, known_truth, log_of_smaller, propagate_nan, select_defined
+from wengert.primitives.special.declaration import LEGENDRE
+from wengert.primitives.special.quantiles import LEAST_PLACE
+from wengert.scipy._piecewise import (
+    either,
+    evaluate_where,
+    known_truth,
+    level_at_infinity,
+    log_of_smaller,
+    propagate_nan,
+    select_defined,
+)
 
 STEEP = 700.0
 """From there on exp(-exp(x)) is 0, and so is each of its derivatives."""
 GONE = 1e5
 """From there on exp(-x) is 0, and so is each of its derivatives."""
-LEAST_PLACE = 1e-100
-"""Nearer to 0 distributions of 1/x are flat, whose slopes 1/x^2 would be infinite."""
 FAR = 1e17
 """From there on 1 + |x| is |x|, and 1 + x^2 is x^2, to all digits and orders."""
 ALONE = -40.0
 """The logarithm of numbers beside which 1 is all."""
+NARROW, STEEPEST = 0.5, 8.0
+"""The width of intervals, and how often the normal density may fall by e in them, of which 16 points give the mean."""
 LOG_TWO_PI = math.log(2 * math.pi)
 LOG_TWO = math.log(2.0)
 EULER = float(np.euler_gamma)
@@ -183,26 +195,6 @@ def halfnorm_logsf(x: Value) -> Value:
     return either(near, np.log1p(-lacking), LOG_TWO + sp.log_ndtr(-either(near, 0.5, x)))
 
 
-def invgauss_tails(x: Value, mu: Value) -> tuple[Value, Value]:
-    """Return the normal number whose tail both probabilities share, and the logarithm of the second term of each."""
-    root = np.sqrt(x)
-    return (x / mu - 1) / root, 2 / mu + sp.log_ndtr(-(x / mu + 1) / root)
-
-
-def invgauss_logcdf(x: Value, mu: Value) -> Value:
-    """Return the logarithm of the distribution function."""
-    at, more = invgauss_tails(x, mu)
-    found = sp.log_ndtr(at)
-    return found + np.log1p(np.exp(more - found))
-
-
-def invgauss_logsf(x: Value, mu: Value) -> Value:
-    """Return the logarithm of the probability of more than x."""
-    at, less = invgauss_tails(np.maximum(x, LEAST_PLACE), mu)
-    found = sp.log_ndtr(-at)
-    return found + np.log1p(-np.exp(less - found))
-
-
 def invgauss_entropy(mu: Value) -> Value:
     """Return the entropy, with the exponential integral by its asymptotic series where that is better."""
     rate = 2 / mu
@@ -247,6 +239,11 @@ def loguniform_var(a: Value, b: Value) -> Value:
 def norm_logpdf(x: Value) -> Value:
     """Return the logarithm of the density."""
     return -0.5 * np.square(x) - LOG_TWO_PI / 2
+
+
+def power_slope(x: Value, c: Value) -> Value:
+    """Return c x**(c - 1), whose derivatives are one term each: at 0 several may be infinite of either sign."""
+    return apply(power_derivative, x, c, x**c, base=1, exponent=0)
 
 
 def skewnorm_mean(a: Value) -> Value:
@@ -328,8 +325,38 @@ def t_variance(df: Value) -> Value:
     return evaluate_where((df > 2) & np.isfinite(df), df, 3.0, lambda x: x / (x - 2.0), otherwise)
 
 
+def narrow_mass(a: Value, b: Value) -> tuple[Value, Value, Value]:
+    """Return whether a normal number's probability from a to b is their distance times a mean, that, and its logarithm.
+
+    The mean of the density is taken by the rule of Gauss and Legendre; elsewhere tails are not nearly equal.
+    """
+    a, b = level_at_infinity(a), level_at_infinity(b)
+    narrow = (b - a < NARROW) & (np.abs(a + b) * (b - a) < STEEPEST)
+    if known_truth(narrow) is False:
+        return False, 1.0, 0.0
+    low, high = either(narrow, a, -NARROW), either(narrow, b, NARROW)
+    width, middle = high - low, (low + high) / 2
+    steps = np.expand_dims(width, -1) * (LEGENDRE[16][0] - 0.5)
+    mean = np.sum(LEGENDRE[16][1] * np.exp(-(np.expand_dims(middle, -1) + steps / 2) * steps), axis=-1)
+    return narrow, width, norm_logpdf(middle) + np.log(mean)
+
+
 def log_mass(a: Value, b: Value) -> Value:
+    """Return the logarithm of the probability of a normal number from a to b."""
+    narrow, width, mean = narrow_mass(a, b)
+    return either(narrow, np.log(width) + mean, log_wide_mass(either(narrow, -1.0, a), either(narrow, 1.0, b)))
+
+
+def mass_ratio(a: Value, b: Value, total: Value) -> Value:
+    """Return the probability of a normal number from a to b, over one with a logarithm."""
+    narrow, width, mean = narrow_mass(a, b)
+    wide = log_wide_mass(either(narrow, -1.0, a), either(narrow, 1.0, b))
+    return either(narrow, width, 1.0) * np.exp(either(narrow, mean, wide) - total)
+
+
+def log_wide_mass(a: Value, b: Value) -> Value:
     """Return the logarithm of the probability of a normal number from a to b: by one tail, or by 1 less both."""
+    a, b = level_at_infinity(a), level_at_infinity(b)
     right, left = a > 0, b <= 0
     central = ~(right | left)
     low, high = either(right, -b, a), either(right, -a, b)
@@ -340,6 +367,7 @@ def log_mass(a: Value, b: Value) -> Value:
 
 def truncnorm_ppf(q: Value, a: Value, b: Value) -> Value:
     """Return the quantile."""
+    a, b = level_at_infinity(a), level_at_infinity(b)
     mass = log_mass(a, b)
     left = sp.ndtri_exp(np.logaddexp(sp.log_ndtr(a), np.log(q) + mass))
     return either(a < 0, left, -sp.ndtri_exp(np.logaddexp(sp.log_ndtr(-b), np.log1p(-q) + mass)))
@@ -347,7 +375,7 @@ def truncnorm_ppf(q: Value, a: Value, b: Value) -> Value:
 
 def truncnorm_ends(a: Value, b: Value) -> list[Value]:
     """Return the density at both ends, and the terms that these add to the second moment: 0 at infinity."""
-    mass = log_mass(a, b)
+    mass, (a, b) = log_mass(a, b), map(level_at_infinity, (a, b))
     finite = [either(np.isinf(x), 0.0, x) for x in (a, b)]
     densities = [np.exp(norm_logpdf(x) - mass) for x in (a, b)]
     return [*densities, finite[0] * densities[0] - finite[1] * densities[1]]

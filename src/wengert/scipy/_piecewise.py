@@ -63,12 +63,12 @@ def flat_where(gone: Any, x: Any) -> Any:
     return x if known_truth(gone) is False else np.where(gone, stop_gradient(x), x)
 
 
-def level_at_zero(logarithm: Tensor) -> Any:
-    """Return the logarithm of a probability, where that is 0 without a slope."""
-    still = logarithm._trace is None
-    if still or (is_concrete(logarithm) and not np.isneginf(raw(logarithm)).any()):  # as most are
-        return logarithm
-    return flat_where(logarithm == -np.inf, logarithm)
+def level_at_infinity(x: Any) -> Any:
+    """Return a parameter, or the logarithm of a probability or density, where that is infinite without a slope."""
+    still = type(x) is not Tensor or x._trace is None
+    if still or (is_concrete(x) and not np.isinf(raw(x)).any()):  # as most are
+        return x
+    return flat_where(np.isinf(x), x)
 
 
 def from_logarithm(logarithm: Any) -> Any:

@@ -281,6 +281,7 @@ gamma_density: Elementwise = elementwise(
         lambda t, _out, a, x, *, by_shape, by_place: next_gamma(t, a, x, by_shape, by_place + 1),
     ),
     singular=True,
+    steep=True,
 )
 beta_density: Elementwise = elementwise(
     "beta_density",
@@ -291,6 +292,7 @@ beta_density: Elementwise = elementwise(
         lambda t, _out, a, b, x, *, i, j, by_place: next_beta(t, a, b, x, i, j, by_place + 1),
     ),
     singular=True,
+    steep=True,
 )
 
 
