@@ -54,7 +54,7 @@ class Machine(FieldRecord):
     panel: int = 40_000  # bytes of the nearest cache that the panel of a product takes (t)
     packed_sides: tuple[int, ...] = (24, 48)  # shortest side of a product, and rows, from which packing pays (t)
     packed_once: tuple[int, ...] = (256, 96)  # rows beyond which it is done ahead of all blocks; rows of these then (t)
-    block: tuple[int, ...] = (256, 192, 1536)  # terms, rows and columns of a product that are computed at once (t)
+    block: tuple[int, ...] = (512, 192, 1536)  # terms, rows and columns of a product that are computed at once (t)
     dots: tuple[int, ...] = (8, 16, 32)  # vectors of terms, terms for each column, and columns of sums across lanes (t)
     dots_block: int = 1024  # terms of these that are added up at once (t)
     turned_block: int = 512  # terms of the right factor that are packed at once if they are turned (t)
