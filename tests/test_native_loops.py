@@ -483,6 +483,23 @@ def test_values_that_turn_round_in_memory_are_carried_by_numpy() -> None:
     assert not compiled.is_native
 
 
+def test_what_no_round_reads_is_written_where_it_is_wanted() -> None:
+    def step(c: Any) -> Any:
+        count, x, large, _, _, twice = c
+        found = np.eye(17) + 0.1 * twice @ twice
+        return count + 1, np.tanh(found @ x), found @ found, large, found, found
+
+    def function(x: Any, start: Any, n: Any) -> Any:
+        carried = wg.while_loop(lambda c: c[0] < n, step, (np.int64(0), x, *4 * (start,)))
+        return *carried, start + carried[2]
+
+    x, start = np.linspace(-1.0, 1.0, 17), np.diag(np.ones(17))  # of more bytes than are carried in a loop's own memory
+    jitted = wg.jit(function)
+    for n in (np.int64(0), np.int64(1), np.int64(4)):
+        for found, wanted in zip(jitted(x, start, n), function(x, start, n), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
 def gathered(x: Any, n: Any) -> Any:
     return wg.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] + x[c[0]]), (np.int64(0), 0.0))
 

@@ -48,8 +48,10 @@ class Repeating:
     Attributes:
         slots: the places in its table of what the body reads and writes, then of values that are known.
         own: the places in the arena of what is the loop's own: copies of what is carried at first, results of the body.
-        lent: what is carried in the memory of its result instead.
+        lent: what is carried in the memory of its result instead; what no iteration reads, such as the factors of the
+            last step of Newton's method, is written there by each, and changes no places.
         often: after how many iterations it looks up: a power of two.
+        results: the outputs of the body that are these, and which.
         swaps: which carried values change places with what they are overwritten by: one for each output of the body.
         left: rows that the loop leaves behind and that grow.
     """
@@ -61,13 +63,19 @@ class Repeating:
         self.buffers = loop.body.buffers_by_name
         self.slots = {name: n for n, name in enumerate((*loop.body.inputs, *loop.body.outputs))}
         taken = {row.row for row in loop.rows}
-        self.own = {x: self.room(x) for x in loop.body.outputs if x not in taken}
+        own = [x for x in loop.body.outputs if x not in taken]
         self.swaps: dict[str, str] = {}
         for x in loop.carried:
             if x.out and x.out != x.into and x.out not in taken:
                 taken.add(x.out)
                 self.swaps[x.into] = x.out
         self.lent = self.in_results()
+        read = {name for step in loop.body.steps for name in step.reads}
+        unread = [x for x in self.lent if loop.body.is_nested and x.into not in read]
+        outs = Counter([x.out for x in loop.carried])
+        self.results = {x.out: x.result for x in unread if outs[x.out] == 1}
+        self.swaps = {into: out for into, out in self.swaps.items() if out not in self.results}
+        self.own = {x: self.room(x) for x in own if x not in self.results}
         self.own |= {x: self.room(x) for x in self.swaps if x not in {v.into for v in self.lent}}
         self.left = [x for x in loop.rows if driver.buffers[x.buffer].grows and x.row in loop.body.outputs]
         module.has_pool |= bool(self.left)
@@ -93,6 +101,8 @@ class Repeating:
             self.slot(table, constant.row).store(frame.at(constant.buffer).as_address())
         for name, place in self.own.items():
             self.slot(table, name).store(self.driver.module.at(frame.memory, place).as_address())
+        for name, result in self.results.items():
+            self.slot(table, name).store(frame.at(result).as_address())
         self.begin(frame, table)
         times = self.times(frame)
         self.make_room(frame, times)
