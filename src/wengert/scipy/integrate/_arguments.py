@@ -30,6 +30,7 @@ from wengert.sparse.coloring.coloring_methods import as_pattern
 from wengert.transforms.reverse import stop_gradient
 
 LEAST_RTOL = 100 * float(np.finfo(float).eps)
+FLOATS = frozenset((float, np.float64))
 FEW = 32
 """Times below which Python compares them in a fourth of the time."""
 DEFAULT_STEPS = 1_000_000
@@ -58,7 +59,7 @@ def as_floats(value: Any) -> Any:
     """Return an array of floats, or a list of them as one; None for anything else, whose way is through Tensors."""
     if type(value) is np.ndarray:
         return value if value.dtype == float else None
-    if type(value) in (list, tuple) and all(isinstance(x, float) for x in value):
+    if type(value) in (list, tuple) and FLOATS.issuperset(map(type, value)):
         return np.array(value, float)
     return None
 

@@ -280,7 +280,9 @@ def counts_of(options: Options, walk: Walk, extended: int) -> Counts:
 
 def known_number(count: Any) -> Any:
     """Return a whole number as Python's, if it is known."""
-    return count if type(count) is int else int(raw(count)) if is_concrete(count) else count
+    if type(count) is not Tensor:  # as in most calls
+        return int(count)
+    return int(raw(count)) if is_concrete(count) else count
 
 
 plain_method = functools.lru_cache(method_named)
