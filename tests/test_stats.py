@@ -192,6 +192,14 @@ def test_quantiles_of_small_probabilities(case: tuple[str, str, float, float]) -
     np.testing.assert_allclose((value, *slopes), FARTHEST[case], rtol=1e-11)
 
 
+def test_slopes_of_f_by_small_places_and_many_degrees_of_freedom_keep_their_digits() -> None:
+    x = np.array([1e-200, 1e-50, 1e-10, 1e-5, 0.029, 0.031])
+    for n, m in ((100.0, 3.0), (1e6, 10.0), (100.0, 150.0)):
+        slope = lambda x, n=n, m=m: wg.jvp(lambda m: ws.f.logpdf(x, n, m), (m,), (1.0,))[1]
+        want = n * n * (1 - x) / (2 * (m + n * x) ** 2)
+        np.testing.assert_allclose(wg.grad(lambda x, slope=slope: np.sum(slope(x)))(x), want, rtol=1e-11)
+
+
 def test_the_tails_of_circular_numbers_keep_their_digits() -> None:
     value, slopes = wg.value_and_grad(ws.vonmises.logcdf, argnums=(0, 1))(-3.0, 100.0)
     np.testing.assert_allclose(value, -200.1915968985542, rtol=1e-13)  # by mpmath

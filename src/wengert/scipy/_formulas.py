@@ -14,7 +14,6 @@ from wengert.core.values.tensor import is_concrete, raw
 from wengert.primitives.powers import power_derivative
 from wengert.primitives.special import quantiles
 from wengert.primitives.special.declaration import LEGENDRE
-from wengert.primitives.special.quantiles import LEAST_PLACE
 from wengert.scipy._piecewise import (
     either,
     evaluate_where,
@@ -94,7 +93,8 @@ def f_parts(x: Value, n: Value, m: Value) -> tuple[Value, Value, Value]:
     """Return the logarithm of the density as a power of x and the rest, and whether the power is that at the end.
 
     Of many degrees of freedom by Stirling's formula, whose large terms cancel (as in C. Loader, Fast and accurate
-    computation of binomial probabilities, 2000); where m is the smaller one for 1/x, whose terms are not large.
+    computation of binomial probabilities, 2000); where m is the smaller one for 1/x, whose terms are not large, but for
+    small x, of which slopes by m would cancel.
     """
     few = (n < MANY) & (m < MANY)
     if known_truth(few):
@@ -105,11 +105,14 @@ def f_parts(x: Value, n: Value, m: Value) -> tuple[Value, Value, Value]:
         return either(low, n / 2 - 1, -m / 2 - 1), factors - (n + m) / 2 * np.log1p(rate * place), low
     a, b = n / 2, m / 2
     s = a + b
-    at_end = (b >= a) | ((x < 1) & (n < MANY)) | (x < LEAST_PLACE)
+    low = (b < a) & (a * x < b)
+    at_end = (b >= a) | low
     place = either(at_end, x, 1 / either(at_end, 1.0, x))
     factors = 0.5 * (np.log(a) - np.log1p(a / b) - LOG_TWO_PI)
     rest = factors + (stirling_error(s) - stirling_error(b) - stirling_error(a))
-    return either(at_end, a - 1, -b - 1), rest - deviance((place - 1) * either(at_end, a, b), s), at_end
+    ratio, step = either(low, a / b, 1.0), (either(low, 1.0, place) - 1) * either(at_end, a, b)
+    near = s * (np.log1p(ratio * either(low, place, 1.0)) - np.log1p(ratio))
+    return either(at_end, a - 1, -b - 1), rest - either(low, near, deviance(step, s)), at_end
 
 
 def f_logpdf(x: Value, dfn: Value, dfd: Value) -> Value:
