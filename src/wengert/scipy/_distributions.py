@@ -27,6 +27,7 @@ from wengert.scipy._piecewise import (
     all_positive,
     either,
     known_truth,
+    level_at_end,
     level_at_infinity,
     log_of_smaller,
     select_defined,
@@ -271,13 +272,15 @@ class Continuous(Distribution):
         if density and not (type(scale) is float and scale == 1):
             logarithm = math.log(scale) if type(scale) is float else np.log(scale)
             found = found - logarithm if method == "logpdf" else found / scale
+        if bounded and method == "logpdf":
+            found = level_at_end(found, y, lower, upper)
         if bounded or not known_finite:  # what is infinite or outside has no derivative, of any order
             found = either(inside, found, outer)
         return as_tensor(select_defined(valid, found, [x, *parameters]))
 
     def logpdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the logarithm of the density at x; where that is infinite, without a slope."""
-        return level_at_infinity(self.at("logpdf", x, args, kwds, -np.inf, -np.inf))
+        """Return the logarithm of the density at x; where that is infinite at an end, without a slope."""
+        return self.at("logpdf", x, args, kwds, -np.inf, -np.inf)
 
     def pdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
         """Return the density at x; at infinity, and where it vanishes to all orders, no derivative is left of it.

@@ -71,6 +71,13 @@ def level_at_infinity(x: Any) -> Any:
     return flat_where(np.isinf(x), x)
 
 
+def level_at_end(logarithm: Any, x: Any, lower: Any, upper: Any) -> Any:
+    """Return the logarithm of a density, where that is infinite at a finite end of the support without a slope."""
+    if is_concrete(logarithm) and not np.isinf(raw(logarithm)).any():  # as most are
+        return logarithm
+    return flat_where(np.isinf(logarithm) & np.isfinite(x) & ((x == lower) | (x == upper)), logarithm)
+
+
 def from_logarithm(logarithm: Any) -> Any:
     """Return the probability or density with a logarithm; where it vanishes to all orders it has no slope."""
     return np.exp(flat_where(logarithm <= FAINT, logarithm))
