@@ -32,13 +32,28 @@ Computation = Callable[..., tuple[Any, Any]]
 """What computes a result, and perhaps whether something holds that has to."""
 
 
-def convolution_graph(equation: Equation) -> Computation | None:
-    """Return what computes a convolution or correlation by other operations; None if it is none, or better as it is."""
+def convolution_graph(equation: Equation, taps_are_finite: bool) -> Computation | None:
+    """Return what computes a convolution or correlation by other operations; None if it is none, or better as it is.
+
+    Taps may be known to be finite.
+    """
     if equation.primitive is not correlation:
         return long_convolution(equation)
     if is_product(equation):
         return product_of_points
-    return correlate_by_phases if is_spread(**equation.params) else None
+    if is_spread(**equation.params):
+        return correlate_by_phases
+    return None if taps_are_finite or not has_zeros(**equation.params) else correlate_finite
+
+
+def has_zeros(*, spread: Lengths, low: Lengths, high: Lengths, **_windows: Lengths) -> bool:
+    """Tell whether there are zeros between elements of images, or around them."""
+    return max(spread) > 1 or max(*low, *high) > 0
+
+
+def correlate_finite(x: Any, w: Any, **space: Lengths) -> tuple[Any, Any]:
+    """Return a correlation, and whether all taps are finite: else NumPy says by which of them zeros are multiplied."""
+    return apply(correlation, x, w, **space), is_finite(w)
 
 
 def is_spread(*, stride: Lengths, dilation: Lengths, spread: Lengths, **_around: Lengths) -> bool:

@@ -34,12 +34,16 @@ class CorrelationStep(NamedTuple):
     cycles: float
 
 
-def correlation_step(equation: Equation) -> CorrelationStep | None:
+def correlation_step(equation: Equation, taps_are_finite: bool) -> CorrelationStep | None:
     """Return the correlation of an equation as a step; None if it is another, or NumPy's."""
     (out, *others), params = equation.outputs, equation.params
     if not isinstance(form_of(equation.primitive), Sliding) or len(equation.inputs) != 2 or type(out) is not Variable:
         return None
-    if others or convolution_graph(equation) or any(UNKNOWN in aval_of(x).shape for x in (*equation.inputs, out)):
+    if (
+        others
+        or convolution_graph(equation, taps_are_finite)
+        or any(UNKNOWN in aval_of(x).shape for x in (*equation.inputs, out))
+    ):
         return None
     rank = len(params["stride"])
     x, w = (as_images(operand, rank, out.dtype) for operand in equation.inputs)

@@ -45,7 +45,7 @@ from wengert.lowering.rules.lower import UNBOUNDED, lower
 from wengert.lowering.shared_factors import with_factors_before_loops, with_shared_factors
 from wengert.lowering.sort_steps import sort_step
 from wengert.lowering.sparse_steps import sparse_step
-from wengert.lowering.usual_cases import usual_graph, with_shared_decompositions
+from wengert.lowering.usual_cases import is_usual, usual_graph, with_shared_decompositions
 from wengert.lowering.writes import Change, WriteStep, last_readers, write_step
 from wengert.passes.dead_code import narrow_graph, needed_inputs
 from wengert.passes.equations import distinct_variables, is_view, loop_parameters, may_be_step, variables
@@ -170,29 +170,32 @@ def with_bounds_of_views(graph: Graph, bounds: Mapping[Variable, Bounds]) -> Map
     return found
 
 
-def step_of(equation: Equation, bounds: Mapping[Variable, Bounds]) -> GraphStep | None:
+def step_of(equation: Equation, bounds: Mapping[Variable, Bounds], is_inner: bool) -> GraphStep | None:
     """Return an equation that no kernel computes as what a program has a step for; None if NumPy has to compute it."""
     if isinstance(equation.primitive, Structured):
         lowering = StepLowering(equation.inputs, bounds)
         found: GraphStep | None = equation.primitive.lower(equation.params, lowering)
         return found
     found = product_step((equation,)) or matrix_routine(equation) or sparse_step(equation)
-    found = found or sort_step(equation) or correlation_step(equation) or write_step(equation, bounds)
-    usual = usual_graph(equation) if found is None else None
+    found = found or sort_step(equation) or correlation_step(equation, is_inner) or write_step(equation, bounds)
+    usual = usual_graph(equation, is_inner) if found is None else None
     return found if usual is None else STEPS.recomputation(usual)
 
 
 def known_step(
-    equation: Equation, bounds: Mapping[Variable, Bounds], known: dict[Hashable, GraphStep | None]
+    equation: Equation,
+    bounds: Mapping[Variable, Bounds],
+    is_inner: bool,
+    known: dict[Hashable, GraphStep | None],
 ) -> GraphStep | None:
     """Return the same as `step_of`, once for loops that differ in operands alone, of which `known` is made."""
     params = loop_parameters(equation) if equation.primitive.structured else None
     if params is None:
-        return step_of(equation, bounds)
+        return step_of(equation, bounds, is_inner)
     own = [bounds.get(x) if type(x) is Variable else bounds_of(x) for x in equation.inputs]
     key = (equation.primitive, id(params["body"]), id(params["cond"]), params["spec"], *own)
     if key not in known:
-        known[key] = step_of(equation, bounds)
+        known[key] = step_of(equation, bounds, is_inner)
     return known[key]
 
 
@@ -233,8 +236,9 @@ class Partition:
         self.whole = Graph(graph.inputs, graph.equations, without_numbers(graph.outputs))
         self.lowered = lower(self.whole, bounds)
         self.reasons = {i: found.reason for i, found in self.lowered.refused.items()}
+        self.is_usual = is_usual(graph)
         known: dict[Hashable, GraphStep | None] = {}  # loops that differ in operands alone are lowered once
-        found = [(graph.equations[i], known_step(graph.equations[i], bounds, known)) for i in self.reasons]
+        found = [(e, known_step(e, bounds, self.is_usual, known)) for e in [graph.equations[i] for i in self.reasons]]
         is_inner = lent is not None
         self.steps = {e: step for e, step in found if step is not None and (is_inner or not isinstance(step, ZeroRows))}
         readers = last_readers(graph.equations, graph.outputs)
@@ -288,7 +292,11 @@ class Partition:
     def with_factors(self, part: Graph) -> tuple[Graph, dict[Equation, GraphStep], Changes]:
         """Return a part that factorises no matrix twice, nor in each round of a loop; its steps; what they change."""
         changed, loops = with_factors_before_loops(part)
-        own = {e: step_of(e, self.bounds) for e in changed.equations if e in loops or e.primitive is lu_factor}
+        own = {
+            e: step_of(e, self.bounds, self.is_usual)
+            for e in changed.equations
+            if e in loops or e.primitive is lu_factor
+        }
         known = {e: step for e, step in own.items() if step is not None}
         part, shared = with_shared_factors(changed if len(known) == len(own) else part)
         steps = {**{e: self.steps[e] for e in part.equations if e in self.steps}, **known, **shared}

@@ -45,15 +45,20 @@ BY_ELIMINATION = frozenset((det, slogdet, inv, solve))
 Decomposition = tuple[Primitive, Any, tuple[Any, ...]]
 
 
-def usual_graph(equation: Equation) -> Graph | None:
+def is_usual(graph: Graph) -> bool:
+    """Tell whether a graph is one of a usual case, in which that has been asked for."""
+    return any(equation.primitive is required for equation in graph.equations)
+
+
+def usual_graph(equation: Equation, is_inner: bool) -> Graph | None:
     """Return what an equation computes in the usual case, as a graph; None if its primitive does not say that of it.
 
-    An output behind its results, if there is one, is a truth that has to hold.
+    An output behind its results, if there is one, is a truth that has to hold. An equation may be in such a graph.
     """
     results = equation.outputs
     if any(UNKNOWN in aval_of(x).shape for x in (*equation.inputs, *results)):
         return None
-    usual = equation.primitive.usual_case or convolution_graph(equation)
+    usual = equation.primitive.usual_case or convolution_graph(equation, is_inner)
     if usual is None:
         return None
 
