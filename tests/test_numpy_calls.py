@@ -123,7 +123,23 @@ def list_of_rows(x):
     return total.sum()
 
 
-@together("function", [generated, list_of_rows])
+def counted_while(x):
+    time, steps, states, total = 0.0, 0, [], 0
+    while time < 4.0 and steps != 70:
+        x = x + 0.1 * np.stack([x[1], -time * x[0]])
+        states.append(x)
+        time, steps = time + 0.1, steps + 1
+        total = total + x[0] * steps
+    assert (type(time), type(steps), len(states)) == (float, int, steps)
+    while True:
+        steps -= 1
+        total = total * 0.9 + x[0]
+        if steps == 2:
+            break
+    return total + np.sum(np.stack(states)) + np.ones(steps).sum() * time
+
+
+@together("function", [generated, list_of_rows, counted_while])
 def test_loops_over_what_is_generated_and_left_are_equations(function: Any) -> None:
     x = np.array([0.6, 0.9])
     np.testing.assert_allclose(wg.jit(function)(x), function(x), rtol=1e-12)

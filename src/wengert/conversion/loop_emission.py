@@ -225,7 +225,6 @@ def settled_or_refused(found: StagedLoop) -> bool:
         forgive(before)
         say_loop(found, f"is written out, {error.args[0]}")
         return False
-    say_loop(found, "is one equation")
     return True
 
 
@@ -234,8 +233,8 @@ def say_loop(loop: StagedLoop, what: str) -> None:
     if "loops" in LOGGED:
         from wengert.support.logs import say
 
-        count = 0 if loop.rounds is None else loop.rounds.length
-        say("loops", f"{loop.note[2]}\n  a loop of {count} rounds {what}")
+        count = f" of {loop.rounds.length} rounds" if loop.kind == "for" and loop.rounds is not None else ""
+        say("loops", f"{loop.note[2]}\n  a loop{count} {what}")
 
 
 def staged_loop(
@@ -276,17 +275,23 @@ def staged_loop(
 
 
 def roll_loop(
-    site: StatementSite, body: FunctionType, test: Thunk | None, counted: Counted, peeled: bool
+    site: StatementSite,
+    body: FunctionType,
+    test: Thunk | None,
+    counted: Counted,
+    peeled: bool,
+    each: Callable[[Any], Any] | None = None,
 ) -> tuple[bool, bool]:
-    """Carry out a loop that could be written out as one equation, or do nothing.
+    """Carry out a loop that could be written out as one equation, or do nothing; `each` calls a body without items.
 
     Returns:
         Whether it was carried out, and, if not, whether it may be once its first iteration has been.
     """
-    found = StagedLoop("for", site, body, test, [body], counted, peeled)
+    found = StagedLoop("for", site, each or body, test, [body], counted, peeled)
     if not settled_or_refused(found):
         return False, found.changes_kind
     if not peeled and found.first_differs():
         return False, True
     LoopEmission(found).emit()
+    say_loop(found, "is one equation")
     return True, False

@@ -10,6 +10,7 @@ from wengert.control.reachable_state import ReachableState
 from wengert.control.variable_places import StatementSite
 from wengert.conversion.branch_statements import and_, choose, decide, none_set, not_
 from wengert.conversion.called_functions import callee
+from wengert.conversion.counted_whiles import roll_while
 from wengert.conversion.known_rounds import KnownRounds, rounds_of
 from wengert.conversion.loop_emission import roll_loop, staged_loop
 from wengert.conversion.staged_loop import Counted
@@ -24,8 +25,10 @@ from wengert.support.config import LOGGED
 from wengert.traces.written_out import LEAST_ROUNDS, MANY_EQUATIONS, ROLLING, say_written_out
 
 
-def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...]) -> None:
-    """Carry out `while`."""
+def while_stmt(
+    test: FunctionType, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...], appended: Sequence[str] = ()
+) -> None:
+    """Carry out `while`; the body does nothing with the names `appended` but append to them."""
     flags = ExitFlags(stops, body)
 
     def go_on() -> Any:
@@ -42,6 +45,13 @@ def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], sit
             return
         if not going:
             return
+        if rounds == 0 and ROLLING.allowed and body.__code__ not in ROLLING.refused:
+            ROLLING.rolled += 1
+            if roll_while(StatementSite(*site), body, go_on, appended):
+                return
+            ROLLING.refused.add(body.__code__)
+            if not go_on():  # of which a round has been carried out
+                return
         body()
         rounds += 1
         if rounds == MANY_EQUATIONS and "loops" in LOGGED:

@@ -205,15 +205,15 @@ class Scope(ExpressionRewriter, ast.NodeTransformer):
             leave = [*node.orelse, locate(ast.Break(), node.test)]
             ask = locate(ast.If(locate(ast.UnaryOp(ast.Not(), node.test), node.test), leave, []), node.test)
             node.test, node.body, node.orelse = locate(ast.Constant(True), node.test), [ask, *node.body], []
+        appended = names_appended(node.body)
         loop, body, stops = self.loop_body(node)
         test = locate(ast.Return(self.test(node.test)), node.test)
         names = {**changes([test]).places}
         for name, lines in changes(body).places.items():
             names[name] = (*names.get(name, ()), *lines)
         site = (node.lineno, tuple((x, names[x], ()) for x in sorted(names)))
-        call = self.operation(
-            "while_stmt", [name_node(TEST, node), name_node(BODY, node), constant(stops), constant(site)], node
-        )
+        pieces = [name_node(TEST, node), name_node(BODY, node)]
+        call = self.operation("while_stmt", [*pieces, constant(stops), constant(site), constant(appended)], node)
         found = [self.nest(TEST, [test], node), self.nest(BODY, body, node), locate(ast.Expr(call), node)]
         return self.finish_loop(loop, stops, found, node)
 

@@ -122,7 +122,7 @@ SEEN = frozenset(("input", "next", "open", "print"))
 
 
 def is_in_loop() -> bool:
-    """Tell whether a `for` statement of the user's is running that may become one equation."""
+    """Tell whether a `for` or `while` of the user's is running that may become one equation."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -132,16 +132,16 @@ def is_in_loop() -> bool:
     return False
 
 
-FOR_ITER = dis.opmap["FOR_ITER"]
+BACKWARD = frozenset(code for name, code in dis.opmap.items() if "JUMP_BACKWARD" in name and "NO_INT" not in name)
 LOOPS: WeakIdentityMap[CodeType, list[tuple[int, int]]] = WeakIdentityMap()
 
 
 def loops_of(code: CodeType) -> list[tuple[int, int]]:
-    """Return where the bodies of the `for` statements of code begin and end; comprehensions have code of their own."""
+    """Return where the bodies of the loops of code begin and end; comprehensions have code of their own."""
     found = LOOPS.get(code)
     if found is None:
         is_statement = not code.co_name.startswith("<") or code.co_name == "<module>"
-        may_have = is_statement and FOR_ITER in code.co_code[::2]  # long functions, as programs write them, have none
+        may_have = is_statement and not BACKWARD.isdisjoint(code.co_code[::2])  # long functions of programs have none
         steps = dis.get_instructions(code) if may_have else ()
-        found = LOOPS[code] = [(x.offset, x.argval) for x in steps if x.opname == "FOR_ITER"]
+        found = LOOPS[code] = [(x.argval - 1, x.offset) for x in steps if x.opcode in BACKWARD]
     return found
