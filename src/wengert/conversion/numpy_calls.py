@@ -50,7 +50,7 @@ def traced_in(value: Any) -> Tensor | None:
     return None
 
 
-@functools.cache
+@functools.lru_cache(1024)  # functions that programs make, too
 def called_in_place(function: Any) -> Callable[..., Any]:
     """Return what is called in place of a function of NumPy's, which may be given traced values in lists."""
     is_ufunc, is_builder = isinstance(function, np.ufunc), function in BUILDERS

@@ -157,7 +157,8 @@ class StagedLoop:
     def require_same_holders(self) -> None:
         """Raise if a round changes the length of a container, or writes to an ndarray that was there before."""
         if resized := self.resized_holders():
-            raise not_alike(f"the length or the keys of {resized[0].name}, which a round changes")
+            what = "which a round changes, and does not append to alone (an array may be written to in its place)"
+            raise not_alike(f"the length or the keys of {resized[0].name}, {what}")
         if self.region.arrays:
             error = not_alike("an ndarray that a round writes to")
             error.writes = True
