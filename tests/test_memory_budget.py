@@ -335,3 +335,19 @@ def test_constants_that_loops_end_with_are_arrays_that_may_be_written_to() -> No
         assert np.array_equal(ended, np.sin(W[0]))
         counted *= 2.0
         ended *= 2.0
+
+
+def test_second_gradients_of_loops_with_sequences_behind_a_mask() -> None:
+    """Cotangents of rows that another loop left behind are no arrays, and are not looked through for NaN."""
+    start = np.array([0.5, -1.0])
+
+    def masked(x: Any) -> Any:
+        total = np.sum(wg.scan(lambda t, u: (t * u, t[0]), x, np.ones(3))[1])
+        y = wg.while_loop(lambda t: np.sum(t * t) < 90.0, lambda t: 2.0 * t * x, start * total, max_rounds=3)
+        return np.sum(np.where(x < 0.0, y, np.nan) * y)
+
+    curvature = wg.grad(lambda x: np.sum(wg.grad(masked)(x) ** 2))
+    x = np.array([-0.5, -1.2])
+    expected = curvature(x)
+    with wg.memory_budget(2000):
+        np.testing.assert_allclose(curvature(x), expected, rtol=1e-14)

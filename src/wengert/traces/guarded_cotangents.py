@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy import bool_, ndarray
 
+from wengert.core.graph.loop_spec import Items
 from wengert.core.primitives.cotangent import guard, has_finite_square, may_have_nan
 from wengert.core.values.aval import UNKNOWN, strong
-from wengert.core.values.tensor import Tensor, is_staged
+from wengert.core.values.tensor import Tensor, is_staged, raw
 from wengert.traces.cotangents import Cotangents
 from wengert.traces.nodes import Node, source_of
 from wengert.traces.steepness import may_be_steep
@@ -69,8 +70,9 @@ class GuardedCotangents(Cotangents):
         no element of the cotangent is other than 0, NaN comes of values that are not finite, and is 0.
         """
         given = [c for c in (ct if type(ct) is list else [ct]) if c is not None]
-        at = [i for i, c in enumerate(cts) if c is not None and c.dtype.kind in "fc" and may_have_nan(c, True)]
-        if not at or any(UNKNOWN in c.shape for c in (*given, *[cts[i] for i in at])):  # sequences of loops
+        arrays = [(i, c) for i, c in enumerate(cts) if c is not None and c.dtype.kind in "fc" and not is_sequence(c)]
+        at = [i for i, c in arrays if may_have_nan(c, True)]
+        if not at or any(map(is_sequence, given)):
             return cts
         moving = functools.reduce(np.logical_or, [np.any(strong(c) != 0) for c in given])
         found = list(cts)
@@ -110,6 +112,11 @@ class GuardedCotangents(Cotangents):
             self.masked = FOR_GOOD
         elif self.masked >= 0:
             self.masked = min(self.masked or tangent.number, tangent.number)
+
+
+def is_sequence(ct: Any) -> bool:
+    """Tell whether a cotangent is that of a sequence of a loop, which may be arrays that are not beside each other."""
+    return UNKNOWN in ct.shape or (not is_staged(ct) and isinstance(raw(ct), Items))
 
 
 def is_mask(node: Node) -> bool:
