@@ -212,3 +212,32 @@ def test_events_have_derivatives():
         np.testing.assert_allclose(wg.grad(at)(2.0), -arc[i] / 2 / 2**1.5, rtol=1e-7)
     np.testing.assert_allclose(wg.grad(lambda k: found(k).y_events[1][0, 1])(2.0), -np.sin(arc[1]) / 8**0.5, rtol=1e-7)
     np.testing.assert_allclose(found(2.0).t_events[1], found(wg.tensor(2.0)).t_events[1])
+
+
+class Held:
+    """Hold a number that it computes with in an attribute, which programs do not take as an argument."""
+
+    terminal = True
+
+    def __init__(self, level):
+        self.level = level
+
+    def __call__(self, t, y, *_):
+        return y - self.level
+
+
+def test_numbers_that_objects_hold():
+    """Refuse them where integrators are called later, which found the first ones again; sensitivities are of steps."""
+
+    def reached(level):
+        slope = lambda t, y: -2.0 * level * y
+        return solve_ivp(slope, (0.0, 9.0), [1.0], "LSODA", [9.0], events=Held(level)).t_events[0][0]
+
+    with pytest.raises(UsageError, match=r"being traced, or has it from an object's attribute.*Pass it by args"):
+        wg.jit(reached)(0.5)
+
+    def end(level, gradient):
+        return solve_ivp(Held(level), (0.0, 1.0), np.stack([level]), "RK23", [1.0], gradient=gradient).y[0, 0]
+
+    found = [wg.jit(wg.grad(lambda x, k=k: end(x * x, k)))(0.5) for k in ("forward", "discrete")]
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)

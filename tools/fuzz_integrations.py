@@ -71,17 +71,15 @@ class Numbers(NamedTuple):
     place: int
 
 
-class EventFunction:
-    """Be a function of events with what integrators read of it."""
+def event_function(function: Callable[..., Any], terminal: int, reset: Any = None) -> Any:
+    """Return a function of events with what integrators read of it."""
 
-    reset: Any
+    def event(*args: Any) -> Any:
+        return function(*args)
 
-    def __init__(self, function: Callable[..., Any], terminal: int) -> None:
-        self.function, self.terminal = function, terminal
-
-    def __call__(self, *args: Any) -> Any:
-        """Return the value whose sign changes."""
-        return self.function(*args)
+    own: Any = event
+    own.terminal, own.reset = terminal, reset
+    return event
 
 
 def random_form(rng: np.random.Generator) -> Form:
@@ -184,10 +182,9 @@ def total(form: Form, x: Any, matrix: Any, weights: Any, level: Any, index: int)
     def of_user(function: Any) -> Any:
         return lambda t, y, *args: function(t, y, *parameters_from(form.container, args, p, q))
 
-    event = EventFunction(of_user(bare_event), True if form.event == "terminal" else MOST + 1)
-    if form.event in ("reset", "two"):
-        event.reset = of_user(bare_reset)
-    middle = EventFunction(lambda t, *_: t - 0.5 * (t0 + t1), 4)
+    reset = of_user(bare_reset) if form.event in ("reset", "two") else None
+    event = event_function(of_user(bare_event), True if form.event == "terminal" else MOST + 1, reset)
+    middle = event_function(lambda t, *_: t - 0.5 * (t0 + t1), 4)
     events = {"none": None, "terminal": event, "reset": [event], "two": [event, middle]}[form.event]
     if form.mass == "singular":
         y0 = np.concatenate([y0[:-1], np.reshape(p * y0[0] ** 2 + q, (1,))])
@@ -249,7 +246,7 @@ def reference(form: Form, numbers: Numbers, x: Array) -> tuple[float, int, float
     def full(y: Array) -> Array:
         return np.append(y, p * y[0] ** 2 + q) if form.mass == "singular" else y
 
-    ending = EventFunction(lambda t, y: event(t, full(y), p, q), True)
+    ending = event_function(lambda t, y: event(t, full(y), p, q), True)
     t, way = t0, np.sign(t1 - t0)
     options: dict[str, Any] = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13, "max_step": abs(t1 - t0) / 12}
     while len(times) < MOST:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.control.side_effects import Reach
 from wengert.core.containers.tree_leaves import flatten, map_leaves
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.tensor import Tensor, is_concrete, is_staged
@@ -82,10 +81,10 @@ class OutsideIntegration(NamedTuple):
 
         def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
             given = (tuple(leaves), *self.ends, self.state, tuple(self.control[:4]), self.values[2])
+            if any(map(is_staged, program.traced)) or not leaves:
+                self.require_numbers(program)
             if any(type(x) is Tensor and x._trace is not None for x in flatten((given, times))[0]):
                 return self.with_derivatives(program, given, times, dense_output)
-            if not leaves:
-                self.require_numbers()
             known = map_leaves(as_known, given)
             return self.at_known_times(program, known, None if times is None else np.asarray(times), dense_output)
 
@@ -96,12 +95,13 @@ class OutsideIntegration(NamedTuple):
             raise unknown_steps(times)
         return found
 
-    def require_numbers(self) -> None:
+    def require_numbers(self, program: IntegrationProgram) -> None:
         """Refuse functions that programs have to hold constants of, where these are being traced."""
-        reached = [x for function in self.values if callable(function) for x, _ in Reach(NAME, function).tensors]
-        if any(x._trace is not None for x in reached):
-            given = f"a function for method {self.options.method!r} that looks at a number which is being traced"
-            raise UsageError(NAME, given, "one that computes with it is needed", "Pass method='BDF'")
+        if program.traced:
+            given = f"a function for method {self.options.method!r} that looks at a number which is being traced, "
+            given += "or has it from an object's attribute"
+            needed, action = "one that computes with what it captures is needed", "Pass it by args, or method='BDF'"
+            raise UsageError(NAME, given, needed, action)
 
     def at_known_times(self, program: IntegrationProgram, given: Any, times: Any, dense_output: bool) -> Any:
         """Return the integrator's own result; SciPy does not take times that repeat, so that these are put in after.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert.control.scan import scan
-from wengert.core.values.tensor import is_concrete, raw
+from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.scipy.integrate._algebraic import (
     completing,
     rate_of,
@@ -52,6 +52,8 @@ class IntegrationProgram:
         self.judged_attempts: Cache[Hashable, int] = Cache()  # for how many derivatives were compared with changes
         self.budget = options.budget
         kept = outer.with_zeros()
+        # those that are no arguments: what attributes of objects hold, or what functions look at
+        self.traced = [x for x in kept.arrays() if type(x) is Tensor and x._trace is not None]
         function, *others = kept.values
 
         def slope_of(leaves: Sequence[Any], like: Any) -> RightHandSide:

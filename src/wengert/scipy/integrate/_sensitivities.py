@@ -32,7 +32,7 @@ def at_stops_by_sensitivities(program: IntegrationProgram, inputs: tuple[Any, ..
     """
     leaves, structure = flatten(inputs)
     moving = tuple([type(x) is Tensor and x.dtype.kind == "f" for x in leaves])
-    if not any(moving):
+    if not any(moving) or program.traced:  # of what is no argument of the rule nobody would know derivatives
         return program.at_stops(*inputs, control)
     chosen, fixed = ([x for x, moves in zip(leaves, moving, strict=True) if moves is own] for own in (True, False))
 
