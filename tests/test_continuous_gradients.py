@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.errors import UsageError
+from wengert.errors import TracedTruthError, UsageError
 from wengert.scipy.integrate import solve_ivp
 
 LOW = 0.55
@@ -71,3 +71,13 @@ def test_what_it_does_not_serve_is_refused():
         options = {"y0": [1.0], "t_eval": [1.0], "gradient": "continuous", **more}
         with pytest.raises(UsageError, match="gradient='continuous' with"):
             solve_ivp(lambda t, y: -y, (0.0, 1.0), **options)
+
+
+def test_what_functions_look_at_is_no_constant_where_it_is_differentiated():
+    def end(k):
+        slope = lambda t, y: -k * y * (1.0 if f"{k:.1f}" == "0.5" else 2.0)
+        return solve_ivp(slope, (0.0, 1.0), [1.0], t_eval=[1.0], gradient="continuous").y[0, -1]
+
+    np.testing.assert_allclose(end(0.5), np.exp(-0.5), rtol=1e-3)
+    with pytest.raises(TracedTruthError, match="the elements of a value in"):
+        wg.grad(end)(0.5)

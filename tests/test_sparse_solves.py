@@ -85,6 +85,22 @@ def test_derivatives_of_solutions(name: str) -> None:
     )
 
 
+def test_preconditioners_may_capture_what_is_differentiated() -> None:
+    """The right-hand side is known, so that the matrix alone moves."""
+    inverses: list[Any] = [
+        lambda a: linalg.LinearOperator(a.shape, lambda x: x / a.diagonal()),
+        lambda a: linalg.LinearOperator(a.shape, linalg.splu(a).solve),
+        lambda a: np.diag(1 / a.diagonal()),
+        lambda a: diags_array(1 / a.diagonal()),
+    ]
+    matrix = scipy.sparse.csr_array(FULL)
+    want = wg.grad(lambda a: np.sum(solve_full(a, B) ** 3))(matrix)
+    for inverse in inverses:
+        gradient = wg.grad(lambda a, inverse=inverse: np.sum(linalg.gmres(a, B, M=inverse(a), **TIGHT)[0] ** 3))
+        for run in (gradient, wg.jit(gradient)):
+            np.testing.assert_allclose(run(matrix).data, want.data, rtol=1e-6, atol=1e-9)
+
+
 @together("format", ["csc", "coo", "dia", "bsr"])
 def test_systems_in_every_format(format: str) -> None:
     matrix = scipy.sparse.csr_array(FULL).asformat(format)

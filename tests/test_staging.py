@@ -116,10 +116,6 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "histogram": (lambda x: wnp.histogram(x, "auto"), r"^histogram: .* Pass the number of bins, or their edges\.$"),
     "mask": (lambda x: x[x > 0], r"^getitem: a mask of shape \(3,\) .* Use numpy\.where\(mask, x, 0\), "),
     "float": (lambda x: float(x[0]), r"a value in `float\(x\[0\]\)` \(float64\[\]\) were asked for"),
-    "numpy": (
-        lambda x: np.asarray(x),
-        r"^asarray: .* that is being traced \(File .*\); .* Write wengert\.numpy\.asarray",
-    ),
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from wengert.control.side_effects import effect_error
 from wengert.core.graph.identity import Object
+from wengert.core.values.tensor import Tensor
 from wengert.errors import WengertError
 from wengert.support.attributes import function_name
 from wengert.support.caches import Recent
@@ -31,9 +32,15 @@ class Kept(Generic[V]):
 
 
 class FunctionCache(Generic[V]):
-    """Keep what was made of functions, for others that hold the same; what was used least recently goes."""
+    """Keep what was made of functions, for others that hold the same; what was used least recently goes.
 
-    def __init__(self, most: int) -> None:
+    Args:
+        most: how many are kept.
+        needs_leaves: tells by options whether derivatives are those by leaves alone, which constants have none of.
+    """
+
+    def __init__(self, most: int, needs_leaves: Callable[[Any], bool] = lambda options: False) -> None:
+        self.needs_leaves = needs_leaves
         self.known: Recent[Hashable, Kept[V]] = Recent(most)
         self.fixed: Recent[Hashable, bool] = Recent(most)  # keys of functions that look at the floats they hold
         self.walks: Recent[tuple[Object | None, Hashable], tuple[tuple[RepeatedWalk, weakref.ref[Kept[V]]], ...]]
@@ -48,7 +55,7 @@ class FunctionCache(Generic[V]):
     ) -> R:
         """Return what `run` makes of the program for functions and arguments, and of the floats that these hold.
 
-        Of functions that look at these they are constants.
+        Of functions that look at these they are constants, where nothing is lost by that.
         """
         try:
             return self.run_known(values, options, make, run)
@@ -77,7 +84,7 @@ class FunctionCache(Generic[V]):
         outer, found = None, self.walk_again(values, options)
         if found is None:
             outer = OuterValues(values)
-            if (outer.key, options) not in self.fixed:
+            if (outer.key, options) not in self.fixed or self.loses_derivatives(outer.leaves, options):
                 found = self.kept_for(outer, options, functools.partial(make, outer)), outer.leaves
         if found is not None:
             kept, leaves = found
@@ -88,7 +95,7 @@ class FunctionCache(Generic[V]):
                 raise
             except (WengertError, TypeError) as error:
                 is_own = not isinstance(error, WengertError) and "Tensor" not in str(error)  # of the user's function
-                if is_own or not leaves:
+                if is_own or not leaves or self.loses_derivatives(leaves, options):
                     raise
                 forgive(before)
             else:
@@ -100,6 +107,10 @@ class FunctionCache(Generic[V]):
         result = run(self.find(fixed, options, lambda: make(fixed)), fixed.leaves)
         self.fixed[OuterValues(values).lasting_key, options] = True
         return result
+
+    def loses_derivatives(self, leaves: Sequence[Any], options: Hashable) -> bool:
+        """Tell whether derivatives would be lost if leaves were constants."""
+        return self.needs_leaves(options) and any(type(x) is Tensor and x._trace is not None for x in leaves)
 
     def find(self, outer: OuterValues, options: Hashable, make: Callable[[], V]) -> V:
         """Return what was made for functions and options, made now if there is nothing."""

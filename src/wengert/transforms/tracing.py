@@ -118,7 +118,7 @@ class Attempts(Generic[T]):
                         require_unchanged()
                     return (found,)
                 except UNLIKE as error:
-                    if not ROLLING.rolled or (writes_traced(error) and not making):
+                    if not making and (not ROLLING.rolled or writes_traced(error)):
                         raise
                     say_loops(error)
                     self.undo()

@@ -78,7 +78,7 @@ class Watch(StateScope):
         self.ends: list[Restore] = [partial(setattr, WATCHING, "stack", around)]
         if around:
             self.ends.append(partial(around[-1].born.update, self.born))
-        return calling_all(self.ends)
+        return calling_all(chain(self.ends, (self.ends.clear,)))  # which would keep it, and handles, until a collection
 
     def change(self) -> None:
         """Begin."""

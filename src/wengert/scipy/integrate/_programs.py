@@ -168,7 +168,9 @@ def convert_functions(functions: Sequence[Any]) -> list[Any]:
     return [callee(function) if callable(function) else function for function in functions]
 
 
-PROGRAMS: FunctionCache[IntegrationProgram] = FunctionCache(MOST_PROGRAMS)
+PROGRAMS: FunctionCache[IntegrationProgram] = FunctionCache(
+    MOST_PROGRAMS, needs_leaves=lambda options: options.is_continuous
+)
 
 
 def run_program(

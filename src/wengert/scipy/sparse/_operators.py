@@ -11,6 +11,7 @@ import numpy as np
 from wengert.core.diagnostics.argument_checks import as_items, as_whole, require_callable
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import as_tensor
+from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.implicit import linear_solve
 from wengert.implicit.attaching import implicit_solution
@@ -86,10 +87,10 @@ class LinearOperator:
 
 
 def as_scipy(matrix: Any) -> Any:
-    """Return a matrix or operator of this library, of numbers, as an operator of SciPy's; others as they are."""
+    """Return a matrix, array or operator of this library, of numbers, as an operator of SciPy's; others as they are."""
     from scipy.sparse import linalg
 
-    if not isinstance(matrix, LinearOperator | SparseTensor):
+    if not isinstance(matrix, LinearOperator | SparseTensor | Tensor):
         return matrix
     turned = matrix.T
     return linalg.LinearOperator(

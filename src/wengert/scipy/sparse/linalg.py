@@ -17,6 +17,7 @@ array([-2.25, -0.25, -0.25, -2.25])
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,7 @@ class SparseFactors:
     def __init__(self, matrix: SparseTensor, options: tuple[tuple[str, Any], ...]) -> None:
         self.shape = matrix.shape
         self._matrix, self._options = matrix, options
+        self.__wrapped__ = matrix  # where what it holds is looked for
         self._factor = None
         if is_concrete(matrix.data):  # singular matrices are told at once, and the factor lives as long as this
             self._factor = factor_of("splu", matrix._pattern, options, np.asarray(raw(matrix.data)))
@@ -190,7 +192,8 @@ def solve_by(name: str, a: Any, b: Any, x0: Any, options: dict[str, Any]) -> tup
     matrix, inverse = sparse_operand(name, a), options.get("M")
     right = right_side(name, matrix.shape[0], b, 1)
     if inverse is not None and captured_values(functools.partial(as_scipy, inverse)):
-        return solve_operator(name, LinearOperator((len(right), len(right)), lambda x: matrix @ x), b, x0, options)
+        product = functools.partial(operator.matmul, matrix)  # where what is captured is looked for
+        return solve_operator(name, LinearOperator((len(right), len(right)), product), b, x0, options)
     options = {**options, "M": as_scipy(inverse)}
     start = np.zeros(right.shape, right.dtype) if x0 is None else right_side(name, matrix.shape[0], x0, 1)
     params = {"method": name, "pattern": matrix._pattern, "options": given_options(**options)}
