@@ -239,5 +239,7 @@ def test_numbers_that_objects_hold():
     def end(level, gradient):
         return solve_ivp(Held(level), (0.0, 1.0), np.stack([level]), "RK23", [1.0], gradient=gradient).y[0, 0]
 
+    with pytest.raises(UsageError, match=r"attribute.*gradient='discrete'"):  # their derivatives were zero
+        wg.grad(lambda x: solve_ivp(Held(x), (0.0, 1.0), [1.0], "RK23", [1.0], gradient="continuous").y[0, 0])(0.5)
     found = [wg.jit(wg.grad(lambda x, k=k: end(x * x, k)))(0.5) for k in ("forward", "discrete")]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12)

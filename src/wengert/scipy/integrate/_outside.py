@@ -23,7 +23,7 @@ from wengert.scipy.integrate._integrators import integrator_class, limited_class
 from wengert.scipy.integrate._methods.adaptive_steps import TOO_SMALL, Control, Counts
 from wengert.scipy.integrate._methods.matrix_choice import require_elements
 from wengert.scipy.integrate._methods.recorded_steps import ORDER, UNLIMITED, StepRecord, record_of
-from wengert.scipy.integrate._programs import IntegrationProgram, collect_steps, run_program
+from wengert.scipy.integrate._programs import IntegrationProgram, collect_steps, no_argument_error, run_program
 from wengert.scipy.integrate._results import MESSAGES, RecordedSolution, events_of, result_at_times, result_of_steps
 from wengert.scipy.integrate._right_hand_side import NAME
 from wengert.scipy.integrate._sensitivities import at_stops_by_sensitivities
@@ -81,8 +81,8 @@ class OutsideIntegration(NamedTuple):
 
         def run(program: IntegrationProgram, leaves: Sequence[Any]) -> Any:
             given = (tuple(leaves), *self.ends, self.state, tuple(self.control[:4]), self.values[2])
-            if any(map(is_staged, program.traced)) or not leaves:
-                self.require_numbers(program)
+            if program.traced and (not leaves or any(map(is_staged, program.traced))):
+                raise no_argument_error(self.options.method)
             if any(type(x) is Tensor and x._trace is not None for x in flatten((given, times))[0]):
                 return self.with_derivatives(program, given, times, dense_output)
             known = map_leaves(as_known, given)
@@ -94,14 +94,6 @@ class OutsideIntegration(NamedTuple):
         if found is None:
             raise unknown_steps(times)
         return found
-
-    def require_numbers(self, program: IntegrationProgram) -> None:
-        """Refuse functions that programs have to hold constants of, where these are being traced."""
-        if program.traced:
-            given = f"a function for method {self.options.method!r} that looks at a number which is being traced, "
-            given += "or has it from an object's attribute"
-            needed, action = "one that computes with what it captures is needed", "Pass it by args, or method='BDF'"
-            raise UsageError(NAME, given, needed, action)
 
     def at_known_times(self, program: IntegrationProgram, given: Any, times: Any, dense_output: bool) -> Any:
         """Return the integrator's own result; SciPy does not take times that repeat, so that these are put in after.

@@ -9,6 +9,7 @@ import numpy as np
 
 from wengert.control.scan import scan
 from wengert.core.values.tensor import Tensor, is_concrete, raw
+from wengert.errors import UsageError
 from wengert.scipy.integrate._algebraic import (
     completing,
     rate_of,
@@ -52,8 +53,9 @@ class IntegrationProgram:
         self.judged_attempts: Cache[Hashable, int] = Cache()  # for how many derivatives were compared with changes
         self.budget = options.budget
         kept = outer.with_zeros()
-        # those that are no arguments: what attributes of objects hold, or what functions look at
-        self.traced = [x for x in kept.arrays() if type(x) is Tensor and x._trace is not None]
+        self.traced = traced_constants(kept)
+        if options.is_continuous and traced_constants(OuterValues(kept.values[:4], kept.lifted)):
+            raise no_argument_error(options.method)
         function, *others = kept.values
 
         def slope_of(leaves: Sequence[Any], like: Any) -> RightHandSide:
@@ -134,6 +136,19 @@ class IntegrationProgram:
         )
         self.slope_at, self.jacobian_at, self.rate_at = map(jit, (slope_at, jacobian_at, rate_at))
         self.event_values, self.start_at = jit(event_values), jit(start_at)
+
+
+def traced_constants(kept: OuterValues) -> list[Tensor]:
+    """Return what is traced and no argument: attributes of objects hold it, or functions look at it."""
+    return [x for x in kept.arrays() if type(x) is Tensor and x._trace is not None]
+
+
+def no_argument_error(method: str) -> UsageError:
+    """Return the error about a traced number of which equations along a solution, or an integrator, know nothing."""
+    given = f"a function for method {method!r} that looks at a number which is being traced, or has it from an object's"
+    given += " attribute"
+    needed = "one that computes with what it captures is needed where steps are not differentiated"
+    return UsageError(NAME, given, needed, "Pass it by args, or a method of this library with gradient='discrete'")
 
 
 def matrices_of(slope: RightHandSide, state: Any, options: Options, with_mass: bool) -> Matrices:
