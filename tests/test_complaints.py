@@ -17,6 +17,7 @@ import pytest
 import wengert as wg
 from tests.cases import together
 from wengert.core.diagnostics import numpy_warnings
+from wengert.core.diagnostics.argument_checks import require_finite
 from wengert.core.diagnostics.numpy_warnings import COMPLAINTS
 
 pytestmark = pytest.mark.usefixtures("evaluated")  # native code does not look at floating-point conditions
@@ -235,6 +236,13 @@ def test_values_and_gradients_are_those_of_operations_that_did_not_warn() -> Non
     assert x.grad is not None
     assert np.array_equal(x.grad.numpy(), [0.0, 0.0, 3.75, 0.0])
     assert z.tolist() == [-0.0, 0.0, 0.0, np.inf]
+
+
+def test_nothing_is_said_of_large_numbers_that_are_looked_at() -> None:
+    large = np.array([1e200, 1.0])
+    with np.errstate(all="raise"):
+        require_finite("f", "x", large)
+        assert wg.jvp(lambda x: np.where(x > 0, x, large), (X,), (X,))[1].tolist() == [0.0, 0.5]
 
 
 def test_each_line_warns_once_by_default_and_filters_find_the_users_module() -> None:

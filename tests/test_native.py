@@ -1,5 +1,7 @@
 """Jitted functions as native code: what they give is what NumPy gives but for rounding."""
 
+import contextlib
+import gc
 import math
 import pickle
 import threading
@@ -404,3 +406,11 @@ def test_the_collector_stops_for_what_is_loaded_and_for_nothing_after(monkeypatc
 
     monkeypatch.setattr(LoadingPause, "__enter__", refuse)
     np.testing.assert_array_equal(wg.jit(np.cos, native=True)(np.zeros(3)), np.ones(3))
+
+
+def test_the_collector_starts_again_when_threads_have_loaded_side_by_side() -> None:
+    with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
+        first.enter_context(LoadingPause())
+        second.enter_context(LoadingPause())
+        first.close()
+    assert gc.isenabled()

@@ -58,8 +58,8 @@ def called_in_place(function: Any) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
         traced = next((x for value in given if (x := traced_in(value)) is not None), None)
-        if traced is None and is_builder:
-            traced = next(filter(is_followed, given), None)
+        if traced is None and is_builder:  # of a Tensor that the program has made, too: it may be written to by either
+            traced = next((x for x in given if is_followed(x) or (ROLLING.making and type(x) is Tensor)), None)
         if traced is not None:
             if is_ufunc:
                 return function(*map(stacked_lists, args), **kwargs)
@@ -73,11 +73,12 @@ def called_in_place(function: Any) -> Callable[..., Any]:
 def own_tensor(made: Any, given: Sequence[Any] = (), unset: bool = False) -> Any:
     """Return a new array of numbers, made of what was `given`, as a Tensor that owns it; all else as it is.
 
-    If nobody has set its elements, they are zeros: whatever keeps them, a graph or a file, is the same each time.
+    What lends its memory, such as a file or an object of another library, is to see what is written there. If nobody
+    has set its elements, they are zeros: whatever keeps them, a graph or a file, is the same each time.
     """
     if type(made) is not np.ndarray or made.dtype.kind not in "biufc":
         return made
-    if any(np.may_share_memory(made, x) for x in given if type(x) is np.ndarray):
+    if any(np.may_share_memory(made, x) for x in given if not isinstance(x, Tensor | list | tuple)):
         return made
     if unset:
         made[...] = 0

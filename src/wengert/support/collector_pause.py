@@ -45,16 +45,17 @@ class LoadingPause(StateScope):
     """
 
     def undo(self) -> Restore:
-        """Return what starts it again, if it is not stopped now."""
-        if not gc.isenabled():
-            return gc.disable
+        """Return what starts it again; nothing if it is stopped now, as by another thread, which may end first."""
+        self.stops = gc.isenabled()
+        if not self.stops:
+            return calling_all(())
         own = gc.get_freeze_count() < INTERPRETERS  # else they are the user's, and are to stay apart
         ageing = (gc.freeze, gc.unfreeze) if own else ()
         return calling_all((*ageing, gc.enable, partial(STOPPING.discard, get_ident())))
 
     def change(self) -> None:
         """Stop it."""
-        if gc.isenabled():
+        if self.stops:
             STOPPING.add(get_ident())
             gc.disable()
 

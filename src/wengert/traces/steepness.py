@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.diagnostics.numpy_warnings import silently
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.loop_spec import Items
 from wengert.core.primitives.cotangent import has_finite_square
@@ -58,7 +59,7 @@ def joins_infinity(values: Sequence[Any], tangents: Sequence[Any]) -> bool:
             moves = True
         elif type(x) is float or type(x) is np.float64:
             joins = joins or math.isinf(x)
-        elif not joins and aval_of(x).dtype.kind in "fc" and not has_finite_square(x):
+        elif not joins and aval_of(x).dtype.kind in "fc" and not silently(has_finite_square, x):
             joins = may_be_infinite(x)
     return moves and joins
 

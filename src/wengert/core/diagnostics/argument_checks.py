@@ -15,6 +15,9 @@ from wengert.core.values.dispatch import require_plain
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError
 
+FEW = 32
+"""Numbers of an array below which Python looks at them in a fourth of NumPy's time, and warns of no overflow."""
+
 
 def shown(value: Any) -> str:
     """Return how errors show a wrong argument: as it is written if that is short, otherwise by its type."""
@@ -173,8 +176,9 @@ def require_finite(name: str, what: str, value: Any, action: str = "Leave them o
     known = elements(value)
     if isinstance(known, float) and math.isfinite(known):  # in a hundredth of the time of what follows
         return
-    if type(known) is np.ndarray and known.ndim == 1 and known.dtype == float and math.isfinite(known.dot(known)):
-        return  # in a third of it
+    is_short = type(known) is np.ndarray and known.dtype == float and known.ndim == 1 and len(known) < FEW
+    if is_short and all(map(math.isfinite, known.tolist())):
+        return
     if known is not None and not np.isfinite(known).all():
         raise UsageError(name, f"NaN or infinity among {what}", "finite numbers are needed", action)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.diagnostics.argument_checks import (
+    FEW,
     as_items,
     as_whole,
     elements,
@@ -31,8 +32,6 @@ from wengert.transforms.reverse import stop_gradient
 
 LEAST_RTOL = 100 * float(np.finfo(float).eps)
 FLOATS = frozenset((float, np.float64))
-FEW = 32
-"""Times below which Python compares them in a fourth of the time."""
 DEFAULT_STEPS = 1_000_000
 """How many steps may be tried where nobody says."""
 
