@@ -92,7 +92,7 @@ def of_objects(x: Any) -> Any:
     return total
 
 
-@pytest.mark.parametrize("program", [of_a_generator, of_objects])
+@pytest.mark.parametrize("program", [pytest.param(of_a_generator, marks=pytest.mark.long), of_objects])
 def test_generators_yield_what_they_yield_in_python(program: Callable[[Any], Any]) -> None:
     for values in ([0.5, -0.3, 2.4, 1.0], [1.5, 0.2, -1.4, 3.0], [0.1, 3.0, 0.2]):
         x = np.array(values)

@@ -49,6 +49,7 @@ def same(one: Any, other: Any) -> bool:
     return one[0] == other[0] and np.allclose(one[1], other[1], rtol=1e-3, equal_nan=True)
 
 
+@pytest.mark.long
 @together("dtype", DTYPES)
 @together("compute", [*OPERATORS, *FUNCTIONS])
 def test_an_array_decides_in_traced_functions(compute, dtype):

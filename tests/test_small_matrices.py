@@ -660,6 +660,7 @@ def test_blocks_of_right_sides_are_problems_of_their_own() -> None:
         assert " count 4," in str(wg.jit(function).lower(a, b).kernels)
 
 
+@pytest.mark.long
 @together("target", [name for name in TARGETS if name != "host"])
 def test_each_processor_computes_rows_alike(target: str) -> None:
     backend: Backend[Any, Any] = Processor(TARGETS[target])

@@ -83,6 +83,7 @@ def gradients(a: Any, x: Any) -> Any:
     return slope.data, both
 
 
+@pytest.mark.long
 @together("format", ["csr", "csc", "coo", "bsr", "dia"])
 def test_bits_are_scipys(format: str) -> None:
     for dtype in (np.float64, np.complex64, np.int64):

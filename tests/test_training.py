@@ -93,7 +93,7 @@ def run_with_ends(path: Path, jit: bool, rng: np.random.Generator, **options: An
             ends += 1
 
 
-@pytest.mark.parametrize(("jit", "count"), [(True, 30), (False, 12)])
+@pytest.mark.parametrize(("jit", "count"), [pytest.param(True, 30, marks=pytest.mark.long), (False, 12)])
 def test_a_run_that_ended_anywhere_has_the_same_bits(
     jit: bool, count: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
