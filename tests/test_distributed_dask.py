@@ -1,5 +1,6 @@
 """Sums over partitions on Dask's workers: the bits of this process, whatever happens to workers."""
 
+import contextlib
 import gc
 import logging
 import os
@@ -36,8 +37,14 @@ def cluster():
     settings = {"distributed.worker.multiprocessing-method": "forkserver"}  # processes share what is imported
     with dask.config.set(settings):
         get_mp_context().set_forkserver_preload(["distributed", "numpy", "wengert.distributed", "wengert.transforms"])
-    with dask.config.set(settings), LocalCluster(**options) as local, Client(local, timeout=60):
-        yield local
+    with dask.config.set(settings):
+        local = LocalCluster(**options)
+        try:
+            with Client(local, timeout=60):
+                yield local
+        finally:
+            with contextlib.suppress(KeyError):  # it may look for a worker that died as it came
+                local.close()
 
 
 def functions():
