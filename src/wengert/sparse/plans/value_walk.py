@@ -21,6 +21,7 @@ from wengert.core.primitives.kinds import Elementwise, Linear, Multilinear
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_staged
+from wengert.primitives.selection import guarded
 from wengert.sparse.patterns.column_maps import Maps, known_lengths
 from wengert.sparse.patterns.loop_patterns import InnerGraphs
 from wengert.sparse.patterns.walk import GraphWalk, is_linear_in, known_part
@@ -134,6 +135,8 @@ class ValueWalk(GraphWalk):
         primitive = equation.primitive
         if isinstance(primitive, Linear) and not primitive.variadic and position >= len(primitive.transposes):
             return []
+        if primitive is guarded and equation.params.get("masked") and any(map(self.moving, equation.inputs[1:])):
+            raise NotByMaps  # what says that it stays 0 may be carried by other maps
         own = self.broadcast_maps(equation.inputs[position], out.shape)
         if primitive.gives_number:  # of one element, where coefficients have one for each that it comes from
             return list(own)
