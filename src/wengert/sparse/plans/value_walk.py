@@ -135,14 +135,14 @@ class ValueWalk(GraphWalk):
         primitive = equation.primitive
         if isinstance(primitive, Linear) and not primitive.variadic and position >= len(primitive.transposes):
             return []
-        if primitive is guarded and equation.params.get("masked") and any(map(self.moving, equation.inputs[1:])):
-            raise NotByMaps  # what says that it stays 0 may be carried by other maps
         own = self.broadcast_maps(equation.inputs[position], out.shape)
         if primitive.gives_number:  # of one element, where coefficients have one for each that it comes from
             return list(own)
         moving = [{one.key: one.coefficient for one in self.broadcast_maps(x, out.shape)} for x in equation.inputs]
         found: list[BoxMap | None] = []
         for one in own:
+            if primitive is guarded and self.moving(equation.inputs[2]) and one.key not in moving[2]:
+                raise NotByMaps  # what says that it stays 0 is carried by other maps
             operands: list[Any] = []
             for i, x in enumerate(equation.inputs):
                 if i == position:
