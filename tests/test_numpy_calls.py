@@ -183,6 +183,21 @@ def test_the_log_names_the_line_for_which_a_loop_is_written_out(
     assert any("is written out" in text and "x = x + hash(y) % 2" in text for text in texts)
 
 
+def test_arrays_that_hold_traced_values_are_not_left_in_the_users_program() -> None:
+    """The program would find a Tensor there, in place of the ndarray that it made."""
+    kept: dict[str, Any] = {}
+
+    def program(x: Any) -> Any:
+        kept["weights"] = np.arange(3.0)
+        total = np.zeros(3)
+        total[0] = x[0]
+        return np.sum(total * kept["weights"])
+
+    with pytest.raises(GraphError, match="stored into an ndarray"):
+        wg.jit(program)(np.ones(3))
+    assert not kept
+
+
 def test_solvers_take_functions_that_make_arrays() -> None:
     def written(x, a):
         r = np.empty(2)

@@ -276,6 +276,14 @@ class ReachableState:
         """The Tensors that own the memory of those it has found."""
         return list({id(b): b for x in self.seen.values() if type(x) is Tensor for b in base_and_path(x)[:1]}.values())
 
+    def keeps_new_tensors(self) -> bool:
+        """Tell whether holders hold Tensors that were not there at the beginning."""
+        return any(
+            self.kept[identity].get(key, self) is not value and tensors_in(value)
+            for identity, contents in self.contents().items()
+            for key, value in contents.items()
+        )
+
     def contents(self) -> dict[int, Contents]:
         """Return the contents of the holders that have changed since the beginning."""
         found = {}

@@ -31,7 +31,7 @@ def calling_last(undos: list[Restore]) -> Callable[..., None]:
     two
     """
     called = map(operator.is_, map(operator.call, iter(undos.pop, None)), NO)
-    return partial(max, None, key=partial(next, chain.from_iterable(zip(called, NO, NO, NO))))  # noqa: B905 - endless
+    return partial(max, None, key=partial(next, chain.from_iterable(zip(called, NO, NO, NO, strict=False))))
 
 
 def calling_all(undos: Iterable[Restore]) -> Restore:

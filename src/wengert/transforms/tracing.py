@@ -118,7 +118,7 @@ class Attempts(Generic[T]):
                         require_unchanged()
                     return (found,)
                 except UNLIKE as error:
-                    if not making and (not ROLLING.rolled or writes_traced(error)):
+                    if not ROLLING.rolled or (writes_traced(error) and not making):
                         raise
                     say_loops(error)
                     self.undo()
@@ -136,14 +136,24 @@ class Attempts(Generic[T]):
         return self.making_arrays(trace_all)
 
     def making_arrays(self, run: Callable[[bool], R]) -> R:
-        """Call what traces a converted form with whether arrays that it makes are Tensors: if ndarrays will not do."""
+        """Call what traces a converted form with whether arrays that it makes are Tensors: if ndarrays will not do.
+
+        Nor do these if the form leaves one where the user's program finds it, in place of an ndarray.
+        """
         try:
             return run(False)
         except UNLIKE as error:
             if self.reach.heap.iterators or not writes_traced(error):
                 raise
         self.undo()
-        return run(True)
+        found = run(True)
+        if self.reach.heap.keeps_new_tensors():
+            self.undo()
+            try:
+                return run(False)  # whose error comes again
+            finally:
+                self.undo()
+        return found
 
     def undo(self) -> None:
         """Put back what a form changed."""
