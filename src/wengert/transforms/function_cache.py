@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
 from wengert.control.side_effects import effect_error
-from wengert.core.graph.identity import Object
 from wengert.core.values.tensor import Tensor
 from wengert.errors import WengertError
 from wengert.support.attributes import function_name
@@ -43,7 +42,7 @@ class FunctionCache(Generic[V]):
         self.needs_leaves = needs_leaves
         self.known: Recent[Hashable, Kept[V]] = Recent(most)
         self.fixed: Recent[Hashable, bool] = Recent(most)  # keys of functions that look at the floats they hold
-        self.walks: Recent[tuple[Object | None, Hashable], tuple[tuple[RepeatedWalk, weakref.ref[Kept[V]]], ...]]
+        self.walks: Recent[tuple[int | None, Hashable], tuple[tuple[RepeatedWalk, weakref.ref[Kept[V]]], ...]]
         self.walks = Recent(most)
 
     def run(

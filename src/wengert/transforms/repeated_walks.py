@@ -16,7 +16,7 @@ from typing import Any
 
 from wengert.core.containers.container_classes import is_dataclass
 from wengert.core.containers.tree_leaves import BARE, children_of, flatten, is_structure
-from wengert.core.graph.identity import Object, elements_for_key
+from wengert.core.graph.identity import elements_for_key
 from wengert.support.attributes import own_attributes
 from wengert.support.function_contents import UNBOUND
 from wengert.transforms.captured_reads import CapturedReads, are_identical
@@ -45,6 +45,8 @@ class WalkRecord:
     def __init__(self, count: int) -> None:
         self.is_whole = True
         self.count = count
+        self.lone_places: list[int] = []  # of what there is one of, which C compares
+        self.lone: list[Any] = []
         self.steps: list[tuple[int, Check, Any]] = []
         self.numbers: dict[int, int] = {}
         self.own: list[int] = []  # places of functions and arrays that may be others, which have to differ
@@ -60,6 +62,10 @@ class WalkRecord:
 
     def expect_constant(self, place: int, value: Any) -> None:
         """Remember a number, a text or the like, that is compared by what it is."""
+        if place != UNTRACKED and (value is None or value is True or value is False):
+            self.lone_places.append(place)
+            self.lone.append(value)
+            return
         self.expect(place, is_equal, value if is_static(value) else (type(value), elements_for_key(value)))
 
     def expect_same(self, place: int, value: Any) -> None:
@@ -147,6 +153,8 @@ class RepeatedWalk:
         for place, check, known in self.record.steps:
             if not check(found[place], known, found, leaves):
                 return None
+        if not all(map(operator.is_, map(found.__getitem__, self.record.lone_places), self.record.lone)):
+            return None
         own = {id(found[place]) for place in self.record.own}
         if len(own) != len(self.record.own) or not self.record.fixed.isdisjoint(own):
             return None
@@ -164,13 +172,16 @@ def places_from(first: int, count: int) -> Sequence[int]:
     return [UNTRACKED] * count if first == UNTRACKED else range(first, first + count)
 
 
-def code_of(value: Any) -> Object | None:
-    """Return what stands for the code of a function, a method or a partial: hashes of code go over all of it."""
+def code_of(value: Any) -> int | None:
+    """Return what stands for the code of a function, a method or a partial: hashes of code go over all of it.
+
+    It is its identity, which nothing else has as long as a walk that leads to it is kept.
+    """
     while type(value) is functools.partial:
         value = value.func
     if type(value) is MethodType:
         value = value.__func__
-    return Object(value.__code__) if type(value) is FunctionType else None
+    return id(value.__code__) if type(value) is FunctionType else None
 
 
 def is_equal(value: Any, known: Any, _found: list[Any], _leaves: list[Any]) -> bool:

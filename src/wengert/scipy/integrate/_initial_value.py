@@ -175,10 +175,9 @@ def solve_ivp(
     t0, t1 = ends_of(t_span)
     state = as_state(y0)
     times = None if t_eval is None else output_times(t_eval, t0, t1)
-    steps = rtol, atol, jac_sparsity, lband, uband, mass, start, step, first_step, max_step, max_steps
-    known = CallArguments(
-        method, dense_output, vectorized, *steps, gradient, memory_budget, state.shape[0], state.dtype.kind
-    )
+    steps = rtol, atol, lband, uband, first_step, max_step, max_steps
+    others = dense_output, vectorized, jac_sparsity, mass, start, step, gradient, memory_budget
+    known = CallArguments(state.shape[0], state.dtype.kind, method, *steps, *others)
     control, options, kind, masses, algebraic, odd, is_judged = settings_for(known)
     if first_step is not None:
         require_within(first_step, t0, t1)
@@ -194,8 +193,7 @@ def solve_ivp(
     if functions:
         dense = options.dense or (has_events and times is not None and not is_outside)
         options = options._replace(events=watched, dense=dense)
-    if Tensor in (type(t0), type(times)):
-        options = options._replace(has_moving_start=type(t0) is Tensor, has_moving_times=type(times) is Tensor)
+    options = with_moving_times(options, t0, times)
     if is_outside:
         outside = OutsideIntegration(values, options, (t0, t1), state, control, kind == "forward")
         found = outside.result(times, bool(dense_output))
@@ -203,6 +201,13 @@ def solve_ivp(
         return found
     integration = Integration(values, options, (t0, t1), state, control, algebraic, is_judged)
     return integration.result(times, bool(dense_output), kind == "forward")
+
+
+def with_moving_times(options: Options, t0: Any, times: Any) -> Options:
+    """Return options that say of which times derivatives may be asked for."""
+    if Tensor not in (type(t0), type(times)):
+        return options
+    return options._replace(has_moving_start=type(t0) is Tensor, has_moving_times=type(times) is Tensor)
 
 
 def require_no_more(method: str, has_events: bool, resets: Sequence[Any]) -> None:
@@ -248,7 +253,7 @@ def with_next_size(walk: Walk, control: Control) -> Walk:
 
 def warn_if_missing(found: Any, times: Any, walk: Walk | None = None) -> None:
     """Warn of a result without a column, which is hard to tell from what failed later, or of derivatives of a few."""
-    if times is None or len(found.t) == len(times) or found.status >= 0 or function_called() != NAME:
+    if times is None or len(found["t"]) == len(times) or found.status >= 0 or function_called() != NAME:
         return
     reached = "none of the output times was reached, so y has no column"
     if len(found.t):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
+import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten
-from wengert.core.diagnostics.argument_checks import as_whole, elements, require_callable, require_flag
+from wengert.core.diagnostics.argument_checks import FEW, as_whole, elements, require_callable, require_flag
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, UsageError, named_after
-from wengert.scipy.integrate._arguments import DEFAULT_STEPS, as_floats
-from wengert.scipy.integrate._initial_value import solve_ivp
+from wengert.scipy.integrate._arguments import DEFAULT_STEPS, as_floats, as_state, as_time, require_within
+from wengert.scipy.integrate._initial_value import Integration, with_moving_times
+from wengert.scipy.integrate._settings import CallArguments, settings_for
 
 NAME = "odeint"
 TOLERANCE = 1.49012e-8
@@ -86,34 +87,28 @@ def odeint(
     require_callable(NAME, func, "func")
     require_flag(NAME, tfirst=tfirst)
     times = ordered_times(t)
-    start = np.atleast_1d(asarray(y0) if any(type(x) is Tensor for x in flatten(y0)[0]) else y0)
-    if start.dtype.kind == "c":
-        raise DtypeError(NAME, f"y0 of dtype {start.dtype}", "real numbers are needed", "Call solve_ivp")
+    start = initial_state(y0)
     times, places, splits = with_critical_times(times, tcrit)
-    bands = [None if x is None or x < 0 else as_whole(NAME, what, x) for what, x in (("ml", ml), ("mu", mu))]
-
-    slope = func if tfirst else functools.partial(with_state_first, func)  # through which programs see what func holds
+    bands = bandwidth("ml", ml), bandwidth("mu", mu)
+    most = as_whole(NAME, "mxstep", mxstep, least=0) * max(len(times) - 1, 1) or DEFAULT_STEPS
+    tolerances = TOLERANCE if rtol is None else rtol, TOLERANCE if atol is None else atol
+    values = func, args if isinstance(args, tuple) else (args,), None, None, (), (), None
 
     def solve(times: Any, start: Any, first: Any) -> Any:
-        return solve_ivp(
-            slope,
-            (times[0], times[-1]),
-            start,
-            "Rodas5P",
-            times,
-            args=args if isinstance(args, tuple) else (args,),
-            rtol=TOLERANCE if rtol is None else rtol,
-            atol=TOLERANCE if atol is None else atol,
-            lband=bands[0],
-            uband=bands[1],
-            first_step=first or None,
-            max_step=hmax or np.inf,
-            max_steps=as_whole(NAME, "mxstep", mxstep, least=0) * max(len(times) - 1, 1) or DEFAULT_STEPS,
-        )
+        ends = as_time("t", times[0]), as_time("t", times[-1])
+        state = as_state(start)
+        sizes = first or None, hmax or np.inf, most
+        known = CallArguments(len(state), "f", "Rodas5P", *tolerances, *bands, *sizes, has_state_first=not tfirst)
+        if first:
+            require_within(first, *ends)
+        settings = settings_for(known)
+        options = with_moving_times(settings.options, ends[0], times)
+        integration = Integration(values, options, ends, state, settings.control, None, settings.is_judged)
+        return integration.result(times, dense_output=False, by_sensitivities=False)
 
     with named_after(NAME, "solve_ivp"):
         states, found, counts = states_between(solve, times, start, splits, h0)
-    if is_concrete(found.status) and raw(found.status) < 0:
+    if misses_end(found):
         from scipy.integrate import ODEintWarning  # with all else of it, which takes 50 ms
 
         warnings.warn(f"{NAME}: {found.message}", ODEintWarning, stacklevel=user_stacklevel())
@@ -128,9 +123,26 @@ def odeint(
     }
 
 
-def with_state_first(func: Callable[..., Any], t: Any, y: Any, *more: Any) -> Any:
-    """Return the slope of a function that is given the state before the time."""
-    return func(y, t, *more)
+def misses_end(found: Any) -> bool:
+    """Tell whether an integration is known not to have reached its end."""
+    status = found["status"]
+    return status < 0 if type(status) is int else is_concrete(status) and raw(status) < 0
+
+
+def initial_state(y0: Any) -> Any:
+    """Return the initial state, or one number as a state."""
+    usual = as_floats(y0)
+    if usual is not None and usual.ndim == 1:
+        return usual
+    start = np.atleast_1d(asarray(y0) if any(type(x) is Tensor for x in flatten(y0)[0]) else y0)
+    if start.dtype.kind == "c":
+        raise DtypeError(NAME, f"y0 of dtype {start.dtype}", "real numbers are needed", "Call solve_ivp")
+    return start
+
+
+def bandwidth(what: str, bands: Any) -> int | None:
+    """Return how many bands there are on a side of the diagonal; None where they are to be found."""
+    return None if bands is None or bands < 0 else as_whole(NAME, what, bands)
 
 
 def ordered_times(t: Any) -> Any:
@@ -141,26 +153,34 @@ def ordered_times(t: Any) -> Any:
         raise ShapeError(NAME, "t without a time", "one time at least is needed", "Pass that of y0 first")
     if times.ndim != 1:
         raise ShapeError(NAME, f"t of shape {times.shape}", "one axis of times is needed", "Pass a list of times")
+    times = times if times.dtype == float else times.astype(float)
     known = elements(times)
-    if known is not None and len(known) > 2:
-        steps = known[1:] - known[:-1]
-        if (steps > 0).any() and (steps < 0).any():
-            given = "times in t that do not follow each other"
-            raise UsageError(NAME, given, "times in one order are needed", "Sort them")
+    if known is not None and len(known) > 2 and not are_in_order(known):
+        given = "times in t that do not follow each other"
+        raise UsageError(NAME, given, "times in one order are needed", "Sort them")
     return times if usual is not None or any(type(x) is Tensor for x in flatten(t)[0]) else times.numpy()
 
 
-def with_critical_times(times: Any, tcrit: Any) -> tuple[Any, Any, Any]:
+def are_in_order(times: Any) -> bool:
+    """Tell whether known times rise or fall, or repeat."""
+    if len(times) < FEW:
+        few = times.tolist()
+        return any(all(map(before, few, few[1:])) for before in (operator.le, operator.ge))
+    steps = np.diff(times)
+    return bool((steps >= 0).all() or (steps <= 0).all())
+
+
+def with_critical_times(times: Any, tcrit: Any) -> tuple[Any, Any, list[int]]:
     """Return times with those where a step has to end, the places there of times of output, and which of them end one.
 
-    Both are None where no step has to end.
+    None and an empty list where no step has to end.
 
     Args:
         times: those of output.
         tcrit: where a step has to end; None for nowhere.
     """
     if tcrit is None:
-        return times, None, None
+        return times, None, []
     known, critical = elements(times), np.reshape(elements(tcrit), (-1,))
     if known is None or any(type(x) is Tensor for x in flatten(tcrit)[0]):
         asked = "a Tensor for tcrit, or t beside it of which nobody knows the numbers"
@@ -173,31 +193,31 @@ def with_critical_times(times: Any, tcrit: Any) -> tuple[Any, Any, Any]:
     is_new = np.diff(both[order], prepend=np.nan) != 0
     splits = np.flatnonzero(np.isin(both[order], critical[inside]) & is_new)
     joined = np.concatenate([times, critical[chosen]])[order]
-    return joined, np.argsort(order)[: len(known)], splits
+    return joined, np.argsort(order)[: len(known)], splits.tolist()
 
 
-def states_between(solve: Callable[..., Any], times: Any, start: Any, splits: Any, first: Any) -> Any:
+def states_between(solve: Callable[..., Any], times: Any, start: Any, splits: list[int], first: Any) -> Any:
     """Return the states at times, the last result, and how often the slope and its Jacobian were evaluated.
 
     Args:
         solve: integrates, from times, a state, and the size of the first step.
         times: of output, the first that of the state.
         start: the state.
-        splits: the numbers of times where another integration begins; None if there are none.
+        splits: the numbers of times where another integration begins.
         first: the size of the first step.
     """
-    bounds = [0, *([] if splits is None else splits.tolist()), len(times) - 1]
     parts: list[Any] = []
     counts: Any = (0, 0)
-    for before, after in itertools.pairwise(bounds):
-        found = solve(times if splits is None else times[before : after + 1], start, 0.0 if before else first)
-        if splits is None and is_concrete(found.status) and raw(found.status) >= 0:
-            return found.y.T, found, (found.nfev, found.njev)
-        counts = counts[0] + found.nfev, counts[1] + found.njev
-        rows = found.y.T if found.y.shape[1] else np.reshape(start, (1, -1))
+    for before, after in itertools.pairwise([0, *splits, len(times) - 1]):
+        found = solve(times[before : after + 1] if splits else times, start, 0.0 if before else first)
+        counts = counts[0] + found["nfev"], counts[1] + found["njev"]
+        states = found["y"].T
+        if not splits and len(states) == len(times):
+            return states, found, counts
+        rows = states if len(states) else np.reshape(start, (1, -1))
         parts.append(rows[1 if before else 0 :])
         start = rows[-1]
-        if is_concrete(found.status) and raw(found.status) < 0:
+        if misses_end(found):
             break
     states = parts[0] if len(parts) == 1 else np.concatenate(parts)
     if len(states) < len(times):

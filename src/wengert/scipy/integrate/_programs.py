@@ -60,13 +60,13 @@ class IntegrationProgram:
 
         def slope_of(leaves: Sequence[Any], like: Any) -> RightHandSide:
             own, args = kept.replace_values((function, *others), leaves)[0][:2]
-            return RightHandSide(own, args, like, options.columns)
+            return RightHandSide(own, args, like, options.columns, options.has_state_first)
 
         def equation(leaves: Sequence[Any], state: Any, run: Callable[[Integrator], Any]) -> Any:
             (own, args, mass, algebraic, events, resets, jac), made = kept.replace_values((function, *others), leaves)
             if function is not kept.values[0]:  # it has been converted, as control flow asked for that
                 events, resets, (jac,) = map(convert_functions, (events, resets, (jac,)))
-            slope = moving = RightHandSide(own, args, state, options.columns)
+            slope = moving = RightHandSide(own, args, state, options.columns, options.has_state_first)
             if options.is_continuous:
                 slope = slope_of(stop_gradient(leaves), state)
             if self.matrices is None:

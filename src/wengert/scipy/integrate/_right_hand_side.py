@@ -22,18 +22,29 @@ def array_of(what: str, value: Any) -> Any:
 
 
 class RightHandSide:
-    """Be a user's function of time and state, whose result is an array like the state."""
+    """Be a user's function of time and state, whose result is an array like the state.
 
-    def __init__(self, function: Callable[..., Any], args: Sequence[Any], state: Any, columns: bool) -> None:
+    Args:
+        function: the function.
+        args: its further arguments.
+        state: a state.
+        columns: whether it takes states as matrices of one column.
+        has_state_first: whether it takes the state before the time.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], args: Sequence[Any], state: Any, columns: bool, has_state_first: bool
+    ) -> None:
         self.fun = function
         self.args = args
         self.size, self.dtype = state.shape[0], state.dtype
-        self.columns = columns
+        self.columns, self.has_state_first = columns, has_state_first
 
     def __call__(self, t: Any, y: Any) -> Any:
         """Return the slope."""
         state = y[:, None] if self.columns else y
-        found = require_result(NAME, self.fun(*own_copies((t, state, *self.args))), "fun")
+        both = (state, t) if self.has_state_first else (t, state)
+        found = require_result(NAME, self.fun(*own_copies((*both, *self.args))), "fun")
         found = array_of("what fun returned", found)
         if found.shape == (self.size, 1) and self.columns:
             found = found[:, 0]

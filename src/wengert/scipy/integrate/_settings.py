@@ -29,26 +29,27 @@ PLAIN = frozenset((float, int, bool, str, NoneType))
 
 
 class CallArguments(NamedTuple):
-    """Hold arguments of `solve_ivp`, and what it knows of the state."""
+    """Hold arguments of `solve_ivp`, what it knows of the state, and whether slopes are functions of this first."""
 
+    size: int
+    kind: str
     method: Any
-    dense_output: Any
-    vectorized: Any
     rtol: Any
     atol: Any
-    jac_sparsity: Any
     lband: Any
     uband: Any
-    mass: Any
-    start: Any
-    step: Any
     first_step: Any
     max_step: Any
     max_steps: Any
-    gradient: Any
-    memory_budget: Any
-    size: int
-    kind: str
+    dense_output: Any = False
+    vectorized: Any = False
+    jac_sparsity: Any = None
+    mass: Any = None
+    start: Any = "given"
+    step: Any = None
+    gradient: Any = None
+    memory_budget: Any = None
+    has_state_first: bool = False
 
 
 class CallSettings(NamedTuple):
@@ -103,6 +104,7 @@ def checked_settings(*arguments: Any) -> CallSettings:
         has_first_step=given.first_step is not None or fixed is not None or is_outside,
         dense=not is_outside and bool(given.dense_output),
         columns=bool(given.vectorized),
+        has_state_first=given.has_state_first,
         budget=given.memory_budget,
         pattern=pattern,
         mass_places=mass_places(mass),

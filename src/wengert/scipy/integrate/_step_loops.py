@@ -56,6 +56,7 @@ class Options(NamedTuple):
         has_first_step: whether the user gave the size of the first step.
         dense: whether each step leaves its continuous extension behind.
         columns: whether functions take states as matrices of one column.
+        has_state_first: whether the right-hand side takes the state before the time.
         budget: of bytes that reverse mode may keep.
         events: what functions of events say.
         pattern: the elements of the Jacobian that may be other than zero, where the user says which.
@@ -72,6 +73,7 @@ class Options(NamedTuple):
     dense: bool
     columns: bool
     budget: int | str | None
+    has_state_first: bool = False
     events: EventSettings = EventSettings()
     pattern: GivenPattern | None = None
     mass_places: bytes | None = None
