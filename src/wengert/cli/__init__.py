@@ -51,8 +51,7 @@ containers. Only shapes and dtypes matter.
 """
 
 DEMO = """Train a network with one hidden layer on 1,797 handwritten digits of 8x8 pixels (UCI, optical recognition of
-handwritten digits), then print its accuracy on images it has not seen, a table of what was taken for what, and write a
-picture of those it got wrong.
+handwritten digits), then print its accuracy on images it has not seen, and a table of what was taken for what.
 """
 
 CACHE = """Tell how much machine code is kept on disk and where, or remove it. Later processes find there what was
@@ -146,9 +145,7 @@ def make_parser() -> Parser:
     how.add_argument("--eager", action="store_true", help="run operation by operation (the default)")
     how.add_argument("--jit", action="store_true", help="trace the loss once, and run it and its gradient as graphs")
     demo.add_argument("--epochs", type=positive, default=30, metavar="N", help="passes over the images (default: 30)")
-    default = "misclassified-digits.png"
-    where = f"where the picture is written (default: ./{default})"
-    demo.add_argument("--picture", default=default, metavar="PATH", help=where)
+    demo.add_argument("--picture", metavar="PATH", help="draw the digits that it got wrong: a .png file")
 
     cache = add("cache", "tell about, or remove, the machine code kept on disk", CACHE, run_cache)
     cache.add_argument("what", choices=("info", "clear"), help="tell how much there is; remove it")

@@ -11,8 +11,13 @@ from wengert.errors import UsageError
 SEED = 1964  # the year of Wengert's paper
 
 
-def run(epochs: int, picture: str, jit: bool = False) -> float:
+def run(epochs: int, picture: str | None = None, jit: bool = False) -> float:
     """Train, test and report.
+
+    Args:
+        epochs: how often the network sees each image.
+        picture: the path of a picture of the digits that it got wrong; None for no picture.
+        jit: whether the loss and its gradient run as graphs.
 
     Returns:
         The share of test images that were classified right.
@@ -28,7 +33,8 @@ def run(epochs: int, picture: str, jit: bool = False) -> float:
     from wengert.demo.network import Network, epoch_losses
     from wengert.demo.report import confusion, confusion_table, mistakes_picture
 
-    require_writable(picture)
+    if picture is not None:
+        require_writable(picture)
     console = Console(highlight=False)
     train, test = load()
     random = np.random.default_rng(SEED)
@@ -52,12 +58,14 @@ def run(epochs: int, picture: str, jit: bool = False) -> float:
         f"[bold]Test accuracy: {100 * accuracy:.1f} %[/bold] "
         f"({(~wrong).sum()} of {len(wrong)} digits that were kept for the test)"
     )
-    if wrong.any():
+    if not wrong.any():
+        console.print("No digit was misclassified, so there is no picture of them.")
+    elif picture is None:
+        console.print(f"The option --picture PATH draws the {wrong.sum()} misclassified digits.")
+    else:
         write(picture, mistakes_picture(test.images[wrong], test.labels[wrong], answers[wrong]))
         console.print(f"The {wrong.sum()} misclassified digits (3>5 is a 3 taken for a 5) are pictured in")
         console.print(f"  {escape(os.path.abspath(picture))}", soft_wrap=True)
-    else:
-        console.print("No digit was misclassified, so there is no picture of them.")
     return accuracy
 
 

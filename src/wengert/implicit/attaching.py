@@ -128,11 +128,7 @@ def implicit_solution(
     if isinstance(linear_solver, OwnSolver):
         operands += stop_gradient(list(linear_solver.captured.tensors))
     graph, captured = trace_closing(name, residual, flat, [start, *operands])
-    if last is not None:
-        linear_solver = NearbyFactors(-len(captured) - 3)
-    if isinstance(linear_solver, OwnSolver):
-        own = linear_solver.captured.tensors
-        linear_solver = linear_solver._replace(captured=SolverOperands(own, -len(captured) - len(own)))
+    linear_solver = NearbyFactors(-len(captured) - 3) if last is not None else with_places(linear_solver, len(captured))
     slope = None if jacobian is None else trace_closing(name, jacobian, columns, [start, *operands])[0]
     if linear_solver == "auto" and singular != MINIMUM_NORM and slope is None and takes_less(graph, name):
         linear_solver = SPARSE
@@ -148,6 +144,14 @@ def implicit_solution(
         "linear": resolve_solver(linear_solver, vector.size, symmetric),
     }
     return vector.pack(apply(solution_operation, start, *operands, *captured, **params))
+
+
+def with_places(solver: Any, captured: int) -> Any:
+    """Return a solver that knows where among operands those are that it captures: last but for the residual's own."""
+    if not isinstance(solver, OwnSolver):
+        return solver
+    own = solver.captured.tensors
+    return solver._replace(captured=SolverOperands(own, -captured - len(own)))
 
 
 def sparse_jacobian_graph(residual: Graph, name: str) -> tuple[Graph, StoragePattern]:

@@ -1,20 +1,18 @@
 """Cutting a graph into segments: programs, and what NumPy computes between them.
 
-Each equation runs as early as what it needs allows, in a native segment or one of NumPy, which take turns: as few cuts
-as possible, however the two kinds of equations are mixed. A native segment is one program: of kernels, or of steps if
-it has loops or small matrices, between which kernels are cut into programs in the same way.
+Segments take turns as `wengert.passes.graph_parts` says. A native one is one program: of kernels, or of steps if it has
+loops or small matrices, between which kernels are cut into programs in the same way.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.graph.equation import Equation, Variable
-from wengert.core.graph.graph import Graph, must_run, subgraphs
+from wengert.core.graph.graph import Graph, must_run
 from wengert.core.graph.loop_spec import is_counted
 from wengert.core.primitives.structured import Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, aval_of
@@ -37,27 +35,21 @@ from wengert.lowering.program_steps import (
     StepsWriter,
     UnfitError,
     ZeroRows,
-    first_of,
     with_results_like,
 )
-from wengert.lowering.rules.joins import MOST_BOXES
 from wengert.lowering.rules.lower import UNBOUNDED, lower
 from wengert.lowering.shared_factors import with_factors_before_loops, with_shared_factors
 from wengert.lowering.sort_steps import sort_step
 from wengert.lowering.sparse_steps import sparse_step
 from wengert.lowering.usual_cases import is_usual, usual_graph, with_shared_decompositions
-from wengert.lowering.writes import Change, WriteStep, last_readers, write_step
+from wengert.lowering.writes import last_readers, write_step, writes_in_place
 from wengert.passes.dead_code import narrow_graph, needed_inputs
-from wengert.passes.equations import distinct_variables, is_view, loop_parameters, may_be_step, variables
+from wengert.passes.equations import Changes, distinct_variables, is_view, loop_parameters
+from wengert.passes.graph_parts import parts_of, subgraph
 from wengert.passes.output_aliasing import sharing_views
 from wengert.passes.pipeline import flatten_calls
 from wengert.passes.segments import Segment, Segments, without_numbers
-from wengert.primitives.indexing.parts import assign, getitem
 from wengert.primitives.linear_algebra.lu import lu_factor
-
-Changes = Mapping[Equation, Sequence[Change]]
-INDEXING = frozenset((getitem, assign))
-"""What native code does and fails at for some elements."""
 
 
 def partition_graph(
@@ -357,108 +349,3 @@ def are_apart(outputs: Sequence[Any]) -> bool:
     """Tell whether no array is two of some results."""
     arrays = [x for x in outputs if type(x) is Variable and x.shape]
     return len(set(arrays)) == len(arrays)
-
-
-def parts_of(
-    graph: Graph, refused: Collection[int], kept: Sequence[Variable], alone: Collection[Equation], changes: Changes
-) -> Iterator[tuple[list[int], Graph, tuple[Variable, ...]]]:
-    """Iterate over the parts of a graph, native ones and those of NumPy in turns.
-
-    Args:
-        graph: the graph.
-        refused: the places of the equations that are NumPy's.
-        kept: the variables that are read in the end.
-        alone: equations that are parts by themselves.
-        changes: what equations change in place, after all who read it.
-
-    Yields:
-        the places of the equations, the part, and the variables that nothing reads after it.
-    """
-    turns = turns_of(graph, refused, alone, changes)
-    members: dict[tuple[int, int], list[int]] = {turn: [] for turn in sorted(set(turns))}
-    needed: dict[Variable, int] = dict.fromkeys(kept, len(members))
-    numbers = {turn: place for place, turn in enumerate(members)}
-    for i, (turn, equation) in enumerate(zip(turns, graph.equations, strict=True)):
-        members[turn].append(i)
-        for x in distinct_variables(equation.inputs):
-            needed[x] = max(needed.get(x, 0), numbers[turn])
-    for place, places in enumerate(members.values()):
-        equations = [graph.equations[i] for i in places]
-        part = subgraph(equations, {v for e in equations for v in e.outputs if needed.get(v, -1) > place})
-        yield places, part, tuple([v for v in part.inputs if needed[v] == place])
-
-
-def turns_of(
-    graph: Graph, refused: Collection[int], alone: Collection[Equation], changes: Changes
-) -> list[tuple[int, int]]:
-    """Return for each equation the numbers of its segment: first even for native ones, odd for others.
-
-    What might fail, or never end, does not run before a check that stands before it.
-    """
-    turns: list[tuple[int, int]] = []
-    known: dict[Variable, int] = {}
-    read: dict[Variable, int] = {}
-    checked, numbers, ended = -1, dict[int, int](), set[int]()
-    for i, equation in enumerate(graph.equations):
-        is_alone = equation in alone
-        own = int(is_alone or i in refused)
-        needs = [known[x] for x in equation.inputs if type(x) is Variable and x in known]
-        needs += [read[x] for x, _ in changes.get(equation, ()) if x in read]
-        turn = max([need + (need % 2 != own) for need in needs], default=-own)
-        if own or may_fail(equation):
-            turn = max(turn, checked + (checked % 2 != own))
-        if must_run(equation):
-            checked = max(checked, turn)
-        if is_alone or turn in ended:
-            numbers[turn] = numbers.get(turn, 0) + 1
-            (ended.add if is_alone else ended.discard)(turn)
-        turns.append((turn, numbers.get(turn, 0)))
-        known.update(dict.fromkeys(equation.outputs, turn))
-        for x in variables(equation.inputs):
-            read[x] = max(read.get(x, turn), turn)
-    return turns
-
-
-def writes_in_place(
-    graph: Graph,
-    readers: Changes,
-    lent: Lent,
-    parts: Mapping[Variable, Variable],
-    bounds: Mapping[Variable, Bounds],
-) -> dict[Equation, WriteStep]:
-    """Return the writes, and their steps, for which it pays to change memory: of little, into what is in memory.
-
-    That is what is lent, what products are added to parts of (`parts`, by what it is then), and what more of them write
-    to, one after the other, than a kernel chooses from at once, those counted again that others read between writes.
-    """
-    steps = [(equation, write_step(equation, bounds, is_small=True)) for equation in readers]
-    found = {equation: step for equation, step in steps if step is not None}
-    written = {v: (x, equation) for equation in found for x, v in readers[equation]}
-    before = {**{v: x for v, (x, _) in written.items()}, **parts}
-    first = {v: first_of(before, v) for v in before}
-    counts = Counter(first.values())
-    later, depths = {x for x, _ in written.values()}, dict[Variable, int]()
-    for v, (x, _) in written.items():
-        depths[v] = depths.get(x, 0) + 1
-    for equation in graph.equations:
-        if equation not in found and equation.primitive is not getitem:
-            counts.update({first[x]: depths[x] for x in variables(equation.inputs) if x in later and x in depths})
-    own = {first[v] for v in graph.outputs if type(v) is Variable and v in first and first[v] is lent.get(v)}
-    own.update([first[v] for v in parts])
-    return {e: found[e] for v, (_, e) in written.items() if counts[first[v]] > MOST_BOXES or first[v] in own}
-
-
-def may_fail(equation: Equation) -> bool:
-    """Tell whether native code may fail at an equation, or run for ever, or at one in the graphs that it runs."""
-    return (
-        equation.primitive in INDEXING
-        or may_be_step(equation)
-        or any(may_fail(inner) for _, graph in subgraphs(equation.params) for inner in graph.equations)
-    )
-
-
-def subgraph(equations: Sequence[Equation], later: set[Variable]) -> Graph:
-    """Return a graph of some equations, from what they read to what is read later."""
-    own = {v for equation in equations for v in equation.outputs}
-    read = [v for v in distinct_variables(x for equation in equations for x in equation.inputs) if v not in own]
-    return Graph(read, equations, [v for equation in equations for v in equation.outputs if v in later])

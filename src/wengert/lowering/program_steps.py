@@ -24,8 +24,9 @@ from wengert.lowering.matrix_steps import MatrixRoutine
 from wengert.lowering.nodes import Nodes
 from wengert.lowering.products import ProductStep, axes_of
 from wengert.lowering.rules.lower import Lowered, lower
-from wengert.lowering.writes import Change, WriteStep
+from wengert.lowering.writes import WriteStep, first_of
 from wengert.passes.dead_code import eliminate_dead
+from wengert.passes.equations import Change
 from wengert.passes.inlining import splice
 from wengert.passes.output_aliasing import axes_in_kernels, with_own_results
 from wengert.passes.segments import array_kind, as_array
@@ -369,13 +370,6 @@ class StepsWriter:
                     self.steps.append(Copy(name, self.write(x, x)))
                 else:
                     self.names[x] = name
-
-
-def first_of(before: Mapping[Variable, Variable], v: Variable) -> Variable:
-    """Return what a variable was before all changes."""
-    while v in before:
-        v = before[v]
-    return v
 
 
 def are_alike(x: Variable, like: Variable) -> bool:

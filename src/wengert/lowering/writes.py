@@ -6,6 +6,7 @@ A result may have the memory of an operand that nothing reads any more.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,12 +18,12 @@ from wengert.kernel.kernel import Program
 from wengert.lowering.kernel_stages import program_of
 from wengert.lowering.nodes import Bounds, Nodes
 from wengert.lowering.rules.complexes import is_complex
-from wengert.lowering.rules.joins import write_in_place
+from wengert.lowering.rules.joins import MOST_BOXES, write_in_place
 from wengert.lowering.rules.lower import UNBOUNDED, Lowered, Lowering, reason_refused
 from wengert.lowering.rules.operands import Refused
-from wengert.passes.equations import distinct_variables
+from wengert.passes.equations import Change, Changes, distinct_variables, variables
 from wengert.passes.output_aliasing import axes_in_kernels
-from wengert.primitives.indexing.parts import assign
+from wengert.primitives.indexing.parts import assign, getitem
 from wengert.support.machine import MACHINE
 
 SAVED = 4
@@ -73,10 +74,6 @@ def write_step(
     return WriteStep(program_of(Lowered(lowering.nodes, buffers, outputs, {}), window), inputs)
 
 
-Change = tuple[Variable, Variable]
-"""An operand and the result that may lie in its memory."""
-
-
 def last_readers(equations: Sequence[Equation], outputs: Sequence[Any]) -> dict[Equation, list[Change]]:
     """Return the equations that change arrays which no equation after them reads, and these, in order.
 
@@ -99,3 +96,39 @@ def changed_by(equation: Equation) -> Iterator[Change]:
         x, v = equation.inputs[operand], equation.outputs[result]
         if type(x) is Variable and x.shape and x.dtype == v.dtype and lie_alike(x.shape, x.strides, v.strides):
             yield x, v
+
+
+def first_of(before: Mapping[Variable, Variable], v: Variable) -> Variable:
+    """Return what a variable was before all changes."""
+    while v in before:
+        v = before[v]
+    return v
+
+
+def writes_in_place(
+    graph: Graph,
+    readers: Changes,
+    lent: Mapping[Variable, Variable],
+    parts: Mapping[Variable, Variable],
+    bounds: Mapping[Variable, Bounds],
+) -> dict[Equation, WriteStep]:
+    """Return the writes, and their steps, for which it pays to change memory: of little, into what is in memory.
+
+    That is what is lent, what products are added to parts of (`parts`, by what it is then), and what more of them write
+    to, one after the other, than a kernel chooses from at once, those counted again that others read between writes.
+    """
+    steps = [(equation, write_step(equation, bounds, is_small=True)) for equation in readers]
+    found = {equation: step for equation, step in steps if step is not None}
+    written = {v: (x, equation) for equation in found for x, v in readers[equation]}
+    before = {**{v: x for v, (x, _) in written.items()}, **parts}
+    first = {v: first_of(before, v) for v in before}
+    counts = Counter(first.values())
+    later, depths = {x for x, _ in written.values()}, dict[Variable, int]()
+    for v, (x, _) in written.items():
+        depths[v] = depths.get(x, 0) + 1
+    for equation in graph.equations:
+        if equation not in found and equation.primitive is not getitem:
+            counts.update({first[x]: depths[x] for x in variables(equation.inputs) if x in later and x in depths})
+    own = {first[v] for v in graph.outputs if type(v) is Variable and v in first and first[v] is lent.get(v)}
+    own.update([first[v] for v in parts])
+    return {e: found[e] for v, (_, e) in written.items() if counts[first[v]] > MOST_BOXES or first[v] in own}

@@ -309,10 +309,7 @@ def curve_fit(
 
     name = "optim.curve_fit"
     require_callable(name, f)
-    if getattr(xdata, "ndim", 0) == 1 and hasattr(xdata, "to_numpy"):  # a column of pandas takes no Tensors beside it
-        xdata = xdata.to_numpy()
-    elif isinstance(xdata, list | tuple) and all(isinstance(place, float | int) for place in xdata):
-        xdata = np.array(xdata, float)
+    xdata = as_places(xdata)
     start = np.ones(parameter_count(name, f)) if p0 is None else as_example(p0)
     flat = isinstance(start, np.ndarray)
 
@@ -355,6 +352,14 @@ def curve_fit(
         **options,
     )
     return (problem.back(found), covariance, *more)
+
+
+def as_places(xdata: Any) -> Any:
+    """Return what a model is evaluated at: lists of numbers, and columns of pandas, as arrays."""
+    if getattr(xdata, "ndim", 0) == 1 and hasattr(xdata, "to_numpy"):
+        return xdata.to_numpy()
+    is_list = isinstance(xdata, list | tuple) and all(isinstance(place, float | int) for place in xdata)
+    return np.array(xdata, float) if is_list else xdata
 
 
 def as_model(function: Callable[..., Any]) -> Callable[..., Any]:

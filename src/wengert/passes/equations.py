@@ -16,6 +16,10 @@ from wengert.core.values.aval import Aval
 
 Pass = Callable[[Graph], Graph]
 Known = dict[Variable, Any]
+Change = tuple[Variable, Variable]
+"""An operand and the result that may lie in its memory."""
+Changes = Mapping[Equation, Sequence[Change]]
+"""What equations change in place."""
 IS_STRUCTURED = attrgetter("primitive.structured")
 """Whether the operation of an equation is: asked of each in each pass."""
 

@@ -2,7 +2,8 @@
 
 The interpreter looks for signals where a function of Python begins and behind calls of functions of C, never in the
 middle of these. An `__exit__` in Python may so be ended before its first statement, and nobody calls it again; one
-that is all C cannot.
+that is all C cannot. Nor does another thread run meanwhile, as long as the interpreter has a lock for all: threads that
+enter one scope at once rely on it, and a build of Python without it (free-threaded) would need a lock in each.
 """
 
 from __future__ import annotations

@@ -137,7 +137,10 @@ LOOPS: WeakIdentityMap[CodeType, list[tuple[int, int]]] = WeakIdentityMap()
 
 
 def loops_of(code: CodeType) -> list[tuple[int, int]]:
-    """Return where the bodies of the loops of code begin and end; comprehensions have code of their own."""
+    """Return where the bodies of the loops of code begin and end.
+
+    Those of comprehensions are among them from Python 3.12 on, which has them in the code of what they stand in.
+    """
     found = LOOPS.get(code)
     if found is None:
         is_statement = not code.co_name.startswith("<") or code.co_name == "<module>"
