@@ -139,6 +139,12 @@ MIRRORED = 4
 """Tiles along the columns from which on half of a symmetric product is mirrored instead of being computed."""
 
 
+PAGE = 4096
+"""Bytes of memory whose address a processor looks up at once."""
+MANY_PANELS = 16
+"""Panels of columns from which on a left factor is packed if each of its terms lies in another page."""
+
+
 def is_symmetric(product: Product, shape: ProductShape) -> bool:
     """Tell whether a product is that of a matrix with its transpose, bit for bit: its sums have the same order."""
     rows, columns, terms, levels, _ = shape
@@ -177,8 +183,8 @@ def multiple(length: int, of: int) -> int:
 
 def collides(rows: int, step: int) -> bool:
     """Tell whether rows that lie so many bytes apart come to lie in the same lines of the nearest cache."""
-    common = math.gcd(step, 4096)
-    return common >= 1024 and rows > 6 * (4096 // common)
+    common = math.gcd(step, PAGE)
+    return common >= 1024 and rows > 6 * (PAGE // common)
 
 
 class ProductPlan:
@@ -259,7 +265,8 @@ class ProductPlan:
         is_large = max(k * n, m * k) * size > MACHINE.second_cache // 4 or collides(k, terms.right * size)
         if is_large and min(m, n, k) >= MACHINE.packed_sides[0] and m >= MACHINE.packed_sides[1]:
             self.packs_right = SHARED_PANELS if m > MACHINE.packed_once[0] else OWN_PANELS
-            is_far = 1 not in (rows.left, terms.left) and m * k * size > MACHINE.second_cache // 4
+            is_apart = 1 not in (rows.left, terms.left) or (terms.left * size >= PAGE and n >= MANY_PANELS * wide)
+            is_far = is_apart and m * k * size > MACHINE.second_cache // 4
             self.packs_left = is_far or (collides(8, rows.left * size) and n > 4 * wide)
             self.height = most
             self.block_terms = even(k, MACHINE.block[0])
@@ -267,7 +274,7 @@ class ProductPlan:
             self.panel_columns = min(n, multiple(even(n, MACHINE.block[2]), wide))
         elif columns.right != 1 and n > 1:
             self.packs_right = OWN_PANELS
-            self.block_terms = even(k, MACHINE.turned_block)
+            self.block_terms = even(k, MACHINE.block[0])
         elif k * self.vectors * self.target.vector_bytes > MACHINE.panel and m > self.height:
             self.block_terms = even(k, MACHINE.panel // (self.vectors * self.target.vector_bytes))
         self.block_columns, self.panel = self.panel_columns, 0
