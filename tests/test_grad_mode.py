@@ -29,6 +29,7 @@ from wengert.errors import DtypeError, GraphError
 from wengert.kernel.evaluation import Evaluator
 from wengert.native.lapack import ONE_THREAD
 from wengert.support.collector_pause import LoadingPause
+from wengert.support.scopes import OtherAttributes
 from wengert.traces.grad_modes import in_forward, reviving
 from wengert.traces.written_out import ROLLING, RollingScope, strictly
 from wengert.transforms.captured_gradients import CapturedSubstitution
@@ -650,7 +651,8 @@ def make_modes() -> tuple[Any, ...]:
 
 def make_inner_scopes() -> tuple[Any, ...]:
     substitution = CapturedSubstitution("grad", np.sum, [X_CAPTURED])
-    tracing = RollingScope(allowed=True), strictly(True), handle_errors(), RoundCounter(1.0, {})
+    counting = OtherAttributes(COUNTING, counter=RoundCounter(1.0, {}))
+    tracing = RollingScope(allowed=True), strictly(True), handle_errors(), counting
     return ONE_THREAD, using(Evaluator()), Watch(), substitution, *tracing
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from typing import Any
 
@@ -11,6 +12,9 @@ import pytest
 import wengert as wg
 from tests.cases import together
 from wengert.errors import GraphError
+from wengert.scipy import integrate, optimize
+from wengert.scipy.sparse import linalg
+from wengert.transforms.tracing import call_converting
 
 CONSTANT = np.array([[0.9, 0.1], [-0.2, 0.8]])
 SERIES = np.sin(np.arange(20.0))
@@ -210,3 +214,56 @@ def test_solvers_take_functions_that_make_arrays() -> None:
     for function in (written, listed):
         found = wg.grad(lambda a, f=function: wg.scipy.optimize.root(f, np.ones(2), args=(a,)).x.sum())(4.0)
         np.testing.assert_allclose(found, 0.5, rtol=1e-6)
+
+
+def made_of(first, second):
+    return np.array([first, second])
+
+
+def filled_with(first, second):
+    made = np.zeros(2)
+    made[0], made[1] = first, second
+    return made
+
+
+def joined(first, second):
+    return np.stack([first, second])
+
+
+def constrained(make, a):
+    ring = {"type": "ineq", "fun": lambda x: make(a - x[0] ** 2 - x[1] ** 2, x[0] + 3.0)}
+    return optimize.minimize(lambda x: np.sum((x - 1.0) ** 2), np.full(2, 0.1), method="SLSQP", constraints=ring).x[0]
+
+
+def between_ends(make, a):
+    slopes = lambda x, y: np.stack([y[1], -a * y[0]])
+    return integrate.solve_bvp(
+        slopes, lambda left, right: make(left[0], right[0] - a), [0.0, 0.5, 1.0], np.zeros((2, 3))
+    ).y[1, 0]
+
+
+def solved_by_products(make, a):
+    product = linalg.LinearOperator((2, 2), lambda x: make(2.0 * x[0] + a * x[1], a * x[0] + 3.0 * x[1]))
+    return linalg.lsqr(product, np.ones(2), atol=1e-14, btol=1e-14)[0][0]
+
+
+def fitted(make, a):
+    return wg.optim.least_squares(lambda x: make(x[0] ** 2 - a, x[1] - x[0]), np.ones(2)).x[1]
+
+
+@together("problem", [constrained, between_ends, solved_by_products, fitted])
+def test_functions_that_solvers_call_eagerly_may_make_arrays(problem: Any) -> None:
+    expected = wg.grad(functools.partial(problem, joined))(1.2)
+    for make in (made_of, filled_with):
+        np.testing.assert_allclose(wg.grad(functools.partial(problem, make))(1.2), expected, rtol=1e-9)
+
+
+def test_what_a_function_did_before_it_made_an_array_is_done_once() -> None:
+    calls = []
+
+    def product(x: Any) -> Any:
+        calls.append(x.shape)
+        return np.array([2.0 * x[0], 3.0 * x[1]])
+
+    assert wg.grad(lambda x: call_converting(product, x).sum())(np.ones(2)).tolist() == [2.0, 3.0]
+    assert calls == [(2,)]

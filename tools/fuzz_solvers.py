@@ -9,9 +9,11 @@ and all that threads of the library know must be as they were, and what follows 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,9 +24,14 @@ import numpy as np
 
 import wengert as wg
 from tools import solver_list
-from tools.solver_list import INJECTED, LOWER, SOLVERS, STEPS, UPPER, vector_of
+from tools.solver_list import INJECTED, SOLVERS, STEPS, vector_of
+from wengert.errors import WengertError
 
 __all__ = ["MODES", "Problem", "draw_problem", "failures", "main"]
+
+
+OFTEN = 25
+"""Problems after which it is told how many there were."""
 
 
 class Injected(Exception):
@@ -50,12 +57,12 @@ class Problem(NamedTuple):
 
 
 @contextmanager
-def inject_error(left: int) -> Iterator[None]:
-    """Raise an error at one of the next evaluations, wherever it is called from."""
+def inject_error(left: int, inside: tuple[str, ...]) -> Iterator[None]:
+    """Raise an error at one of the next evaluations, or calls of functions inside of files, wherever from."""
 
     def hook(frame: Any, event: str, _: Any) -> None:
         nonlocal left
-        if event == "call" and frame.f_code.co_name in INJECTED and frame.f_code.co_filename == solver_list.__file__:
+        if event == "call" and may_fail(frame.f_code, inside):
             left -= 1
             if not left:
                 raise Injected
@@ -67,6 +74,13 @@ def inject_error(left: int) -> Iterator[None]:
         sys.setprofile(None)
 
 
+def may_fail(code: Any, inside: tuple[str, ...]) -> bool:
+    """Tell whether a function is one that fails."""
+    if inside:
+        return any(part in code.co_filename for part in inside)
+    return code.co_name in INJECTED and code.co_filename == solver_list.__file__
+
+
 def thread_state() -> dict[str, str]:
     """Return what this thread has in variables of the library and of NumPy, and the filters of warnings, as text."""
     found = {"errors of NumPy": repr(np.geterr()), "filters of warnings": repr(warnings.filters)}
@@ -75,18 +89,17 @@ def thread_state() -> dict[str, str]:
             if isinstance(value, threading.local):
                 found[f"{module.__name__}.{name}"] = repr(vars(value))
             elif isinstance(value, ContextVar) and not value.name.startswith("numpy."):  # whose are told above
-                found[f"{module.__name__}.{name}"] = repr(value.get(None))
+                found[f"{module.__name__}.{name}"] = repr(value.get())
     return found
 
 
-def steps(data: Any, linear: bool, bounded: bool) -> Any:
+def steps(data: Any, linear: bool, limits: tuple[float, float]) -> Any:
     """Return the solution by steps of an iteration that is differentiated as it is."""
     a, matrix = data[:, 0], data[:, 1:]
 
     def step(x: Any, _: Any) -> Any:
         inner = 0.3 * matrix.T @ (matrix @ x if linear else np.tanh(matrix @ x))
-        x = x - 0.7 * (x + inner - np.sin(a))
-        return (np.clip(x, LOWER, UPPER) if bounded else x), None
+        return np.clip(x - 0.7 * (x + inner - np.sin(a)), *limits), None
 
     return wg.scan(step, np.zeros(len(data)) + 0.0 * a, None, length=STEPS)[0]
 
@@ -164,35 +177,39 @@ def draw_problem(index: int, seed: int) -> Problem:
         data = np.concatenate(
             [random.normal(size=(size, 1)), matrix / (1.0 + float(np.linalg.norm(matrix, 2)))], axis=1
         )
-        if not SOLVERS[solver].bounded or all(np.all(np.abs(room(z, solver)) > 1e-3) for z in lanes(data)):
+        if all(np.all(room(z, solver) > 1e-3) for z in lanes(data)):
             return Problem(solver, size, container, shape, data)
 
 
 def room(data: Any, solver: str) -> Any:
     """Return by how much an unbounded step from the solution leads out of bounds, or how far it stays inside."""
-    x = np.asarray(steps(data, SOLVERS[solver].linear, True))
+    lower, upper = limits = SOLVERS[solver].limits
+    x = np.asarray(steps(data, SOLVERS[solver].linear, limits))
     a, matrix = data[:, 0], data[:, 1:]
     inner = 0.3 * matrix.T @ (matrix @ x if SOLVERS[solver].linear else np.tanh(matrix @ x))
     after = x - 0.7 * (x + inner - np.sin(a))
-    return np.minimum(np.abs(after - LOWER), np.abs(after - UPPER))
+    return np.minimum(np.abs(after - lower), np.abs(after - upper))
 
 
-def failures(problem: Problem, modes: Any, random: Any) -> Iterator[str]:
-    """Yield what is wrong with a problem, mode by mode."""
+def failures(problem: Problem, modes: Any, random: Any, counts: Counter[str] | None = None) -> Iterator[str]:
+    """Yield what is wrong with a problem, mode by mode; count what became of the modes."""
+    counts = Counter() if counts is None else counts
     solver = SOLVERS[problem.solver]
     weights = np.arange(1.0, problem.size + 1)
 
     def expected(z: Any) -> Any:
-        return np.sum(np.cos(steps(z, solver.linear, solver.bounded)) * weights)
+        return np.sum(np.cos(steps(z, solver.linear, solver.limits)) * weights)
 
     loss = loss_of(problem)
     for mode in modes:
-        yield from traces_of_error(partial(run_problem, mode, loss, problem), mode, random)
+        yield from traces_of_error(partial(run_problem, mode, loss, problem), mode, random, solver.inside)
         try:
             found = np.asarray(run_problem(mode, loss, problem))
         except Exception as error:  # noqa: BLE001 - as above
+            counts["refused" if isinstance(error, WengertError) else "ended by other errors"] += 1
             yield f"{mode}: {type(error).__name__}: {error}"
             continue
+        counts["compared"] += 1
         other = np.asarray(MODES[mode](expected)(problem.data))
         if not np.allclose(found, other, rtol=3e-6, atol=3e-6):
             yield f"{mode}: differs by {np.max(np.abs(found - other)):.1e}"
@@ -203,13 +220,13 @@ def run_problem(mode: str, loss: Callable[[Any], Any], problem: Problem) -> Any:
     return MODES[mode](loss)(problem.data)
 
 
-def traces_of_error(run: Callable[[], Any], mode: str, random: Any) -> Iterator[str]:
+def traces_of_error(run: Callable[[], Any], mode: str, random: Any, inside: tuple[str, ...]) -> Iterator[str]:
     """Yield what an error in the middle of a call changes, perhaps after a call that went well."""
     try:
         if random.uniform() < 0.5:
             run()
         before = thread_state()
-        with inject_error(int(random.geometric(0.25))):
+        with inject_error(int(random.geometric(0.03 if inside else 0.25)), inside):
             run()
     except Injected:
         after = thread_state()
@@ -223,17 +240,36 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0)
     given = parser.parse_args(arguments)
-    count = 0
+    counts: Counter[str] = Counter()
     warnings.simplefilter("ignore")
-    for index in range(given.problems):
-        problem = draw_problem(index, given.seed)
-        random = np.random.default_rng([given.seed, index, 1])
-        if wrong := list(failures(problem, list(MODES), random)):
-            count += 1
-            sys.stdout.write(f"{index}: {problem[:-1]}\n" + "".join(f"  {text}\n" for text in wrong))
-    sys.stdout.write(f"{given.problems} problems, {count} with failures\n")
-    return count
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what stops it lets it tell how far it came
+    try:
+        for index in range(given.first, given.problems):
+            problem = draw_problem(index, given.seed)
+            random = np.random.default_rng([given.seed, index, 1])
+            if wrong := list(failures(problem, list(MODES), random, counts)):
+                counts["failed"] += 1
+                tell(f"{index}: {problem[:-1]}", *(f"  {text}" for text in wrong))
+            counts["problems"] += 1
+            if not counts["problems"] % OFTEN:
+                tell(summary(counts))
+    finally:
+        tell(summary(counts))
+    return counts["failed"]
+
+
+def summary(counts: Counter[str]) -> str:
+    """Return how many problems there were, how many derivatives were compared, and what became of the others."""
+    others = "".join(f", {counts[key]} {key}" for key in ("refused", "ended by other errors"))
+    return f"{counts['problems']} problems, {counts['compared']} results compared{others}; {counts['failed']} failed"
+
+
+def tell(*lines: str) -> None:
+    """Write lines at once."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 In full it is the minimum of |x|^2 / 2 + 0.3 sum(log cosh(B x)) - sin(a) x; linear problems have (B x)^2 / 2 in place of
 log cosh(B x); bounds are the same for all unknowns.
 
-`qp`, `lsq_linear` and `svds` call nothing of the user's that could fail, as `nnls`, of which the problem is none: they
-take arrays. Of `qp` a solver may be the user's, of `linprog` the callback, of `eigs` the product.
+`qp`, `lsq_linear`, `nnls`, `linprog` and `svds` call nothing of the user's that could fail: they take arrays. There
+some function of the solver itself fails, as `MemoryError` and Ctrl-C let it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ from wengert import implicit, optim
 from wengert.scipy import optimize
 from wengert.scipy.sparse import coo_array, linalg
 
-__all__ = ["INJECTED", "LOWER", "SOLVERS", "STEPS", "UPPER", "slope", "vector_of"]
+__all__ = ["INJECTED", "SOLVERS", "STEPS", "slope", "vector_of"]
 
 STEPS = 100
 """Of the iteration that is compared with: it contracts by more than a half."""
 INJECTED = "slope", "cost", "product", "within", "foreign_program", "watch"
 """Functions of this module that a solver calls, one of whose calls fails."""
+SCIPY = "/scipy/optimize/", "/scipy/sparse/linalg/"
+INTERIOR_POINT = "/wengert/implicit/interior_point.py", "/wengert/implicit/active_set.py"
+"""Parts of the paths of files any function of which may fail instead."""
 
 
 def slope(x: Any, a: Any, matrix: Any) -> Any:
@@ -45,6 +48,7 @@ def product(x: Any, matrix: Any) -> Any:
 
 
 LOWER, UPPER = -0.2, 0.3
+EVERYWHERE, BETWEEN, ABOVE = (-np.inf, np.inf), (LOWER, UPPER), (LOWER, np.inf)
 
 
 def within(x: Any) -> Any:
@@ -59,7 +63,7 @@ def watch(_: Any) -> None:
 def foreign_program(p: Any, q: Any, *_: Any) -> Any:
     """Return the solution of the problem that is linear and bounded, by SciPy."""
     root = np.linalg.cholesky(p)
-    return theirs.lsq_linear(root.T, -np.linalg.solve(root, q), (LOWER, UPPER), tol=1e-14).x
+    return theirs.lsq_linear(root.T, -np.linalg.solve(root, q), BETWEEN, tol=1e-14).x
 
 
 # Solvers: of what is zero, how unknowns are shaped and come back, and a count
@@ -174,15 +178,28 @@ def by_singular_values(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
     return vh[:, :n].T @ ((np.sin(a) @ u[:n]) / s)
 
 
-def by_linear_program(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
-    rows = np.eye(len(a)) + 0.3 * matrix.T @ matrix
-    given = {"A_eq": rows, "b_eq": np.sin(a), "bounds": (None, None)}
-    return optimize.linprog(np.zeros(len(a)), **given, method="revised simplex", callback=watch).x
+def by_linear_program(**options: Any) -> Callable[..., Any]:
+    def solve(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
+        rows = np.eye(len(a)) + 0.3 * matrix.T @ matrix
+        given = {"A_eq": rows, "b_eq": np.sin(a), "bounds": (None, None), **options}
+        return optimize.linprog(np.zeros(len(a)), **given).x
+
+    return solve
+
+
+def as_fit(a: Any, matrix: Any) -> tuple[Any, Any]:
+    """Return the matrix and the right-hand side of the problem that is linear as least squares."""
+    root = np.linalg.cholesky(np.eye(len(a)) + 0.3 * matrix.T @ matrix)
+    return root.T, np.linalg.solve(root, np.sin(a))
 
 
 def by_linear_fit(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
-    root = np.linalg.cholesky(np.eye(len(a)) + 0.3 * matrix.T @ matrix)
-    return optimize.lsq_linear(root.T, np.linalg.solve(root, np.sin(a)), (LOWER, UPPER), tol=1e-14).x
+    return optimize.lsq_linear(*as_fit(a, matrix), BETWEEN, tol=1e-14).x
+
+
+def by_nonnegative_fit(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
+    factor, right = as_fit(a, matrix)
+    return LOWER + optimize.nnls(factor, right - factor @ np.full(len(a), LOWER))[0]
 
 
 def by_products(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
@@ -207,13 +224,23 @@ def by_complementarity(_: Any, _start: Any, a: Any, matrix: Any) -> Any:
 
 
 class Solver(NamedTuple):
-    """Hold a solver, whether its problem is linear, within bounds, has unknowns of any shape, and how many at most."""
+    """Hold a solver.
+
+    Attributes:
+        solve: calls it.
+        linear: whether its problem is.
+        limits: of all unknowns.
+        shaped: whether unknowns may have any shape.
+        most: how many there are at most.
+        inside: parts of the paths of files any function of which may fail; without them those of `INJECTED` do.
+    """
 
     solve: Callable[..., Any]
     linear: bool = False
-    bounded: bool = False
+    limits: tuple[float, float] = EVERYWHERE
     shaped: bool = True
     most: int = 4
+    inside: tuple[str, ...] = ()
 
 
 TIGHT = {"rtol": 1e-13}
@@ -229,13 +256,13 @@ SOLVERS = {
     "scipy root": Solver(by_driver(optimize.root, tol=1e-13), shaped=False),
     "scipy minimize": Solver(by_minimum(optimize.minimize, method="BFGS", tol=1e-10), shaped=False),
     "scipy bounds": Solver(
-        by_minimum(optimize.minimize, method="L-BFGS-B", bounds=theirs.Bounds(LOWER, UPPER), tol=1e-15),
-        bounded=True,
+        by_minimum(optimize.minimize, method="L-BFGS-B", bounds=theirs.Bounds(*BETWEEN), tol=1e-15),
+        limits=BETWEEN,
         shaped=False,
     ),
     "scipy constraints": Solver(
         by_minimum(optimize.minimize, method="SLSQP", constraints={"type": "ineq", "fun": within}, tol=1e-14),
-        bounded=True,
+        limits=BETWEEN,
         shaped=False,
     ),
     "scipy trust-constr": Solver(
@@ -245,7 +272,7 @@ SOLVERS = {
     "optim.minimize": Solver(by_minimum(optim.minimize, tol=1e-10), shaped=False),
     "optim constraints": Solver(
         by_minimum(optim.minimize, method="SLSQP", constraints=[optim.constraint(within, 0.0, np.inf)], tol=1e-14),
-        bounded=True,
+        limits=BETWEEN,
         shaped=False,
     ),
     "scipy least_squares": Solver(by_driver(optimize.least_squares, **TIGHT_RESIDUALS), shaped=False),
@@ -271,12 +298,14 @@ SOLVERS = {
     },
     "eigsh": Solver(by_eigenpairs, linear=True, shaped=False),
     "eigs": Solver(by_square_eigenpairs, linear=True, shaped=False),
-    "svds": Solver(by_singular_values, linear=True, shaped=False),
-    "linprog": Solver(by_linear_program, linear=True, shaped=False),
-    "lsq_linear": Solver(by_linear_fit, linear=True, bounded=True, shaped=False),
-    "qp": Solver(by_program(), linear=True, bounded=True, shaped=False),
-    "qp by a solver": Solver(by_program(foreign_program), linear=True, bounded=True, shaped=False),
-    "complementarity": Solver(by_complementarity, bounded=True, shaped=False),
+    "svds": Solver(by_singular_values, linear=True, shaped=False, inside=SCIPY),
+    "linprog": Solver(by_linear_program(), linear=True, shaped=False, inside=SCIPY),
+    "linprog callback": Solver(by_linear_program(method="revised simplex", callback=watch), linear=True, shaped=False),
+    "lsq_linear": Solver(by_linear_fit, linear=True, limits=BETWEEN, shaped=False, inside=SCIPY),
+    "nnls": Solver(by_nonnegative_fit, linear=True, limits=ABOVE, shaped=False, inside=SCIPY),
+    "qp": Solver(by_program(), linear=True, limits=BETWEEN, shaped=False, inside=INTERIOR_POINT),
+    "qp by a solver": Solver(by_program(foreign_program), linear=True, limits=BETWEEN, shaped=False),
+    "complementarity": Solver(by_complementarity, limits=BETWEEN, shaped=False),
 }
 
 

@@ -17,7 +17,7 @@ from wengert.compile.programs import REFUSALS, in_memory
 from wengert.core.graph.equation import Equation
 from wengert.core.graph.graph import Graph, evaluate, subgraphs
 from wengert.core.primitives.structured import Structured
-from wengert.core.values.execution_state import RoundCounter, TooManyRounds
+from wengert.core.values.execution_state import COUNTING, RoundCounter, TooManyRounds
 from wengert.native.availability import UnavailableError
 from wengert.native.entries.callee import Callee
 from wengert.native.entries.entry import Entry
@@ -31,6 +31,7 @@ from wengert.support import config
 from wengert.support.caches import cached
 from wengert.support.collector_pause import without_collector
 from wengert.support.fork_safety import UNSTOPPED
+from wengert.support.scopes import OtherAttributes
 
 if TYPE_CHECKING:  # what was kept is loaded without it
     from wengert.kernel.backend import Loaded
@@ -219,8 +220,9 @@ class GraphFunction(Entry):
             return tuple(evaluate(self.graph, values))
         least, usual, times = self.rounds
         given = self.waiting * usual - least
+        counter = RoundCounter(given, times)
         try:
-            with RoundCounter(given, times) as counter:
+            with OtherAttributes(COUNTING, counter=counter):
                 results = tuple(evaluate(self.graph, values))
         except TooManyRounds:
             self.waiting = 0

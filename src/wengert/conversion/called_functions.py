@@ -46,6 +46,8 @@ class Runtime:
 RUNTIME = Runtime()
 """`operations` enters what it holds, by which functions are therefore converted first."""
 
+DEEPEST = 8
+"""How many functions of the library, as solvers and transformations make them, may be around one of the user's."""
 _CODES: WeakIdentityMap[CodeType, CodeType] = WeakIdentityMap()
 
 
@@ -129,7 +131,7 @@ def convert_transformed(function: FunctionType) -> FunctionType:
     )
 
 
-def reaches_user(function: Any, depth: int = 4) -> bool:
+def reaches_user(function: Any, depth: int = DEEPEST) -> bool:
     """Tell whether a function is the user's, or one of the library around one."""
     if isinstance(function, MethodType):
         function = function.__func__
@@ -151,7 +153,7 @@ def passes_user(function: functools.partial[Any], depth: int) -> bool:
     return any(reaches_user(x, depth) for x in inside) or any(name in calls and is_of_user(x) for name, x in given)
 
 
-def is_of_user(function: Any, depth: int = 4) -> bool:
+def is_of_user(function: Any, depth: int = DEEPEST) -> bool:
     """Tell whether what is there to be called is a function that reaches the user, or an object of the user's."""
     if isinstance(function, FunctionType | MethodType | functools.partial | type):
         return reaches_user(function, depth)

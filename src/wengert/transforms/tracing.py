@@ -12,7 +12,7 @@ from wengert.control.side_effects import Reach
 from wengert.control.traced_calls import graph_of_values
 from wengert.core.containers.tree_leaves import accessors_of, flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable
-from wengert.core.diagnostics.store_guard import call_user, writes_traced
+from wengert.core.diagnostics.store_guard import NUMPYS, call_user, writes_traced
 from wengert.core.graph.equation import require_graph
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.memory.memory_layout import Strides, order_of_argument
@@ -227,12 +227,18 @@ def say_loops(error: Exception) -> None:
 
 
 def run_converting(function: Callable[..., Any], run: Callable[[Callable[..., Any]], T]) -> T:
-    """Return what `run` makes of a user's derivative rule, or of its converted form if it asks a traced value."""
+    """Return what `run` makes of a user's function that is called where nothing is traced to a graph of its own.
+
+    It is that of its converted form if it asks a traced value, or lets NumPy put one that is followed into an ndarray.
+    """
     before = refusal_count()
-    reach = Reach("a rule", function)
+    reach = Reach("a function", function)
     try:
         return run(function)
-    except TracedTruthError:
+    except (WengertError, *NUMPYS) as error:
+        writes = writes_traced(error)
+        if not (writes or isinstance(error, TracedTruthError)):
+            raise
         from wengert.conversion.operations import callee
 
         found = callee(function)
@@ -240,7 +246,13 @@ def run_converting(function: Callable[..., Any], run: Callable[[Callable[..., An
             raise
     forgive(before)
     reach.heap.restore()
-    return run(found)
+    with RollingScope(making=writes):
+        return run(found)
+
+
+def call_converting(function: Callable[..., Any], *args: Any) -> Any:
+    """Return what a user's function gives for arguments, in the same way."""
+    return run_converting(function, lambda form: form(*args))
 
 
 CONVERTING.append(run_converting)

@@ -14,8 +14,6 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from wengert.support.scopes import OtherAttributes
-
 R = TypeVar("R")
 
 
@@ -55,8 +53,8 @@ class TooManyRounds(Exception):
     """Say that an evaluation has taken as long as was given to it."""
 
 
-class RoundCounter(OtherAttributes):
-    """Count down what the rounds of some loops take: a context.
+class RoundCounter:
+    """Count down what the rounds of some loops take.
 
     Args:
         left: how long they may take.
@@ -64,7 +62,6 @@ class RoundCounter(OtherAttributes):
     """
 
     def __init__(self, left: float, times: Mapping[int, float]) -> None:
-        super().__init__(COUNTING, counter=self)
         self.left, self.times = left, times
 
     def count(self, body: object) -> None:

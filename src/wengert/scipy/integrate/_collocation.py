@@ -6,6 +6,7 @@ each interval, too. (J. Kierzenka and L. F. Shampine, A BVP solver based on resi
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from wengert.creation import asarray
 from wengert.errors import NumericalError, ShapeError, UsageError
 from wengert.support.caches import cached
 from wengert.transforms.forward import jvp
+from wengert.transforms.tracing import call_converting
 from wengert.transforms.vmap import vmap
 
 NAME = "solve_bvp"
@@ -37,7 +39,9 @@ class CollocationEquations(NamedTuple):
 
     def call(self, function: Function, first: Any, second: Any, p: Any) -> Any:
         """Return what one of the functions gives."""
-        found = function(first, second, p) if self.unknown else function(first, second)
+        given = (first, second, p) if self.unknown else (first, second)
+        call = call_converting if any(type(x) is Tensor for x in given) else operator.call  # SciPy's are numbers
+        found = call(function, *given)
         if found is None:
             raise UsageError(NAME, "a function that returned None", "numbers are needed", "Return what it computes")
         return found if isinstance(found, np.ndarray | Tensor) else asarray(found)

@@ -12,6 +12,7 @@ from wengert.core.values.dispatch import one_array
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
 from wengert.scipy.optimize._optimality import Sides
+from wengert.transforms.tracing import call_converting
 
 Function = Callable[..., Any]
 
@@ -150,7 +151,7 @@ def dense(matrix: Any) -> Any:
 
 def size_at(function: Function, x0: Any, args: tuple[Any, ...]) -> int:
     """Return how many numbers a constraint gives."""
-    return int(np.size(function(x0, {"args": args})))
+    return int(np.size(call_converting(function, x0, {"args": args})))
 
 
 def has_equal_limits(given: Any) -> bool:

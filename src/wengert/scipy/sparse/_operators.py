@@ -23,6 +23,7 @@ from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.scipy.sparse._operands import right_side
 from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.reverse import pull_back, stop_gradient
+from wengert.transforms.tracing import call_converting
 
 
 class LinearOperator:
@@ -119,7 +120,7 @@ def solve_operator(name: str, a: LinearOperator, b: Any, x0: Any, options: dict[
 
     def product(x: Any) -> Any:
         """Return the product with what `minres` solves, which its residual and its derivatives are of, too."""
-        return matvec(x) - shift * x if shift else matvec(x)
+        return multiply(matvec, x) - shift * x if shift else multiply(matvec, x)
 
     inverse = given.pop("M", None)
 
@@ -221,13 +222,18 @@ def real_error(name: str, dtype: Any) -> DtypeError:
     return DtypeError(name, f"numbers of dtype {dtype}", needed, "Write it in real and imaginary parts")
 
 
+def multiply(matvec: Callable[[Any], Any], x: Any) -> Any:
+    """Return a user's product with a vector; solvers call it with ndarrays, as it is."""
+    return call_converting(matvec, x) if type(x) is Tensor else matvec(x)
+
+
 def product_of(
     name: str, matvec: Callable[[Any], Any], shape: tuple[int, ...], is_real: bool = True
 ) -> Callable[[Any], Any]:
     """Return the product with a matrix, whose shape is looked at, and whether it is real if it has to be."""
 
     def product(x: Any) -> Any:
-        found = matvec(x)
+        found = multiply(matvec, x)
         if shape_of(found) != shape[:1]:
             given = f"a matvec from shape {shape[1:]} to {shape_of(found)}"
             raise ShapeError(name, given, f"shape {shape[:1]} is needed", "Give LinearOperator the shape that it has")
