@@ -13,7 +13,7 @@ import scipy.optimize
 
 import wengert as wg
 from tests.cases import some_of, together
-from wengert import optim
+from wengert import implicit, optim
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.implicit import attaching
 from wengert.scipy import optimize
@@ -42,6 +42,22 @@ def of_arguments(a: Any) -> Any:
         return [x[0] ** 3 - p["a"], x[1] ** 3 - 2.0 * p["a"]]
 
     return np.sum(optimize.root(residuals, [1, 2], ({"a": a},), method="krylov", tol=1e-13).x)
+
+
+def of_a_variable_that_is_set_anew(a: Any) -> Any:
+    calls, x = 0, a * TWICE
+
+    @implicit.custom_root(lambda z: z**3 - x)
+    def solve() -> Any:
+        nonlocal calls
+        calls += 1
+        return np.cbrt(x) if isinstance(x, np.ndarray) else np.exp(np.log(x) / 3.0)
+
+    x = optimize.root(lambda z: z**3 - x, TWICE, options={"xtol": 1e-13}).x
+    first, x = x**3, x**3
+    x = solve()
+    assert calls == 1
+    return np.sum(x) + np.sum(first) - 3.0 * a
 
 
 def cubic(a: Any) -> Any:
@@ -108,6 +124,7 @@ CASES = {
         lambda a: np.sum(optimize.fixed_point(lambda x: (x + a / x) / 2.0, TWICE, xtol=1e-13)),
         lambda a: 2.0 * np.sqrt(a),
     ),
+    "a variable that is set anew": (of_a_variable_that_is_set_anew, cubic),
     "rosenbrock": (of_rosenbrock, lambda a: a + 3.0 * a * a),
     "bounds": (at_bounds, at_bounds_by_hand),
     "inequalities": (on_a_circle, on_a_circle_by_hand),

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tools.fuzz import grammar
+from tools.fuzz import grammar, modes
 from tools.fuzz.kinds import KINDS, Kind, outcomes
 from tools.fuzz.modes import Outcome, Rejected, budget_for
 from tools.fuzz.programs import Program
@@ -100,6 +100,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--products", action="store_true", help="make all products of matrices steps of programs")
     parser.add_argument("--writes", action="store_true", help="make all writes steps that change memory in place")
     parser.add_argument("--matrices", type=float, help="the share of routines of matrices of more than 32 rows")
+    parser.add_argument("--wings", type=float, help="the share of solvers, integrations and other wings")
     parser.add_argument("--refusals", action="store_true", help="also count what the refusals say")
     return parser.parse_args(arguments)
 
@@ -126,6 +127,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         make_writes_steps()
     if options.matrices is not None:
         vars(grammar)["MATRICES_SHARE"] = options.matrices
+    if options.wings is not None:
+        vars(grammar)["WINGS_SHARE"] = options.wings
+        modes.SECONDS.update(plain=10, mode=60)
     examine = functools.partial(
         examined,
         seed=options.seed,

@@ -12,6 +12,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tools.fuzz import wings
+
 __all__ = ["MAYBE_VIEWS", "SHAPES", "VIEWS", "Expressions", "Name", "Scope", "templates"]
 
 SHAPES = {"S": (), "P": (2,), "V": (3,), "F": (6,), "M": (2, 3), "W": (3, 2), "Q": (3, 3)}
@@ -202,6 +204,10 @@ MATRICES = {
         """
     ),
 }
+
+WINGS_SHARE = 0.0
+"""How often a solver, an integration or another wing of the library is wanted: `--wings` says so."""
+WINGS = {kind: templates(text) for kind, text in wings.WINGS.items()}
 
 # Conditions that look at values.
 CONDITIONS = templates(
@@ -505,6 +511,8 @@ class Expressions:
             return self.choice.choice(OF_INTEGERS[kind])
         if self.having("masked", 0.01) and kind in MASKED:
             return self.choice.choice(MASKED[kind])
+        if WINGS_SHARE and kind in WINGS and self.choice.random() < WINGS_SHARE:
+            return self.choice.choice(WINGS[kind])
         if self.having("matrices", MATRICES_SHARE) and kind in MATRICES:
             return self.choice.choice(MATRICES[kind])
         if self.having("python", 0.05) and kind in PYTHON:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tools.fuzz import wings
 from tools.fuzz.flow import program
 from tools.fuzz.statements import FEATURES
 
@@ -437,7 +438,7 @@ def random_integers(choice: random.Random) -> tuple[Any, ...]:
 @functools.cache
 def definitions() -> list[tuple[set[str], str]]:
     """Return the statements that may surround a program, with the words in them."""
-    return [(words(text), text) for text in map(ast.unparse, ast.parse(HEAD).body)]
+    return [(words(text), text) for text in map(ast.unparse, ast.parse(HEAD + wings.DEFINITIONS).body)]
 
 
 def words(text: str) -> set[str]:

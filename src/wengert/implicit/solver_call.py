@@ -24,7 +24,7 @@ from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError, UsageError, WengertError
-from wengert.support.attributes import function_name
+from wengert.support.attributes import function_name, with_own_variables
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.calls import InLanes, UserCall, lane, readable
 from wengert.transforms.captured_gradients import CapturedSubstitution
@@ -206,6 +206,8 @@ def solve_without_derivatives(
     if not operands:
         return solver(*args, **kwargs)
     fixed = [None if type(leaf) is Tensor else leaf for leaf in leaves]
+    if any(map(is_staged, operands)):  # a graph calls it later
+        solver = with_own_variables(solver)
     call = SolverCall(solver, fixed, structure, places, captured, notes or SolverNotes())
     if any(map(is_staged, operands)):
         found = None if call.notes.refuses_tracing else trace_solver(call, operands)

@@ -15,6 +15,8 @@ from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType
 from typing import Any, TypeVar, cast
 from weakref import ProxyTypes
 
+from wengert.support.function_contents import UNBOUND, assigned_by, captured_by, content_of, reach
+
 NOTHING = object()
 Made = TypeVar("Made")
 
@@ -110,6 +112,34 @@ def with_closure(
     found.__doc__ = function.__doc__
     found.__dict__.update(function.__dict__)
     return found
+
+
+def with_own_variables(function: Made) -> Made:
+    """Return a function whose variables stay what they are now, whatever the functions around it assign to them later.
+
+    Variables that it, or a function in them, assigns to stay those of the functions around it.
+    """
+    functions = [x for x in reach([function], functions_in) if type(x) is FunctionType]
+    named = [(name, cell, f) for f in functions for name, cell in zip(f.__code__.co_freevars, closure(f), strict=True)]
+    assigned = {id(cell) for name, cell, f in named if name in assigned_by(f.__code__)}
+    kept = {id(cell): cell for _, cell, _ in named if id(cell) not in assigned}
+    own = {key: CellType() for key in kept}
+    made = {id(f): with_closure(f, [own.get(id(cell), cell) for cell in closure(f)]) for f in functions}
+    for key, cell in kept.items():
+        content = content_of(cell)
+        if content is not UNBOUND:
+            own[key].cell_contents = made.get(id(content), content)
+    return cast("Made", made.get(id(function), function))
+
+
+def functions_in(value: Any) -> list[Any]:
+    """Return what the variables of a function from outside hold."""
+    return captured_by(value) if type(value) is FunctionType else []
+
+
+def closure(function: FunctionType) -> tuple[CellType, ...]:
+    """Return the variables of a function from outside."""
+    return function.__closure__ or ()
 
 
 def resemble(made: Made, function: Any, updated: bool = True) -> Made:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType
@@ -48,6 +49,14 @@ def names_of(code: CodeType) -> frozenset[str]:
     nested = [names_of(x) for x in code.co_consts if isinstance(x, CodeType)]
     words = [x for x in code.co_consts if type(x) is str and x.replace(".", "_").isidentifier()]
     return frozenset(("__getattr__", *code.co_names, *words)).union(*nested)
+
+
+@functools.lru_cache(maxsize=4096)
+def assigned_by(code: CodeType) -> frozenset[str]:
+    """Return the variables from outside that a function, or one within it, assigns to, as one that counts its calls."""
+    found = [x.argval for x in dis.get_instructions(code) if x.opname in ("STORE_GLOBAL", "STORE_DEREF")]
+    nested = [assigned_by(x) for x in code.co_consts if isinstance(x, CodeType)]
+    return frozenset(found).union(*nested) - frozenset(code.co_cellvars)
 
 
 def variables_of(function: FunctionType) -> list[tuple[str, Any]]:

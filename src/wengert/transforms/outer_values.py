@@ -9,7 +9,6 @@ looked up. What holds something that nobody can look at equals nothing, so that 
 
 from __future__ import annotations
 
-import dis
 import functools
 import sys
 from collections.abc import Hashable, Mapping, Sequence
@@ -35,7 +34,7 @@ from wengert.core.values.aval import is_differentiable
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError
 from wengert.support.attributes import attribute, class_attribute, own_attributes
-from wengert.support.function_contents import UNBOUND, captured_by, content_of, names_of
+from wengert.support.function_contents import UNBOUND, assigned_by, captured_by, content_of, names_of
 from wengert.support.function_protocol import LikeFunction
 from wengert.transforms.captured_reads import CapturedReads
 from wengert.transforms.outer_replacement import (
@@ -442,13 +441,6 @@ def is_named(function: FunctionType) -> bool:
     """Tell whether a function is what its module has by its name, and no wrapper that was made of another."""
     module = sys.modules.get(function.__module__)  # whose own `__getattr__` may look for names that are alike
     return module is not None and own_attributes(module).get(function.__qualname__) is function
-
-
-@functools.lru_cache(maxsize=1024)
-def assigned_by(code: CodeType) -> frozenset[str]:
-    """Return the variables from outside that a function assigns to, as one does that counts its calls."""
-    found = dis.get_instructions(code)
-    return frozenset(x.argval for x in found if x.opname in ("STORE_GLOBAL", "STORE_DEREF"))
 
 
 def is_constant(kind: type) -> bool:
