@@ -451,14 +451,16 @@ def with_definitions(text: str) -> str:
     kept: list[str] = []
     used = words(text)
     for found, definition in reversed(definitions()):
-        if definition.startswith(("import numpy", "import wengert", "from")) or defined_in(definition) & used:
+        if definition.startswith(("import numpy", "import wengert", "from tools")) or defined_in(definition) & used:
             kept.insert(0, definition)
             used |= found
     return "\n".join([*kept, "", "", text])
 
 
 def defined_in(definition: str) -> set[str]:
-    """Return the name that a definition gives something."""
+    """Return the names that a definition gives something."""
+    if definition.startswith("from "):
+        return words(definition.partition(" import ")[2])
     return set(re.findall(r"^(?:@.*\n)?(?:def |class |import )?(\w+)", definition))
 
 
