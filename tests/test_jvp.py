@@ -179,6 +179,22 @@ def test_constants_that_receive_a_differentiated_part() -> None:
     np.testing.assert_array_equal(constant.numpy(), [1.0, 2.0, 3.0])
 
 
+@pytest.mark.parametrize("dtype", [int, bool])
+def test_what_is_rounded_as_it_is_written_has_no_tangent(dtype: Any) -> None:
+    def f(x: Any) -> Any:
+        whole = wg.numpy.zeros(4, dtype)
+        view = whole[1:]
+        whole[1] = x[0]
+        view[1:] = x[:2]
+        return np.stack([view * x, (whole * np.stack([x[0], *x]))[1:]])
+
+    _, tangent = wg.jvp(f, (X,), (T,))
+    view = np.array([X[0], *X[:2]]).astype(dtype)
+    np.testing.assert_allclose(tangent, [view * T, view * T])
+    hessian = wg.jit(wg.hessian(lambda x: f(x).sum()))
+    np.testing.assert_array_equal(hessian(X), np.zeros((3, 3)))
+
+
 # Errors
 
 

@@ -81,7 +81,28 @@ def written_in_whole_numbers(x):
     return (ranks * x).sum()
 
 
-FUNCTIONS = [lists_of_rows, lists_in_while, lists_in_branches, written_rows, written_views, written_in_whole_numbers]
+def filled_and_joined(x):
+    state, total = np.r_[0.0, x[1]], np.full(2, x[0])
+    for k in range(20):
+        row = np.c_[np.full(1, 0.1 * k), x[0]]
+        state = np.r_[[0.9, x[0] * 0.1], [-0.2, 0.8]].reshape(2, 2) @ state + np.full((2,), x[:1]) * 0.1
+        total += (row @ state)[0] * np.full(2, k, np.float32)
+    total[1:] = np.r_[x[0] : x[1] : 3j, 0:2][1]
+    return total.sum()
+
+
+def filled_in_whole_numbers(x):
+    ranks, places = np.full(2, 9.5 * x[1], int), np.zeros(4, int)
+    ranks[:1].fill(21 * x[0])
+    places.put([0, 3], [8 * x[1], 9])
+    drawn = np.fromiter((v * 9 for v in x), dtype=np.int32, count=2)
+    return ((ranks + drawn + places[::2]) * x).sum() + np.fromiter(map(np.exp, x), float).prod()
+
+
+FUNCTIONS = [
+    *(lists_of_rows, lists_in_while, lists_in_branches, written_rows, written_views, written_in_whole_numbers),
+    *(filled_and_joined, filled_in_whole_numbers),
+]
 
 
 @together("function", FUNCTIONS)

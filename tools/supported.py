@@ -102,6 +102,7 @@ CALLS: dict[str, dict[str, Sample]] = {
     "wengert.numpy": {
         "full": of(3, positive()),
         "full_like": of(fixed(V), positive()),
+        "fromiter": of(V, float),
         "kaiser": of(4, positive()),
         "allclose": of(V, W),
         "apply_along_axis": of(np.sin, 0, A),

@@ -20,7 +20,7 @@ from wengert.conversion.function_source import (
     definition_of,
     is_converted,
 )
-from wengert.conversion.numpy_calls import DISPATCHED, called_in_place, copied_in_place
+from wengert.conversion.numpy_calls import DISPATCHED, called_in_place, method_in_place
 from wengert.conversion.repeatable_calls import repeatable
 from wengert.conversion.statement_rewriting import rewrite
 from wengert.conversion.syntax_nodes import moved_parts, names_read, stays_unconverted
@@ -175,8 +175,8 @@ def callee(function: Any) -> Any:
         replaced = BUILTINS.get(function)
         if replaced is not None:
             return replaced
-        if type(getattr(function, "__self__", None)) is np.ndarray and function.__name__ == "copy":
-            return copied_in_place(function)
+        if type(getattr(function, "__self__", None)) is np.ndarray:
+            return method_in_place(function)
         return function if kind is BuiltinFunctionType else constructor(function)
     if issubclass(kind, functools.partial):  # what a transformation returned, too
         return function if is_settled(function) else convert(function)

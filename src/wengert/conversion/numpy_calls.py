@@ -8,6 +8,7 @@ traced values into is a Tensor, as the same call of `wengert.numpy` gives it.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from types import BuiltinMethodType
 from typing import Any
@@ -24,9 +25,12 @@ BUILDERS: tuple[Callable[..., Any], ...] = (
     *(np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray),
 )
 """Functions that make an ndarray of whatever they are given, and ask no Tensor about it."""
-MAKERS: tuple[Callable[..., Any], ...] = (np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.arange, np.tri)
+MAKERS: tuple[Callable[..., Any], ...] = (
+    *(np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.arange, np.tri, np.fromiter),
+)
 """Functions that are given no arrays, of which NumPy's protocols would know."""
 UNSET = (np.empty, np.empty_like)
+WRITING = frozenset(("fill", "put"))
 DISPATCHED = (np.ufunc, type(np.stack))
 """The types of NumPy's functions that have a meaning for Tensors."""
 
@@ -50,16 +54,28 @@ def traced_in(value: Any) -> Tensor | None:
     return None
 
 
+def traced_among(values: Iterable[Any]) -> Tensor | None:
+    """Return the first traced value among some values and the lists among them; None if there is none."""
+    for value in values:
+        found = value if is_followed(value) else traced_in(value)
+        if found is not None:
+            return found
+    return None
+
+
 @functools.lru_cache(1024)  # functions that programs make, too
 def called_in_place(function: Any) -> Callable[..., Any]:
     """Return what is called in place of a function of NumPy's, which may be given traced values in lists."""
     is_ufunc, is_builder = isinstance(function, np.ufunc), function in BUILDERS
+    asks_nothing = is_builder or function in MAKERS
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if function is np.fromiter:
+            args, kwargs = with_listed_items(*args, **kwargs)
         given = (*args, *kwargs.values())
-        traced = next((x for value in given if (x := traced_in(value)) is not None), None)
-        if traced is None and is_builder:  # of a Tensor that the program has made, too: it may be written to by either
-            traced = next((x for x in given if is_followed(x) or (ROLLING.making and type(x) is Tensor)), None)
+        traced = traced_among(given if asks_nothing else [x for x in given if not is_followed(x)])
+        if traced is None and is_builder and ROLLING.making:  # what the program has made, which may be written to
+            traced = next((x for x in given if type(x) is Tensor), None)
         if traced is not None:
             if is_ufunc:
                 return function(*map(stacked_lists, args), **kwargs)
@@ -85,8 +101,26 @@ def own_tensor(made: Any, given: Sequence[Any] = (), unset: bool = False) -> Any
     return constant_tensor(made)
 
 
-def copied_in_place(method: BuiltinMethodType) -> Callable[..., Any]:
-    """Return what is called in place of the method `copy` of an ndarray."""
-    if not ROLLING.making:
+def with_listed_items(iter: Any, dtype: Any, count: int = -1, **more: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of `numpy.fromiter` with a list of the items that it takes, lest a traced one be hidden."""
+    return (list(itertools.islice(iter, count if count >= 0 else None)), dtype, count), more
+
+
+def method_in_place(method: BuiltinMethodType) -> Callable[..., Any]:
+    """Return what is called in place of a method of an ndarray's: of whole numbers, `fill` would ask a traced value."""
+    if method.__name__ in WRITING:
+        return functools.partial(written_by, method)
+    if method.__name__ != "copy" or not ROLLING.making:
         return method
     return lambda *args, **kwargs: own_tensor(method(*args, **kwargs))
+
+
+def written_by(method: BuiltinMethodType, *args: Any, **kwargs: Any) -> Any:
+    """Call a method that writes values into an ndarray.
+
+    Raises:
+        GraphError: a traced value is among them.
+    """
+    if (traced := traced_among((*args, *kwargs.values()))) is not None:
+        raise traced._storage_error()
+    return method(*args, **kwargs)

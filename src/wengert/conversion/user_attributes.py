@@ -14,6 +14,7 @@ from wengert.control.ambiguous_identity import forbid_changes, holders_in
 from wengert.control.reachable_state import ReachableState, is_numeric_array
 from wengert.conversion.branch_statements import decide
 from wengert.conversion.called_functions import convert_method, user_method
+from wengert.conversion.numpy_calls import own_tensor, traced_among
 from wengert.conversion.traced_numbers import has_index, raise_here
 from wengert.conversion.user_operators import AUGMENTED, Left, StandIn, augment, is_plain
 from wengert.core.containers.tree_leaves import flatten
@@ -23,11 +24,13 @@ from wengert.core.memory.left_rows import rows_in_order
 from wengert.core.memory.memory_layout import is_scalar
 from wengert.core.values.aval import NUMBERS, is_number, strong
 from wengert.core.values.dispatch import as_index, as_tensor, weaken
+from wengert.core.values.protocols import array_function
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.support.attributes import class_attribute, own_attributes
 from wengert.traces.whole_number_bounds import not_alike
 from wengert.traces.written_out import ROLLING
 
+JOINER_TYPES = type(np.r_), type(np.c_)
 MOST = 64
 """Items that are chosen one after the other."""
 
@@ -56,9 +59,25 @@ class ConvertedItems(StandIn):
         return self.of(index)
 
 
+class JoinedItems(StandIn):
+    """Stand for `numpy.r_` or `numpy.c_`, which make an ndarray of whatever stands in their brackets."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        entries = key if isinstance(key, tuple) else (key,)
+        parts = [part for x in entries for part in ((x.start, x.stop, x.step) if isinstance(x, slice) else (x,))]
+        if (traced := traced_among(parts)) is not None:
+            return array_function(traced, self.of, (Tensor,), (key,), {})
+        made = self.of[key]
+        return own_tensor(made) if ROLLING.making else made
+
+
 def index_target(value: Any) -> Any:
     """Return what is indexed in place of a value."""
     kind = type(value)
+    if kind in JOINER_TYPES:
+        return JoinedItems(value)
     if kind in (list, tuple, dict, np.ndarray):
         return IndexedItems(value)
     if kind in (Tensor, str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from wengert.core.diagnostics.argument_checks import as_order, as_whole
 from wengert.core.memory.memory_layout import is_scalar
+from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import apply, as_tensor, check_numeric, implements, is_weak, stacked_lists, with_dtype
 from wengert.core.values.numpy_overrides import NOTHING
 from wengert.core.values.tensor import Tensor, concrete, constant_tensor, is_concrete, is_staged
@@ -126,7 +128,7 @@ def own_as_tensors(made: Any) -> Any:
 
 _MAKING: tuple[Callable[..., Any], ...] = (
     *(np.zeros, np.ones, np.eye, np.identity, np.tri, np.indices, np.diag_indices, np.tril_indices, np.triu_indices),
-    *(np.mask_indices, np.frombuffer, np.fromiter, np.fromstring, np.from_dlpack),
+    *(np.mask_indices, np.frombuffer, np.fromstring, np.from_dlpack),
     *(np.hanning, np.hamming, np.blackman, np.bartlett),
 )
 for _function in _MAKING:
@@ -137,6 +139,19 @@ for _function in _MAKING:
 def empty(*args: Any, **kwargs: Any) -> Any:
     # Zeros cost as little, and whatever keeps them, a graph or a checkpoint, is the same each time.
     return own_as_tensors(np.zeros(*args, **kwargs))
+
+
+@implements(np.fromiter, by="iter")
+def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+    """Return a Tensor of the numbers that an iterable gives; see `numpy.fromiter`."""
+    items = list(itertools.islice(iter, count if count >= 0 else None))
+    values = stacked_lists(items)
+    if type(values) is not Tensor or len(items) < count or values.ndim != 1:  # of the latter NumPy says what is wrong
+        return own_as_tensors(np.fromiter(items, dtype, count))
+    check_numeric("fromiter", np.empty(0, dtype))
+    made: Any = own_as_tensors(np.zeros(len(items), dtype))
+    made[...] = values
+    return made
 
 
 @implements(np.kaiser, by="beta")
@@ -375,7 +390,10 @@ class Joiner:
             axis, ndmin, trans1d = self.parse_settings(parts[0])
             parts = parts[1:]
         arrays = [self.part(item, ndmin, trans1d) for item in parts]
-        kinds = [item if type(item) in np.ScalarType else x.dtype for item, x in zip(parts, arrays, strict=True)]
+        kinds = [
+            item if type(item) in np.ScalarType else aval_of(item).number(1) if is_weak(item) else x.dtype
+            for item, x in zip(parts, arrays, strict=True)
+        ]
         dtype = np.result_type(*kinds) if kinds else None
         return concatenate([x.astype(dtype) if x.dtype != dtype else x for x in arrays], axis=axis)
 
@@ -479,3 +497,5 @@ OBJECTS: dict[str, Any] = {
     "ndarray": ndarray,
 }
 """What NumPy's objects of these names are for Tensors."""
+for _name in ("r_", "c_"):
+    implements(getattr(np, _name))(OBJECTS[_name].__getitem__)

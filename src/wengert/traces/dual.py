@@ -358,9 +358,8 @@ class Dual(Transient):
         self.masked = self.masked or joins_infinity((below, values[0]), (tangent, tangents[0]))
         kept = handle._kept
         written = primitive.rewrite(below, kept, *values, **params)
-        if SPECIAL and is_stopped(self):
-            pass  # as on a tape, what is written has the derivative of what was
-        elif tangent is not None or tangents[0] is not None:
+        moves = is_differentiable(written.dtype) and (tangent is not None or tangents[0] is not None)
+        if moves and not (SPECIAL and is_stopped(self)):  # then, as on a tape, it has the derivative of what was
             if tangent is None:
                 tangent, kept = np.zeros(written.shape, written.dtype), False
             source = np.zeros((), written.dtype).real[()] if tangents[0] is None else tangents[0]
@@ -369,6 +368,11 @@ class Dual(Transient):
                 tangent._kept = kept
             handle._node = Moving(primitive.rewrite(tangent, kept, source, *values[1:], **params), caller(1, False))
             handle._trace = self
+        elif handle._trace is not self and type(written) is Tensor:  # it stays on the level below
+            handle._node, handle._trace = written._node, written._trace
+            written = written._value
+        elif type(written) is ndarray:
+            written = written.view()  # as on a tape
         handle._value = written
         handle._kept = False
         handle._mutated = True
