@@ -1118,3 +1118,44 @@ def test_rows_of_inner_loops_use_the_memory_of_those_before() -> None:
 def test_second_gradients_of_linear_loops_in_branches() -> None:
     slope = lambda f: wg.grad(lambda x: np.sum(wg.grad(lambda x: np.sum(f(x)))(x) * ROWS[0]))(X)
     np.testing.assert_allclose(slope(wg.jit(nested_linear)), slope(nested_linear), rtol=1e-12)
+
+
+MATRIX = np.random.default_rng(7).normal(size=(70, 131)) / 9
+VECTOR = np.random.default_rng(8).normal(size=131)
+
+
+def rounds_of(product: Callable[[Any, Any], Any], count: int = 16) -> Callable[[Any, Any], Any]:
+    """Return the sum of what so many rounds give that multiply a vector by a matrix, and back."""
+
+    def step(w: Any, v: Any) -> tuple[Any, Any]:
+        u = np.tanh(product(w, v))
+        return np.tanh(u @ w), u[:3]
+
+    return lambda w, v: np.sum(wg.scan(lambda v, _: step(w, v), v, None, length=count)[1])
+
+
+MULTIPLIED = rounds_of(lambda w, v: w @ v)
+COPIED: dict[str, tuple[Callable[..., Any], int]] = {
+    "gradient": (wg.grad(MULTIPLIED, (0, 1)), 1),
+    "tangent": (lambda w, v: wg.jvp(MULTIPLIED, (w, v), (w, v)), 1),
+    "captured": (lambda _, v: wg.jit(MULTIPLIED)(MATRIX, v), 1),
+    "transposed": (rounds_of(lambda w, v: w.T.T @ v), 1),
+    "single": (lambda w, v: MULTIPLIED(w.astype(np.float32), v.astype(np.float32)), 1),
+    "element by element": (rounds_of(lambda w, v: w @ v + np.sum(w * v, 1)), 0),
+    "few rounds": (rounds_of(lambda w, v: w @ v, 15), 0),
+    "lanes": (wg.vmap(MULTIPLIED, (None, 0)), 0),
+}
+"""Functions of a matrix that is multiplied in each round, and how often it is copied to longer rows."""
+
+
+@together("name", COPIED)
+def test_matrices_of_many_rounds_are_copied_once_to_rows_that_begin_where_lines_do(name: str) -> None:
+    function, copies = COPIED[name]
+    vector = np.stack([VECTOR, -VECTOR]) if name == "lanes" else VECTOR
+    program = wg.jit(function).lower(MATRIX, vector).segments.whole
+    assert program is not None
+    shapes = [buffer.shape for buffer in program.buffers if buffer.kind in ("temporary", "constant")]
+    assert shapes.count((70, 144 if name == "single" else 136)) == copies
+    found, wanted = wg.tree.leaves(wg.jit(function)(MATRIX, vector)), wg.tree.leaves(function(MATRIX, vector))
+    for x, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4 if name == "single" else 1e-11, atol=1e-13)

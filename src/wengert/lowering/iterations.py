@@ -14,6 +14,7 @@ from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.memory.memory_layout import strides_of_stack
 from wengert.core.values.aval import Aval
+from wengert.lowering.aligned_rows import matrices_in_longer_rows
 from wengert.passes.equations import distinct_variables
 from wengert.passes.inlining import splice
 from wengert.passes.output_aliasing import axes_in_kernels, reading_in_c_order, with_own_results
@@ -72,6 +73,9 @@ def iteration_of(params: Params) -> LoopIteration | None:
         if axes_in_kernels(inputs[i]) != tuple(range(len(inputs[i].shape))):
             equations += reading_in_c_order(inputs[i])
             inputs[i] = equations[-3].inputs[0]
+    for i, part in matrices_in_longer_rows(body, spec) if cond is None else ():
+        equations.append(part)
+        inputs[i] = part.inputs[0]
     equations += body.equations
     if cond is not None:
         given = (*body.inputs[: spec.constants], *body.outputs[: spec.carried])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.emission.arena import MOVED
 from wengert.kernel.checking import DTYPES
 from wengert.kernel.kernel import Buffer, Carried, Copy, Invoke, Loop, Program, ProgramStep, Row, Run, Switch
+from wengert.lowering.aligned_rows import in_longer_rows, longer_rows
 from wengert.lowering.correlation_steps import CorrelationStep
 from wengert.lowering.iterations import MOST_ROUNDS, LoopIteration, behind, sequence_of
 from wengert.lowering.kernel_stages import program_of
@@ -100,6 +102,7 @@ class StepsWriter:
 
     Attributes:
         names: of the buffers of variables.
+        longer: the buffers of matrices in longer rows, by these and the shapes.
         taken_over: the names of those that steps change.
         following: what is to follow the step that is being written.
         copied: the outputs that are inputs, or other outputs, too, with the buffers that they are copied to.
@@ -120,6 +123,7 @@ class StepsWriter:
             for n, v in enumerate(graph.inputs)
         ]
         self.names: dict[Variable, str] = dict(zip(graph.inputs, given, strict=True))
+        self.longer: dict[tuple[Variable, tuple[int, ...]], str] = {}
         self.copied: list[tuple[Variable, str]] = []
         for n, (v, x) in enumerate(zip(graph.outputs, returned, strict=True)):
             if x is not None:
@@ -161,11 +165,16 @@ class StepsWriter:
     def read(self, x: Any, like: Variable) -> str:
         """Return the buffer of a variable or literal as a step reads it: in the memory order of another variable."""
         if type(x) is not Variable:
-            array = as_array(like, x)
+            array = as_array(like, in_longer_rows(x, like) if is_longer(like, aval_of(x)) else x)
             return self.enter(f"c{len(self.buffers)}", array.shape, array.dtype, "constant", as_bytes(array))
         if UNKNOWN not in x.shape and not are_alike(x, like):
+            is_shared = is_longer(like, x)  # by loops, none of which changes it
+            if is_shared and (x, like.shape) in self.longer:
+                return self.longer[x, like.shape]
             name = self.room(shape_of(like), dtype_of(like))
             self.steps.append(Run(conversion(x, like), (self.names[x], name)))
+            if is_shared:
+                self.longer[x, like.shape] = name
             return name
         return self.names[x]
 
@@ -374,7 +383,12 @@ class StepsWriter:
 
 def are_alike(x: Variable, like: Variable) -> bool:
     """Tell whether two values lie in memory alike, wherever axes of length one stand."""
-    return x.dtype == like.dtype and long_axes(x) == long_axes(like)
+    return x.dtype == like.dtype and long_axes(x) == long_axes(like) and not is_longer(like, x)
+
+
+def is_longer(like: Variable, x: Any) -> bool:
+    """Tell whether a variable is a matrix in longer rows than a value has."""
+    return len(like.shape) == len(x.shape) == 2 and math.prod(like.shape) > math.prod(x.shape)
 
 
 def with_results_like(graph: Graph, results: Sequence[Variable]) -> Graph:
@@ -407,7 +421,7 @@ def lies_there(equation: Equation) -> bool:
 def conversion(x: Variable, like: Variable) -> Program:
     """Return the program that writes a value as another one lies in memory, in its dtype."""
     given = Variable(x.shape, x.dtype, "", x.strides)
-    equation = rewriting(given, like)
+    equation = longer_rows(given, like) if is_longer(like, given) else rewriting(given, like)
     lowered = lower(Graph((given,), (equation,), equation.outputs))
     if lowered.refused:
         raise UnfitError

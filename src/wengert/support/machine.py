@@ -58,6 +58,7 @@ class Machine(FieldRecord):
     dots: tuple[int, ...] = (8, 16, 32)  # vectors of terms, terms for each column, and columns of sums across lanes (t)
     dots_block: int = 1024  # terms of these that are added up at once (t)
     lapack_bands: int = 24  # bands below a diagonal from which on LAPACK is called, which works on blocks (t)
+    aligned_rounds: int = 16  # of a loop, from which on it pays to copy its matrices to where lines begin (t)
     iteration: int = 64  # cycles of an iteration of a loop around those of its program (t)
     usual_rounds: int = 128  # iterations of a loop of which nobody knows how many there are (t)
     copied_words: int = 64  # bytes up to which they are copied one word after the other (t)
