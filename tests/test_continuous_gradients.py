@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.errors import TracedTruthError, UsageError
+from wengert.errors import GraphError, TracedTruthError, UsageError
 from wengert.scipy.integrate import solve_ivp
 
 LOW = 0.55
@@ -71,6 +71,12 @@ def test_what_it_does_not_serve_is_refused():
         options = {"y0": [1.0], "t_eval": [1.0], "gradient": "continuous", **more}
         with pytest.raises(UsageError, match="gradient='continuous' with"):
             solve_ivp(lambda t, y: -y, (0.0, 1.0), **options)
+
+    def end(y):
+        return solve_ivp(lambda t, y: -y * y, (0.0, 1.0), y, t_eval=[1.0], gradient="continuous").y[0, 0]
+
+    with pytest.raises(GraphError, match="taylor of a solution with gradient='continuous'"):
+        wg.taylor(end, (np.ones(1),), (np.ones(1),), 2)
 
 
 def test_what_functions_look_at_is_no_constant_where_it_is_differentiated():

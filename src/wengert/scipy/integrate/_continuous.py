@@ -20,6 +20,9 @@ import numpy as np
 
 from wengert.control.scan import scan
 from wengert.control.while_loop import while_loop
+from wengert.core.containers.tree_leaves import flatten
+from wengert.errors import GraphError
+from wengert.implicit.matrix_free import holds_trace
 from wengert.scipy.integrate._algebraic import Algebraic, rate_of
 from wengert.scipy.integrate._methods.adaptive_steps import (
     Control,
@@ -37,6 +40,7 @@ from wengert.scipy.integrate._methods.methods_by_name import AnyMethod
 from wengert.scipy.integrate._methods.rosenbrock import Rosenbrock
 from wengert.scipy.integrate._methods.tableaux import Tableau, jacobian_by_state
 from wengert.scipy.integrate._methods.visits import AlongSolution, Slope
+from wengert.traces.jet import Jet
 from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient, vjp
@@ -197,6 +201,9 @@ class Flow:
     def push(self, primals: Any, tangents: Any) -> Any:
         """Return the state at the end of a piece, and its tangent."""
         (value, step, control, end, start, y, leaves), (*_, begins, first, moves) = primals, tangents
+        if any(holds_trace(x, Jet) for x in flatten(tangents)[0]):  # which steps look at
+            given, action = "taylor of a solution with gradient='continuous'", "Leave gradient out, or use jvp of jvp"
+            raise GraphError("solve_ivp", given, "derivatives one after another are needed", action)
         piece = Piece(step, control, leaves, start, y)
         first = first - begins * self.rate_of(leaves)(start, y)
         state = self.along(piece)
