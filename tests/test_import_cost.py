@@ -62,8 +62,14 @@ def test_heavy_packages_are_not_loaded():
 
 
 def test_what_native_code_is_written_with_is_not_loaded():
-    unneeded = {f"wengert.native.{name}" for name in ("builder", "cache", "engine", "jobs", "loader")}
+    unneeded = {f"wengert.native.{name}" for name in ("builder", "cache", "engine", "loader", "threads.jobs")}
     assert unneeded.isdisjoint(loaded_by("wengert"))
+
+
+def test_linear_algebra_and_transforms_of_fourier_are_left_to_their_first_use():
+    loaded = loaded_by("wengert")
+    assert not [name for name in loaded if name.startswith(("wengert.primitives.linear_algebra", "wengert.numpy._fft"))]
+    assert {"wengert.numpy._linalg", "wengert.numpy.linalg"}.isdisjoint(loaded)
 
 
 def test_parts_of_numpy_that_load_on_first_use_are_left_to_it():

@@ -18,7 +18,7 @@ from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.numpy import _contractions
 from wengert.numpy._contractions import array
 from wengert.numpy._namespace import document_as
-from wengert.numpy._results import with_out
+from wengert.numpy._results import drop_zero_imaginary, with_out
 from wengert.primitives.linear_algebra import (
     determinants,
     eigenvalues,
@@ -169,13 +169,6 @@ def require_finite_elements(name: str, x: Any) -> Any:
         given = "infinite or NaN elements"
         raise np.linalg.LinAlgError(describe(name, given, "finite ones are needed", "Look at where they come from"))
     return x
-
-
-def drop_zero_imaginary(given: Any, *results: Any) -> tuple[Any, ...]:
-    """Return complex results as real ones where the operand and all eigenvalues, which come first, are real."""
-    if given.dtype.kind == "c" or np.any(raw(results[0]).imag != 0):
-        return results
-    return tuple([x.real for x in results])
 
 
 def real_as_numpy(given: Any, *results: Any) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.dispatch import as_tensor, implements
 from wengert.core.values.tensor import concrete, is_concrete
 from wengert.errors import ShapeError, UsageError
-from wengert.numpy._linalg import drop_zero_imaginary
+from wengert.numpy._results import drop_zero_imaginary
 
 
 def as_coefficients(value: Any) -> Any:

@@ -23,7 +23,7 @@ from wengert.core.memory.views import base_and_path, undecided_text
 from wengert.core.memory.write_watches import note_write, rebind_handle
 from wengert.core.values.dispatch import apply, as_tensor, implements
 from wengert.core.values.plain_functions import call_plain_method
-from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete
+from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.primitives import conversion
 from wengert.primitives.masked import Masked, is_selection
@@ -180,6 +180,13 @@ def replace(name: str, target: Tensor, result: Any) -> Tensor:
 
 
 apply_copy = eager(conversion.copy)
+
+
+def drop_zero_imaginary(given: Any, *results: Any) -> tuple[Any, ...]:
+    """Return complex results as real ones where the operand and all eigenvalues, which come first, are real."""
+    if given.dtype.kind == "c" or np.any(raw(results[0]).imag != 0):
+        return results
+    return tuple([x.real for x in results])
 
 
 def layout_examples(x: Tensor) -> list[Any]:
