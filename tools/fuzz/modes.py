@@ -44,9 +44,10 @@ FLOATS = 3
 """How many of a program's arguments are differentiated; those that follow are integers and truth values."""
 SECONDS = {"plain": 0.25, "mode": 5}
 """How much of the processor's time a program may take in plain NumPy, at all points, and in a mode."""
-EXACT = {False: 0.0, True: 1e-14}
+ROUNDED, ITERATED = 1e-14, 1e-9
 """How close values of Tensors are to NumPy's: those of products that are summed in an order that depends on where
-operands lie, and of complex products, may differ in the last bits."""
+operands lie, and of complex products, may differ in the last bits; those of solvers, by their tolerances. Others do
+not."""
 PRECISION = 2e-5
 """How far values in single precision are from those in double; a decision that rounding makes leads further away."""
 
@@ -92,7 +93,7 @@ class Subject:
     directions: tuple[Point, ...]
     expected: tuple[Expected, ...]
     single: bool
-    rounded: bool
+    nearness: float
     traced: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -127,7 +128,8 @@ def subject(program: Program) -> Subject:
     text = program.source.partition("def program")[2]
     rounded = any(word in text for word in ("einsum", "matmul", "dot", "@", "inner", "convolve", "kron", "linalg"))
     rounded = rounded or re.search(r"\dj\b", text) is not None
-    return Subject(module, program.points, program.directions, expected, "single" in text, rounded)
+    nearness = ITERATED if "from wengert.scipy import fft" in program.source else ROUNDED if rounded else 0.0
+    return Subject(module, program.points, program.directions, expected, "single" in text, nearness)
 
 
 def what_is_right(module: ModuleType, program: Program) -> tuple[Expected, ...]:
@@ -221,7 +223,7 @@ def compare_results(this: Subject, found: Any, k: int, exact: bool = False, wide
         raise Disagreement(f"{len(found)} results, not {len(wanted)}")
     for i, (one, other) in enumerate(zip(found, wanted, strict=True)):
         tolerance = 1e-4 if np.asarray(other).dtype in (np.float32, np.complex64) or this.single else 1e-9
-        tolerance = EXACT[this.rounded] if exact else tolerance
+        tolerance = this.nearness if exact else tolerance
         compare(f"result {i} at point {k}", one, other, tolerance, wider)
 
 
@@ -520,7 +522,7 @@ def chosen_expected(this: Subject) -> tuple[Any, Any]:
             at_first_point(this, chosen_loss(this, this.module.program))[0](*map(wg.tensor, this.points[0][:FLOATS]))
         )
         plain = chosen_loss(this, this.module.program)(*copies(this.points[0]))
-        if this.rounded and not np.allclose(value, plain, rtol=1e-6, atol=1e-9):
+        if this.nearness and not np.allclose(value, plain, rtol=1e-6, atol=1e-9):
             raise Rejected("a decision depends on rounding")
     found: tuple[Any, Any] = this.traced["chosen"]
     if not all(np.all(np.isfinite(x)) and np.max(np.abs(x)) < LARGE for part in found for x in part):
@@ -627,8 +629,8 @@ def outcome(run: Callable[[Any], None], this: Any) -> Outcome:
             return Outcome("disagreed", str(found).partition(":")[0].split(" ")[0], str(found))
         except Rejected as rejected:
             return Outcome("left out", "", str(rejected))
-        except Endless:
-            return Outcome("disagreed", "endless", f"it did not end within {SECONDS['mode']} seconds")
+        except Endless as late:
+            return Outcome("disagreed", "endless", f"it did not end within {SECONDS['mode']} seconds\n{late}")
         except Exception as error:  # noqa: BLE001 - whatever else the library raises is what is looked for
             refusal = refused(error) or unbound(error, this)
             if refusal is None:
@@ -699,8 +701,8 @@ def quiet() -> Iterator[None]:
 def limited(seconds: float) -> Iterator[None]:
     """Raise Endless where something takes too much of the processor's time."""
 
-    def stop(_number: int, _frame: Any) -> None:
-        raise Endless
+    def stop(_number: int, frame: Any) -> None:
+        raise Endless("".join(traceback.format_stack(frame)[-8:]))
 
     before = signal.signal(signal.SIGVTALRM, stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 1)

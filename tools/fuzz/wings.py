@@ -74,11 +74,11 @@ def met(t):
     return optim.root(lambda z, a: z + 0.3 * np.tanh(COUPLING @ z) - np.sin(a), np.zeros(3), args=(t,)).x
 
 
-def lowest(t, method="BFGS"):
+def lowest(t, method="trust-exact"):
     def cost(z):
         return np.sum(z * z) + 0.3 * np.sum(np.log(np.cosh(COUPLING @ z))) - np.sum(np.sin(t) * z)
 
-    return optimize.minimize(cost, np.zeros(3), method=method, tol=1e-11).x
+    return optimize.minimize(cost, np.zeros(3), method=method, tol=1e-12).x
 
 
 def fitted(t):
@@ -86,7 +86,7 @@ def fitted(t):
         return a * np.exp(-b * s)
 
     given = 2.0 * np.exp(-0.5 * np.arange(3.0)) + 0.1 * np.sin(t)
-    return optimize.curve_fit(curve, np.arange(3.0), given, p0=(1.0, 1.0), xtol=1e-14, ftol=1e-14)[0]
+    return optimize.curve_fit(curve, np.arange(3.0), given, p0=(1.0, 1.0), method="trf", xtol=1e-15, ftol=1e-15, gtol=1e-15)[0]
 
 
 def least(t, u):
@@ -196,7 +196,7 @@ WINGS = {
         decayed({V}, {S}) ; decayed({V}, {S}, "DOP853") ; decayed({V}, {S}, "Rodas5P") ; decayed({V}, {S}, "Tsit5")
         decayed({V}, {S}, "Radau") ; decayed({V}, {S}, "RK45", "forward") ; decayed({V}, {S}, "DOP853", "continuous")
         followed({V}, {S})[1] ; followed({V}, {S})[-1] ; rooted({V}) ; rooted({V}, "lm") ; met({V}) ; lowest({V})
-        lowest({V}, "Newton-CG") ; lowest({V}, "L-BFGS-B") ; least({V}, {S}) ; settled({V}) ; planned({V}, {S})
+        lowest({V}, "Newton-CG") ; least({V}, {S}) ; settled({V}) ; planned({V}, {S})
         solved_by({V}, {S}) ; banded({V}, {S}) ; conjugate({V}) ; scattered({V}, {P}) ; smoothed({V}) ; accumulated({V})
         Model({V}).state() ; Model({V}).balance() ; integrate.cumulative_simpson({V}, initial=0.0)
         integrate.quad_vec(lambda {t}: np.sin({t} * {V}), 0.0, np.tanh({S}))[0]
