@@ -86,7 +86,8 @@ def fitted(t):
         return a * np.exp(-b * s)
 
     given = 2.0 * np.exp(-0.5 * np.arange(3.0)) + 0.1 * np.sin(t)
-    return optimize.curve_fit(curve, np.arange(3.0), given, p0=(1.0, 1.0), method="trf", xtol=1e-15, ftol=1e-15, gtol=1e-15)[0]
+    least = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
+    return optimize.curve_fit(curve, np.arange(3.0), given, p0=(1.0, 1.0), method="trf", **least)[0]
 
 
 def least(t, u):
