@@ -13,7 +13,7 @@ from typing import NamedTuple
 from wengert.kernel.kernel import Buffer
 from wengert.native.structs import POINTER
 from wengert.support.caches import cached
-from wengert.support.machine import MACHINE
+from wengert.support.machine import MACHINE, whole_lines
 
 ADDRESS = ctypes.sizeof(POINTER.ctype)
 MOVED = 1 << 12
@@ -67,11 +67,6 @@ class Room(NamedTuple):
 
     offset: int
     block: Block | None = None
-
-
-def whole_lines(size: int) -> int:
-    """Return so many bytes, or as many more as lie before the next pair of cache lines."""
-    return -(-size // MACHINE.apart) * MACHINE.apart
 
 
 def lies_outside(buffer: Buffer) -> bool:

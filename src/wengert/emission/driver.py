@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from wengert.emission.arena import ADDRESS, Block, Room, constant_entry, laid_out, lies_outside, whole_lines
+from wengert.emission.arena import ADDRESS, Block, Room, constant_entry, laid_out, lies_outside
 from wengert.emission.external_functions import declaration_of
 from wengert.emission.parallel_split import lanes_of
 from wengert.emission.programs import RUN, Emission
@@ -36,7 +36,7 @@ from wengert.native.structs import BOOL, I8, I32, I64, POINTER, Array, Pointer, 
 from wengert.native.threads.jobs import SHARE
 from wengert.native.values import Value
 from wengert.support.caches import cached
-from wengert.support.machine import MACHINE
+from wengert.support.machine import MACHINE, whole_lines
 
 STEPS = Signature(BOOL, (*RUN.parameters, Pointer(LOOK)))
 """What runs steps, and tells whether one failed: as RUN, with the LOOK of the call."""

@@ -52,13 +52,7 @@ class OfSolver(UserCall):
         """Call the solver for all lanes at once, or for each if it looks at their numbers, as it did before."""
         if not self.notes.refuses_lanes or any(map(is_staged, operands)):
             return super().compute_lanes(lanes, operands)
-
-        def solve(values: Values) -> Sequence[Tensor]:
-            found = self.compute([readable(value) for value in values])
-            self.remember(found)
-            return found
-
-        return lanes.one_by_one(solve, operands, lanes.flags, lanes.size)
+        return lanes.one_by_one(self.compute_lane, operands, lanes.flags, lanes.size)
 
     def batch(self, _primitive: Primitive, size: int, operands: Values, batched: Sequence[bool], _: Any) -> Any:
         """Compute all lanes of a batch around it."""

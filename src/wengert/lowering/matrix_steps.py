@@ -21,7 +21,7 @@ from wengert.emission.routines.matrix_lanes import LANES, lanes_of
 from wengert.emission.routines.matrix_routines import CONDITIONED, SMALL, TRIANGULAR, dtypes_of
 from wengert.passes.equations import keyword_parameters, unknown_parameters
 from wengert.passes.output_aliasing import axes_in_kernels
-from wengert.support.machine import MACHINE
+from wengert.support.machine import MACHINE, whole_lines
 
 LARGEST = 512
 """Rows of real matrices up to which a call of LAPACK takes longer: systems of 30, 100, 200, 400 and 600 rows take 2.1,
@@ -154,7 +154,7 @@ def step_of_problems(
     """
     count = fields["count"]
     parts = max(1, min(-(-count // together), PARTS, int(count * each / MACHINE.short)))
-    fields |= {"parts": parts, "room": -(-work // MACHINE.apart) * MACHINE.apart}
+    fields |= {"parts": parts, "room": whole_lines(work)}
     return MatrixRoutine(equation, operands, name, fields, fields["room"] * parts, count * each)
 
 

@@ -6,12 +6,12 @@ import math
 
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
-from wengert.emission.arena import whole_lines
 from wengert.emission.routines.sort_routines import SORTS
 from wengert.kernel.checking import DTYPES
 from wengert.lowering.matrix_steps import MatrixRoutine, as_variable, step_of_problems
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.sorting import argsort, is_stable, ranked, sort
+from wengert.support.machine import whole_lines
 
 ROUTINES = {sort: "sort", argsort: "argsort", ranked: "ranks"}
 CALL = 100.0

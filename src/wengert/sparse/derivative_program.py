@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.memory.memory_layout import order_of_argument
-from wengert.core.values.aval import Aval, aval_of
+from wengert.core.values.aval import Aval, aval_of, count_elements
 from wengert.errors import ShapeError
 from wengert.passes.dead_code import narrow_graph
 from wengert.sparse.block_layout import BlockLayout
@@ -90,12 +89,14 @@ def make_program(fun: Function, request: Request, call: DerivativeCall) -> Deriv
     positional = Positional(function_to_differentiate(form, request, call), call)
     graph = traced.graph
     value = narrow_graph(graph, [True] * len(graph.inputs), [i < len(outputs) for i in range(len(graph.outputs))])
-    wanted = Wanted(name, describe_inputs(call), request.second, (count(rows), count(inputs)), graph, value)
+    shape = count_elements(rows), count_elements(inputs)
+    wanted = Wanted(name, describe_inputs(call), request.second, shape, graph, value)
     plan, means = choose_plan(wanted, positional, request)
     if request.check and plan.coloring is not None and means is None:
         require_every_element(name, positional, plan.coloring, graph)
     is_flat = request.format == "flat"
-    heights, widths = ([count(avals)] if is_flat else [count([x]) for x in avals] for avals in (rows, inputs))
+    sides = [[avals] if is_flat else [[x] for x in avals] for avals in (rows, inputs)]
+    heights, widths = (list(map(count_elements, side)) for side in sides)
     layout = BlockLayout(plan.sparsity, heights, widths, "csr" if is_flat else request.format, request.lower)
     by_one = containers_of(request.options.in_form(call.selection))
     outer = by_one if request.second else structure
@@ -105,11 +106,6 @@ def make_program(fun: Function, request: Request, call: DerivativeCall) -> Deriv
     fill = filling(run, call) if request.reuse else None
     inner = containers_of(call.selection)
     return DerivativeProgram(plan, run, layout, outer, inner, is_bare, fill, threading.local())
-
-
-def count(avals: Sequence[Aval]) -> int:
-    """Return the number of elements of values."""
-    return sum(math.prod(aval.shape) for aval in avals)
 
 
 def trace_call(name: str, fun: Function, call: DerivativeCall) -> tuple[Traced, Function]:

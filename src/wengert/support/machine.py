@@ -177,3 +177,8 @@ PLACE = machine_file()
 MACHINE = Machine() if PLACE is None else read_record(PLACE)
 MEASURED = "" if Machine() == MACHINE else digest_of(repr(MACHINE).encode()).hex()[:16]
 """What tells code that was made for this record from that for the usual one."""
+
+
+def whole_lines(size: int) -> int:
+    """Return so many bytes, or as many more as lie before the next pair of cache lines."""
+    return -(-size // MACHINE.apart) * MACHINE.apart

@@ -78,13 +78,13 @@ class UserCall(Primitive):
 
     def compute_lanes(self, lanes: InLanes, operands: Sequence[Tensor]) -> Sequence[Tensor]:
         """Make the calls of all lanes; return their results with lanes in front."""
+        return lanes.together(self.compute_lane, operands, lanes.flags, unroll=not any(map(is_staged, operands)))
 
-        def lane(values: Values) -> Sequence[Tensor]:
-            found = self.compute([readable(value) for value in values])
-            self.remember(found)
-            return found
-
-        return lanes.together(lane, operands, lanes.flags, unroll=not any(map(is_staged, operands)))
+    def compute_lane(self, values: Values) -> Sequence[Tensor]:
+        """Make the call of one lane; return its results, which are remembered."""
+        found = self.compute([readable(value) for value in values])
+        self.remember(found)
+        return found
 
     def pull(self, ct: Any, out: Any, operands: Values, avals: Avals) -> Values:
         """Apply the reverse rule; see `Primitive.vjp`."""

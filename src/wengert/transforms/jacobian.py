@@ -9,7 +9,7 @@ from typing import Any, Literal, ParamSpec, overload
 import numpy as np
 
 from wengert.core.containers.tree_leaves import flatten, unflatten
-from wengert.core.values.aval import Aval, aval_of, is_number
+from wengert.core.values.aval import Aval, aval_of, count_elements, is_number
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError, UsageError
 from wengert.support.hints import hint_parameters
@@ -53,7 +53,7 @@ def basis(leaves: Sequence[Any]) -> list[Any]:
 
 def is_in_batches(leaves: Sequence[Any], batch_size: int | None) -> bool:
     """Tell whether unit vectors of the joint space of some values are more than one batch."""
-    return batch_size is not None and count([aval_of(leaf) for leaf in leaves]) > batch_size
+    return batch_size is not None and count_elements(leaves) > batch_size
 
 
 def map_basis(fun: Function, out_axis: int, leaves: Sequence[Any], batch_size: int | None) -> Any:
@@ -350,8 +350,8 @@ def jacobian_at(fun: Function, options: DerivativeOptions, /, *args: Any, **kwar
     # recorded, so that nothing is evaluated twice
     output, pullback, *aux = pull_back("jacobian", function, selection, options.has_aux)
     inputs, outputs = ([aval_of(leaf) for leaf in flatten(tree)[0]] for tree in (selection, output))
-    forward = count(outputs) > count(inputs)
-    either = count(outputs) == count(inputs) and any(map(is_staged, flatten(output)[0]))
+    forward = count_elements(outputs) > count_elements(inputs)
+    either = count_elements(outputs) == count_elements(inputs) and any(map(is_staged, flatten(output)[0]))
     if not options.holomorphic and any_complex(inputs) != any_complex(outputs):
         forward, either = any_complex(outputs), False
     if either:  # tangents are not kept, as residuals are, and what is evaluated twice is computed once
@@ -367,11 +367,6 @@ def jacobian_at(fun: Function, options: DerivativeOptions, /, *args: Any, **kwar
 
 
 MODES: dict[str, Function] = {"auto": jacobian_at, "fwd": forward_jacobian_at, "rev": reverse_jacobian_at}
-
-
-def count(avals: Sequence[Aval]) -> int:
-    """Return the number of elements of values with these shapes."""
-    return sum(math.prod(aval.shape) for aval in avals)
 
 
 def any_complex(avals: Sequence[Aval]) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,6 +127,15 @@ def shape_of(value: Any) -> tuple[int, ...]:
     except AttributeError:
         shape = () if type(value) in NUMBERS else np.shape(value)
     return shape
+
+
+def count_elements(values: Iterable[Any]) -> int:
+    """Return how many elements values have together.
+
+    >>> count_elements([1.5, np.ones((2, 3))])
+    7
+    """
+    return sum([math.prod(shape_of(x)) for x in values])
 
 
 def zero_of(value: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from wengert.emission.products.correlations import AXES, CORRELATIONS, SPACE, STEPS
 from wengert.emission.products.product_plans import even
 from wengert.emission.products.tiled_functions import SCALARS
-from wengert.support.machine import MACHINE
+from wengert.support.machine import MACHINE, whole_lines
 
 Lengths = tuple[int, ...]
 VECTOR = 64
@@ -86,12 +86,12 @@ def native_plan(
         return None
     chosen = min(choices, key=lambda own: own.cycles)
     copied = chosen.together * chosen.block * math.prod(padded[:2]) * chosen.phases * chosen.pitch
-    copies = lines(copied * item + VECTOR)
-    room = copies + lines(chosen.sums)
+    copies = whole_lines(copied * item + VECTOR)
+    room = copies + whole_lines(chosen.sums)
     fields = {"groups": groups, "images": images, "channels": channels, "outs": outs}
     fields |= {"terms": channels * math.prod(kernel), "phases": chosen.phases, "pitch": chosen.pitch}
     fields |= {"block": chosen.block, "strip": chosen.strip, "together": chosen.together, "parts": lengths.parts}
-    fields |= {"packed": lines(8 * chosen.table), "copies": lines(chosen.packed), "sums": copies // item}
+    fields |= {"packed": whole_lines(8 * chosen.table), "copies": whole_lines(chosen.packed), "sums": copies // item}
     fields["room"] = room // item
     for (what, *of), steps in zip(STEPS, (x_steps, w_steps), strict=True):
         fields |= {f"{what}_{name}": step for name, step in zip(of, steps, strict=True)}
@@ -202,8 +202,3 @@ class CorrelationLengths(NamedTuple):
 def in_tiles(vectors: int) -> float:
     """Return how long vectors in tiles of up to three take: a tenth of one is lost for each tile."""
     return vectors + -(-vectors // 3) / 10
-
-
-def lines(size: int) -> int:
-    """Return the bytes of whole lines that hold some bytes."""
-    return -(-size // MACHINE.apart) * MACHINE.apart

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from wengert.emission.arena import whole_lines
 from wengert.emission.external_functions import ROUTINES
 from wengert.emission.products.product_functions import PRODUCTS
 from wengert.emission.products.product_plans import ProductPlan
 from wengert.kernel.kernel import Buffer, Invoke, Product
 from wengert.native.engine import Target
 from wengert.native.structs import Struct
+from wengert.support.machine import whole_lines
 
 
 class KernelCall(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.support.machine import MACHINE
+from wengert.support.machine import MACHINE, whole_lines
 
 WORDS = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 NEAR = 1 << 12
@@ -62,7 +62,7 @@ class Callee:
         owner: Any = None,
     ) -> None:
         self.address, self.contents = address, tuple(contents)
-        self.size = max(-(-size // MACHINE.apart), 1) * MACHINE.apart
+        self.size = max(whole_lines(size), MACHINE.apart)
         self.team, self.releases, self.looks, self.owner = team, releases, looks, owner
         self.overwritten = frozenset(overwritten)
         self.arena = self.new_arena() if self.size <= MACHINE.kept_arena else None

@@ -10,15 +10,10 @@ import numpy as np
 from wengert.control.scan import scan
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import UsageError
-from wengert.scipy.integrate._algebraic import (
-    completing,
-    rate_of,
-)
+from wengert.scipy.integrate._algebraic import completing, rate_of
 from wengert.scipy.integrate._continuous import Flow
 from wengert.scipy.integrate._events import EventFunctions
-from wengert.scipy.integrate._methods.adaptive_steps import (
-    Control,
-)
+from wengert.scipy.integrate._methods.adaptive_steps import Control
 from wengert.scipy.integrate._methods.implicit_method import at_other_time
 from wengert.scipy.integrate._methods.jacobian_matrices import FULL, GivenPattern, Matrices
 from wengert.scipy.integrate._methods.matrix_choice import FEWEST, banded_matrices, matrices_for
@@ -40,6 +35,7 @@ from wengert.transforms.jit import jit
 from wengert.transforms.outer_values import OuterValues
 from wengert.transforms.reverse import stop_gradient
 
+Equation = Callable[[Sequence[Any], Any, Callable[[Integrator], Any]], Any]
 MOST_PROGRAMS = 64
 """How many are kept, those used last."""
 
@@ -56,40 +52,7 @@ class IntegrationProgram:
         self.traced = traced_constants(kept)
         if options.is_continuous and traced_constants(OuterValues(kept.values[:4], kept.lifted)):
             raise no_argument_error(options.method)
-        function, *others = kept.values
-
-        def slope_of(leaves: Sequence[Any], like: Any) -> RightHandSide:
-            own, args = kept.replace_values((function, *others), leaves)[0][:2]
-            return RightHandSide(own, args, like, options.columns, options.has_state_first)
-
-        def equation(leaves: Sequence[Any], state: Any, run: Callable[[Integrator], Any]) -> Any:
-            (own, args, mass, algebraic, events, resets, jac), made = kept.replace_values((function, *others), leaves)
-            if function is not kept.values[0]:  # it has been converted, as control flow asked for that
-                events, resets, (jac,) = map(convert_functions, (events, resets, (jac,)))
-            slope = moving = RightHandSide(own, args, state, options.columns, options.has_state_first)
-            if options.is_continuous:
-                slope = slope_of(stop_gradient(leaves), state)
-            if self.matrices is None:
-                self.matrices = matrices_of(slope, state, options, mass is not None)
-            matrices, bands = self.matrices, None if options.pattern is None else options.pattern.bands
-            jacobian = Jacobian(jac, args, slope.size, bands) if callable(jac) else jac
-            if options.is_solved and algebraic is not None:
-                resets = [x if x is None else completing(x, moving, algebraic) for x in resets]
-            watched = EventFunctions(events, resets, args, options.events)
-            held = stop_gradient(mass) if options.is_continuous else mass
-            method = method_named(options.method, held, algebraic, jacobian, matrices)
-            rate = rate_of(slope, held, algebraic)
-            flow = None
-            if options.is_continuous:
-                like = np.zeros(slope.size)
-
-                def mass_of(leaves: Sequence[Any]) -> Any:
-                    return kept.replace_values((function, *others), leaves)[0][2:4]
-
-                flow = Flow(lambda leaves: slope_of(leaves, like), None if mass is None else mass_of, method)
-            found = run(Integrator(slope, rate, method, watched, options, algebraic, matrices, flow, tuple(leaves)))
-            made.require_unwritten(NAME)
-            return found
+        equation = equation_of(self, kept, options)
 
         def from_start(leaves: Any, t0: Any, t1: Any, y0: Any, control: Control) -> Any:
             def run(own: Integrator) -> Any:
@@ -136,6 +99,49 @@ class IntegrationProgram:
         )
         self.slope_at, self.jacobian_at, self.rate_at = map(jit, (slope_at, jacobian_at, rate_at))
         self.event_values, self.start_at = jit(event_values), jit(start_at)
+
+
+def equation_of(program: IntegrationProgram, kept: OuterValues, options: Options) -> Equation:
+    """Return what makes an integrator of the functions that a program keeps, with other floats, and runs with it.
+
+    Conversion puts other functions in the place of those that this one has in variables.
+    """
+    function, *others = kept.values
+
+    def slope_of(leaves: Sequence[Any], like: Any) -> RightHandSide:
+        own, args = kept.replace_values((function, *others), leaves)[0][:2]
+        return RightHandSide(own, args, like, options.columns, options.has_state_first)
+
+    def equation(leaves: Sequence[Any], state: Any, run: Callable[[Integrator], Any]) -> Any:
+        (own, args, mass, algebraic, events, resets, jac), made = kept.replace_values((function, *others), leaves)
+        if function is not kept.values[0]:  # it has been converted, as control flow asked for that
+            events, resets, (jac,) = map(convert_functions, (events, resets, (jac,)))
+        slope = moving = RightHandSide(own, args, state, options.columns, options.has_state_first)
+        if options.is_continuous:
+            slope = slope_of(stop_gradient(leaves), state)
+        if program.matrices is None:
+            program.matrices = matrices_of(slope, state, options, mass is not None)
+        matrices, bands = program.matrices, None if options.pattern is None else options.pattern.bands
+        jacobian = Jacobian(jac, args, slope.size, bands) if callable(jac) else jac
+        if options.is_solved and algebraic is not None:
+            resets = [x if x is None else completing(x, moving, algebraic) for x in resets]
+        watched = EventFunctions(events, resets, args, options.events)
+        held = stop_gradient(mass) if options.is_continuous else mass
+        method = method_named(options.method, held, algebraic, jacobian, matrices)
+        rate = rate_of(slope, held, algebraic)
+        flow = None
+        if options.is_continuous:
+            like = np.zeros(slope.size)
+
+            def mass_of(leaves: Sequence[Any]) -> Any:
+                return kept.replace_values((function, *others), leaves)[0][2:4]
+
+            flow = Flow(lambda leaves: slope_of(leaves, like), None if mass is None else mass_of, method)
+        found = run(Integrator(slope, rate, method, watched, options, algebraic, matrices, flow, tuple(leaves)))
+        made.require_unwritten(NAME)
+        return found
+
+    return equation
 
 
 def traced_constants(kept: OuterValues) -> list[Tensor]:

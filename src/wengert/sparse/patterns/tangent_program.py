@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph
-from wengert.core.values.aval import shape_of
+from wengert.core.values.aval import count_elements
 from wengert.passes.dead_code import narrow_graph
 from wengert.transforms.forward import push_forward
 from wengert.transforms.tracing import trace_by_elements
@@ -56,9 +55,9 @@ class TangentProgram:
     @property
     def columns(self) -> int:
         """How many elements the tangents have."""
-        return sum([math.prod(v.shape) for v in self.tangents])
+        return count_elements(self.tangents)
 
     @property
     def rows(self) -> int:
         """How many elements the results have."""
-        return sum([math.prod(shape_of(v)) for v in self.graph.outputs])
+        return count_elements(self.graph.outputs)

@@ -21,7 +21,7 @@ from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import Array
 from wengert.core.maps.index_maps import Shape
 from wengert.core.primitives.structured import StructuredLowering
-from wengert.core.values.aval import shape_of
+from wengert.core.values.aval import count_elements
 from wengert.sparse.coloring.coloring import Coloring
 from wengert.sparse.coloring.coloring_methods import color_general, color_symmetric, with_transpose
 from wengert.sparse.derivative_arguments import Positional
@@ -168,8 +168,8 @@ def plan_by_elements(
     by_lanes = None if coloring is not None else plan_by_lanes(cut, of, second)
     if by_lanes is not None:
         return by_lanes
-    width = sum([math.prod(v.shape) for v in moving])
-    height = width if second else sum([math.prod(shape_of(v)) for v in graph.outputs])
+    width = count_elements(moving)
+    height = width if second else count_elements(graph.outputs)
     try:
         most = math.inf if slices else max(FEW_POINTS, MOST_WAYS * height * width)
         return ElementPlan(name, cut, of, second, coloring, most)

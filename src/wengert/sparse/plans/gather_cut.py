@@ -14,6 +14,7 @@ from wengert.core.graph.graph import Graph
 from wengert.core.maps.box_maps import BoxMap
 from wengert.core.maps.coordinates import Array
 from wengert.core.primitives.structured import Structured
+from wengert.core.values.aval import count_elements
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_staged, raw
 from wengert.passes.dead_code import eliminate_dead
@@ -37,7 +38,7 @@ class GatherCut:
 
     def __init__(self, graph: Graph, moving: Sequence[Variable]) -> None:
         maps = dict(zip(moving, column_maps([v.shape for v in moving], 1.0), strict=True))
-        walk = ValueWalk(sum([math.prod(v.shape) for v in moving]), InnerValues)
+        walk = ValueWalk(count_elements(moving), InnerValues)
         walk.maps.update({v: found for v, found in maps.items() if found})
         before, behind = split_equations(walk, graph, moving)
         used = {x for values in (graph.outputs, *[e.inputs for e in behind]) for x in values if type(x) is Variable}

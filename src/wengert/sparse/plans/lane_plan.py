@@ -17,7 +17,7 @@ import wengert.numpy as wnp
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.graph.graph import Graph
 from wengert.core.maps.coordinates import Array, Coordinate
-from wengert.core.values.aval import aval_of
+from wengert.core.values.aval import aval_of, count_elements
 from wengert.core.values.tensor import is_staged
 from wengert.passes.dead_code import eliminate_dead
 from wengert.sparse.derivative_arguments import Positional
@@ -63,7 +63,7 @@ class LanePlan:
         owners = [i for i, value in enumerate(of.values) for _ in flatten(value)[0]]
         self.moving = [k for i in of.argnums for k, owner in enumerate(owners) if owner == i]
         leaves = flatten(of.values)[0]
-        self.width = sum([math.prod(aval_of(leaves[k]).shape) for k in self.moving])
+        self.width = count_elements(leaves[k] for k in self.moving)
         self.placement: Placement | LaneTiles | None = None
         self.count = 0
         self.graph: Graph = eliminate_dead(trace(self.traced_elements)(*leaves))
@@ -177,7 +177,7 @@ class LanePlan:
     @property
     def rows(self) -> int:
         """How many elements the results have."""
-        return sum([math.prod(aval_of(v).shape) for v in self.program.tail.outputs])
+        return count_elements(self.program.tail.outputs)
 
 
 def read_places(x: Any, places: Array) -> Any:
