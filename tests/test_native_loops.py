@@ -1135,6 +1135,7 @@ def rounds_of(product: Callable[[Any, Any], Any], count: int = 16) -> Callable[[
 
 
 MULTIPLIED = rounds_of(lambda w, v: w @ v)
+LAYERS = rounds_of(lambda w, v: v @ w.T)
 COPIED: dict[str, tuple[Callable[..., Any], int]] = {
     "gradient": (wg.grad(MULTIPLIED, (0, 1)), 1),
     "tangent": (lambda w, v: wg.jvp(MULTIPLIED, (w, v), (w, v)), 1),
@@ -1143,7 +1144,8 @@ COPIED: dict[str, tuple[Callable[..., Any], int]] = {
     "single": (lambda w, v: MULTIPLIED(w.astype(np.float32), v.astype(np.float32)), 1),
     "element by element": (rounds_of(lambda w, v: w @ v + np.sum(w * v, 1)), 0),
     "few rounds": (rounds_of(lambda w, v: w @ v, 15), 0),
-    "lanes": (wg.vmap(MULTIPLIED, (None, 0)), 0),
+    "lanes": (wg.vmap(MULTIPLIED, (None, 0)), 1),
+    "of matrices": (wg.grad(lambda w, v: LAYERS(w.T, np.stack([v[:70], -v[:70]]))), 1),
 }
 """Functions of a matrix that is multiplied in each round, and how often it is copied to longer rows."""
 

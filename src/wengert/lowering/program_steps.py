@@ -18,7 +18,7 @@ from wengert.core.values.aval import PARTS, UNKNOWN, Aval, aval_of
 from wengert.emission.arena import MOVED
 from wengert.kernel.checking import DTYPES
 from wengert.kernel.kernel import Buffer, Carried, Copy, Invoke, Loop, Program, ProgramStep, Row, Run, Switch
-from wengert.lowering.aligned_rows import in_longer_rows, longer_rows
+from wengert.lowering.aligned_rows import lengthen, lengthen_array
 from wengert.lowering.correlation_steps import CorrelationStep
 from wengert.lowering.iterations import MOST_ROUNDS, LoopIteration, behind, sequence_of
 from wengert.lowering.kernel_stages import program_of
@@ -165,7 +165,7 @@ class StepsWriter:
     def read(self, x: Any, like: Variable) -> str:
         """Return the buffer of a variable or literal as a step reads it: in the memory order of another variable."""
         if type(x) is not Variable:
-            array = as_array(like, in_longer_rows(x, like) if is_longer(like, aval_of(x)) else x)
+            array = as_array(like, lengthen_array(x, like) if is_longer(like, aval_of(x)) else x)
             return self.enter(f"c{len(self.buffers)}", array.shape, array.dtype, "constant", as_bytes(array))
         if UNKNOWN not in x.shape and not are_alike(x, like):
             is_shared = is_longer(like, x)  # by loops, none of which changes it
@@ -421,7 +421,7 @@ def lies_there(equation: Equation) -> bool:
 def conversion(x: Variable, like: Variable) -> Program:
     """Return the program that writes a value as another one lies in memory, in its dtype."""
     given = Variable(x.shape, x.dtype, "", x.strides)
-    equation = longer_rows(given, like) if is_longer(like, given) else rewriting(given, like)
+    equation = lengthen(given, like) if is_longer(like, given) else rewriting(given, like)
     lowered = lower(Graph((given,), (equation,), equation.outputs))
     if lowered.refused:
         raise UnfitError
