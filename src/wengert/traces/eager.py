@@ -110,9 +110,7 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
 
     What only some calls need is in a tuple or in a function of its own: each name of here costs every call.
     """
-    evaluate = without_dispatch(compute or primitive.strict)
-    shared = strict(primitive.evaluate_large or evaluate)
-    compute_large = None if shared is evaluate else shared  # then nobody asks for the size, a twentieth of the time
+    evaluate, compute_large = evaluations(primitive, compute)
     elementwise, constant = primitive.kind == "elementwise", primitive.kind == "constant"
     takes_numbers = elementwise and isinstance(compute, np.ufunc)
     keeps_out, positions = (False, ()) if constant else primitive.saving((True,))
@@ -121,6 +119,7 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
     taped = bool(positions), keeps_out, None if elementwise else "" if constant else "fc"
     gives_arrays = elementwise or isinstance(compute, np.ufunc)
     refused = (frozenset() if takes_numbers else frozenset(NUMBERS)) | ({Tensor} if constant else set())
+    elsewhere = beyond_arrays(primitive, general)
 
     def operate(a: Any, params: Params | None = None) -> Any:
         try:
@@ -129,11 +128,11 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
         except AttributeError:  # no Tensor, for which nobody asks: it would take a twentieth of the time
             return general(a, params or NO_PARAMS)
         if WATCHES or (trace is not None and (SPECIAL or not trace.fast)):
-            return elsewhere(a, params)
+            return elsewhere(operate, a, params)
         try:
             if type(x) is not ndarray:
                 if type(x) in refused:
-                    return elsewhere(a, params)
+                    return elsewhere(operate, a, params)
                 if type(x) is Tensor:
                     out = unwrap_plain(operate(x, params))
                 else:
@@ -149,7 +148,7 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
                 out = compute_large(x)
         except TypeError as error:
             require_warning(error)
-            return elsewhere(a, params)
+            return elsewhere(operate, a, params)
         if trace is None and (gives_arrays or type(out) is ndarray or isinstance(out, generic)):
             result = new_tensor()
             result._value = out
@@ -157,34 +156,47 @@ def of_one(primitive: Primitive, compute: Function | None, otherwise: Function |
             result._kept = False
             return result
         keeps_x, keeps_out, differentiable = taped
-        if differentiable is None:
-            pass
-        elif type(out) is not ndarray and not isinstance(out, RESULTS):
-            if type(out) is tuple and trace is not None:
-                saved = (x,) if keeps_x else NO_RESIDUAL
-                return record_results(primitive, a, params or NO_PARAMS, out, saved, keeps_out)
-            return elsewhere(a, params)  # an object, which is refused there
-        elif out.dtype.kind not in differentiable:
-            return wrapped_constant(out)
+        saved = (x,) if keeps_x else NO_RESIDUAL
+        if differentiable is not None:
+            if type(out) is not ndarray and not isinstance(out, RESULTS):
+                if type(out) is tuple and trace is not None:
+                    return record_results(primitive, a, params or NO_PARAMS, out, saved, keeps_out)
+                return elsewhere(operate, a, params)  # an object, which is refused there
+            if out.dtype.kind not in differentiable:
+                return wrapped_constant(out)
         if keeps_x:
             a._kept = True
-            saved = (x,)
-        else:
-            saved = NO_RESIDUAL
         return record_result(out, trace, primitive, (a._node,), params or NO_PARAMS, saved, keeps_out, depth)
 
-    def elsewhere(a: Tensor, params: Params | None) -> Any:
+    return operate
+
+
+def evaluations(primitive: Primitive, compute: Function | None) -> tuple[Function, Function | None]:
+    """Return what computes a result, and what several threads do, if they compute it otherwise.
+
+    If not, nobody asks for the size, which is a twentieth of the time.
+    """
+    evaluate = without_dispatch(compute or primitive.strict)
+    shared = strict(primitive.evaluate_large or evaluate)
+    return evaluate, None if shared is evaluate else shared
+
+
+def beyond_arrays(primitive: Primitive, general: Function) -> Callable[[Function, Tensor, Params | None], Any]:
+    """Return what an operation of one Tensor means where it is not of an array that is plain or on a live tape."""
+    quick = primitive.kind in ("elementwise", "constant")
+
+    def elsewhere(operate: Function, a: Tensor, params: Params | None) -> Any:
         trace = a._trace
         if trace is None or (trace.fast and not SPECIAL):
             return general(a, params or NO_PARAMS)
-        if (elementwise or constant) and not params and type(a._value) is ndarray and a._value.dtype is DOUBLE:
+        if quick and not params and type(a._value) is ndarray and a._value.dtype is DOUBLE:
             return trace.process(primitive, (a,), NO_PARAMS)
         if trace is ALIAS:
             return with_views_resolved(operate, a, params)
         found = None if WATCHES else trace.offer(primitive, (a,), params or NO_PARAMS)
         return general(a, params or NO_PARAMS) if found is None else found
 
-    return operate
+    return elsewhere
 
 
 def of_large(primitive: Primitive, compute: Function, operands: Sequence[Any], trace: Any, depth: int) -> Tensor:
