@@ -128,6 +128,25 @@ def test_what_is_planned_serves_other_arguments_of_floats():
     assert first.made is not other.made
 
 
+def test_what_is_planned_serves_functions_that_capture_other_numbers():
+    def made(number):
+        problem = VectorProblem("optim.minimize", lambda x: np.sum((x - number) ** 4), np.arange(1.0, 5.0), (), True)
+        pairs = optim.constraint(lambda x: np.array([x[1] * x[0] - number, x[3] * number]), 0.0, np.inf)
+        few = [{"type": "ineq", "fun": lambda x, i=i: number * x[i] ** 2} for i in range(4)]
+        found = LagrangianDerivatives(problem, [limited_function(problem, c) for c in (pairs, *few)], True)
+        first, second = np.zeros((6, 4)), np.zeros((4, 4))
+        first[found.jacobianstructure()] = found.jacobian(found.start)
+        rows = [[2.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, number], *(2.0 * number * np.diag(found.start))]
+        np.testing.assert_allclose(first, rows)
+        second[found.hessianstructure()] = found.hessian(found.start, np.array([1.0, 0.0, 0.0, 0.0, 0.0, 1.0]), 1.0)
+        curved = np.diag(12.0 * (found.start - number) ** 2 + [0.0, 0.0, 0.0, 2.0 * number])
+        np.testing.assert_allclose(second, curved + np.eye(4, k=-1) * [[0.0], [1.0], [0.0], [0.0]])
+        return found.made
+
+    made(2.0)
+    assert made(3.0) is made(4.0)
+
+
 @pytest.mark.parametrize("form", ["dictionary", "constraint"])
 def test_arguments_of_constraints_are_differentiated(form):
     def nearest(limit):

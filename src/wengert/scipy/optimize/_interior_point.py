@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from itertools import accumulate, compress, pairwise
 from types import FrameType
 from typing import Any, NamedTuple
@@ -18,10 +19,10 @@ from wengert.scipy.optimize._constraints import sides_of, spread
 from wengert.scipy.optimize._ipopt_packages import MESSAGES, installed_solver
 from wengert.scipy.optimize._solving import as_tuple
 from wengert.scipy.optimize._vector_problem import (
+    Base,
     VectorProblem,
     as_float,
     as_residuals,
-    as_scalar,
     constraint_field,
     fix_arguments,
     is_traced,
@@ -49,14 +50,12 @@ class Limited(NamedTuple):
         function: of a vector and `args`, giving a vector.
         lower: the lowest values, for all or each.
         upper: the highest ones.
-        source: the user's function, or matrix, which tells what was traced before.
         args: further arguments that are traced: what is planned serves others of them.
     """
 
     function: Function
     lower: Any
     upper: Any
-    source: Any
     args: tuple[Any, ...] = ()
 
 
@@ -78,7 +77,7 @@ def limited_function(problem: VectorProblem, given: Any) -> Limited:
         raise GraphError(name, given_text, "numbers are needed for IPOPT", action)
     if hasattr(given, "A"):
         matrix = given.A if hasattr(given.A, "toarray") else np.atleast_2d(given.A)
-        return Limited(lambda x: matrix @ x, given.lb, given.ub, matrix)
+        return Limited(lambda x: matrix @ x, given.lb, given.ub)
     if own is not None:
         return limited_with_args(problem, own, given.args, given.lb, given.ub)
     if hasattr(given, "fun"):
@@ -98,7 +97,7 @@ def limited_with_args(problem: VectorProblem, function: Function, args: Any, low
         known = tuple(None if given else (x,) for given, x in zip(is_given, args, strict=True))
         function = fix_arguments(function, known)
     residuals = as_residuals(problem.name, function, problem.back)
-    return Limited(residuals, lower, upper, function, tuple(compress(args, is_given)))
+    return Limited(residuals, lower, upper, tuple(compress(args, is_given)))
 
 
 def sides_given(given: Any) -> list[Any]:
@@ -168,43 +167,30 @@ class LagrangianDerivatives:
         self.start, self.failure = problem.start, FirstFailure()
         self.iterate: Callable[[], Array] = lambda: problem.start
         self.counts = {"nit": 0, "nfev": 0, "njev": 0, "nhev": 0}
-        scalar, functions = problem.scalar, tuple(c.function for c in many)
         ends = tuple(accumulate((len(c.args) for c in many), initial=len(problem.args)))
         self.args = *problem.args, *(x for c in many for x in c.args)
+        scalar = with_own_args(problem.scalar, 0, ends[0])
+        values = joined([with_own_args(c.function, *own) for c, own in zip(many, pairwise(ends), strict=True)])
 
-        def objective(x: Any, *args: Any) -> Any:
-            return scalar(x, *args[: ends[0]])
+        def pieces(x: Any, *args: Any) -> Any:
+            return [scalar(x, *args), values(x, *args)]
 
-        def values(x: Any, *args: Any) -> Any:
-            own = [args[slice(*ends)] for ends in pairwise(ends)]
-            return np.concatenate([function(x, *given) for function, given in zip(functions, own, strict=True)])
-
-        def lagrangian(x: Any, multipliers: Any, weight: Any, *args: Any) -> Any:
-            total = weight * objective(x, *args)
-            return total + np.sum(multipliers * values(x, *args)) if functions else total
-
-        sources = problem.function, tuple(c.source for c in many), ends
-
-        def pieces(*_args: Any) -> Any:  # tells by what it captures whether the same was traced before
-            return sources
-
-        joint = VectorProblem(problem.name, pieces, problem.example, self.args, problem.compiled)
+        joint = VectorProblem(problem.name, pieces, problem.start, self.args, problem.compiled, problem.keep)
         self.made = joint.plan.made
-        self.value = joint.run("value", as_scalar, lambda _: objective)
-        self.slope = joint.run("gradient", as_scalar, lambda _: grad(objective))
-        self.rest = joint.run("constraints", as_scalar, lambda _: values)
+        self.value = joint.run("value", objective_of, lambda objective: objective)
+        self.slope = joint.run("gradient", objective_of, grad)
+        self.rest = joint.run("constraints", values_of, lambda values: values)
         self.intermediate: Any = None
         self.sizes = [np.size(c.function(self.start, *c.args)) for c in many]
         self.count = sum(self.sizes)
         none: Any = (np.zeros(0, int), np.zeros(0, int))
         self.first, self.places, self.second, self.second_places = self.rest, none, self.rest, none
-        if functions:
-            ways = lambda: sparse_jacobian(values), lambda: jacobian(values)
-            self.first, self.places = plan_derivative(joint, "first", *ways, self.start)
+        if many:
+            self.first, self.places = plan_derivative(joint, "first", values_of, sparse_jacobian, jacobian, self.start)
         if exact:
-            ways = lambda: sparse_hessian(lagrangian, lower=True), lambda: hessian(lagrangian)
+            ways = partial(sparse_hessian, lower=True), hessian
             given = self.start, np.ones(self.count), np.ones(())
-            self.second, self.second_places = plan_derivative(joint, "second", *ways, *given)
+            self.second, self.second_places = plan_derivative(joint, "second", lagrangian_of, *ways, *given)
 
     def ask(self, shape: Any, rest: float, function: Function, *args: Any) -> Any:
         """Return the values of a function; once something has failed, as many times the same number."""
@@ -271,20 +257,61 @@ class Iterations:
         return failure.error is None
 
 
+# Functions in variables of functions, by which what was made for others of the same code is found
+
+
+def with_own_args(function: Function, start: int, stop: int) -> Function:
+    """Return a function of a vector and the further arguments of all functions, of which some are its own."""
+    return lambda x, *args: function(x, *args[start:stop])
+
+
+def joined(functions: Sequence[Function]) -> Function:
+    """Return the function that gives what all give, one after the other: none of many is deep inside of others."""
+    while len(functions) > 1:
+        pairs = zip(functions[::2], functions[1::2], strict=False)
+        functions = [joined_pair(*pair) for pair in pairs] + list(functions[2 * (len(functions) // 2) :])
+    return functions[0] if functions else lambda _x, *_args: np.zeros(0)
+
+
+def joined_pair(one: Function, other: Function) -> Function:
+    """Return the function that gives what two give."""
+    return lambda x, *args: np.concatenate([one(x, *args), other(x, *args)])
+
+
+def objective_of(_name: str, pieces: Function, _back: Function) -> Function:
+    """Return the first of two functions of a vector in one: the objective."""
+    return lambda x, *args: pieces(x, *args)[0]
+
+
+def values_of(_name: str, pieces: Function, _back: Function) -> Function:
+    """Return the second one: the values of all constraints."""
+    return lambda x, *args: pieces(x, *args)[1]
+
+
+def lagrangian_of(_name: str, pieces: Function, _back: Function) -> Function:
+    """Return both with weights, as a function of x, multipliers, the weight of the objective and further arguments."""
+
+    def lagrangian(x: Any, multipliers: Any, weight: Any, *args: Any) -> Any:
+        objective, values = pieces(x, *args)
+        return weight * objective + np.sum(multipliers * values)
+
+    return lagrangian
+
+
 def plan_derivative(
-    problem: VectorProblem, what: str, sparse: Function, dense: Function, *args: Any
+    problem: VectorProblem, what: str, base: Base, sparse: Function, dense: Function, *args: Any
 ) -> tuple[Function, Any]:
     """Return the function of the elements of a derivative of vectors, and their rows and columns.
 
     All calls have what functions captured at the beginning. A Hessian has its lower triangle alone.
     """
     if problem.compiled:
-        if what not in problem.plan.made:
-            problem.plan.made[what] = sparse()
-        derivative: Any = problem.plan.made[what]
-        program = note_refusals(problem.name, derivative.program)(*args, *problem.args)
-        return lambda *own: program.run(*own, *problem.args)[0], program.layout.blocks[0].matrix.tocoo().coords
-    run = problem.run(what, as_scalar, lambda _: dense())
+        plan = problem.plan
+        if what not in plan.made:
+            plan.made[what] = sparse(base(problem.name, plan.function, problem.back))
+        program = note_refusals(problem.name, plan.made[what].program)(*args, *plan.args)
+        return lambda *own: program.run(*own, *plan.args)[0], program.layout.blocks[0].matrix.tocoo().coords
+    run = problem.run(what, base, dense)
     shape = np.shape(run(*args))
     places = np.tril_indices(len(args[0])) if what == "second" else tuple(np.indices(shape).reshape(2, -1))
     return lambda *own: np.asarray(run(*own))[places], places
