@@ -170,7 +170,7 @@ class LagrangianDerivatives:
         ends = tuple(accumulate((len(c.args) for c in many), initial=len(problem.args)))
         self.args = *problem.args, *(x for c in many for x in c.args)
         scalar = with_own_args(problem.scalar, 0, ends[0])
-        values = joined([with_own_args(c.function, *own) for c, own in zip(many, pairwise(ends), strict=True)])
+        values = join_functions([with_own_args(c.function, *own) for c, own in zip(many, pairwise(ends), strict=True)])
 
         def pieces(x: Any, *args: Any) -> Any:
             return [scalar(x, *args), values(x, *args)]
@@ -265,15 +265,15 @@ def with_own_args(function: Function, start: int, stop: int) -> Function:
     return lambda x, *args: function(x, *args[start:stop])
 
 
-def joined(functions: Sequence[Function]) -> Function:
+def join_functions(functions: Sequence[Function]) -> Function:
     """Return the function that gives what all give, one after the other: none of many is deep inside of others."""
     while len(functions) > 1:
         pairs = zip(functions[::2], functions[1::2], strict=False)
-        functions = [joined_pair(*pair) for pair in pairs] + list(functions[2 * (len(functions) // 2) :])
+        functions = [join_pair(*pair) for pair in pairs] + list(functions[2 * (len(functions) // 2) :])
     return functions[0] if functions else lambda _x, *_args: np.zeros(0)
 
 
-def joined_pair(one: Function, other: Function) -> Function:
+def join_pair(one: Function, other: Function) -> Function:
     """Return the function that gives what two give."""
     return lambda x, *args: np.concatenate([one(x, *args), other(x, *args)])
 
