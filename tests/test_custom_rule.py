@@ -18,7 +18,7 @@ from wengert.core.containers.tree_leaves import flatten
 from wengert.core.graph.graph import subgraphs
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.testing import check_grads
-from wengert.traces.calls import InGraph
+from wengert.traces.rules.calls import InGraph
 
 SUBSETS = [subset for n in range(4) for subset in itertools.combinations(("vjp", "jvp", "batch"), n)]
 X, Y = np.array([0.5, -1.5]), np.array([2.0, 0.3])

@@ -4,8 +4,6 @@ from typing import TYPE_CHECKING
 
 from wengert.support.hints import names_on_demand
 from wengert.traces.backward import backward, grad
-from wengert.traces.context import Context
-from wengert.traces.function import Function
 from wengert.traces.grad_modes import (
     detect_anomaly,
     enable_grad,
@@ -17,7 +15,9 @@ from wengert.traces.grad_modes import (
 )
 from wengert.traces.hooks import RemovableHandle
 from wengert.traces.members import GradFunction
-from wengert.traces.once_differentiable import once_differentiable
+from wengert.traces.rules.context import Context
+from wengert.traces.rules.function import Function
+from wengert.traces.rules.once_differentiable import once_differentiable
 
 __all__ = [
     "Context",

@@ -41,7 +41,7 @@ from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.passes.dead_code import narrow_graph, needed_inputs
-from wengert.traces.linearity import Moves, NotLinear, join_moves
+from wengert.traces.rules.linearity import Moves, NotLinear, join_moves
 
 Params = Mapping[str, Any]
 Flags = Sequence[bool]

@@ -56,8 +56,8 @@ from wengert.core.values.recording import budget_for_each, share_of_budget
 from wengert.core.values.tensor import is_concrete, is_staged, raw
 from wengert.passes.dead_code import narrow_graph, needed_inputs
 from wengert.passes.equations import with_extra_inputs
-from wengert.traces.calls import lane_number
-from wengert.traces.linearity import Moves, NotLinear, join_moves
+from wengert.traces.rules.calls import lane_number
+from wengert.traces.rules.linearity import Moves, NotLinear, join_moves
 from wengert.traces.steepness import may_be_infinite
 
 Params = Mapping[str, Any]

@@ -12,7 +12,7 @@ from wengert.core.graph.graph import Graph
 from wengert.errors import WengertError
 from wengert.passes.output_aliasing import copying
 from wengert.support.refusals import forgive, refusal_count
-from wengert.traces.calls import UserCall
+from wengert.traces.rules.calls import UserCall
 
 
 def graph_of_values(call: UserCall, operands: Sequence[Any], results: Sequence[Variable]) -> Graph | None:

@@ -15,7 +15,7 @@ from wengert.core.primitives.primitive import register
 from wengert.core.primitives.structured import NOTHING_PASSED, Passed, Structured, StructuredLowering
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
-from wengert.traces.linearity import Moves
+from wengert.traces.rules.linearity import Moves
 
 
 class RowCollector:

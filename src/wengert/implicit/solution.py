@@ -47,7 +47,7 @@ from wengert.primitives.sparse.products import sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern
 from wengert.support.caches import WeakIdentityMap
 from wengert.traces.batch import Batch
-from wengert.traces.calls import StandInGraph, readable, value_below
+from wengert.traces.rules.calls import StandInGraph, readable, value_below
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back, stop_gradient
 from wengert.transforms.vmap import vmap

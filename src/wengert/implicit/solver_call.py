@@ -26,7 +26,7 @@ from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError, UsageError, WengertError
 from wengert.support.attributes import function_name, with_own_variables
 from wengert.support.refusals import forgive, refusal_count
-from wengert.traces.calls import InLanes, UserCall, lane, readable
+from wengert.traces.rules.calls import InLanes, UserCall, lane, readable
 from wengert.transforms.captured_gradients import CapturedSubstitution
 from wengert.transforms.reverse import stop_gradient
 

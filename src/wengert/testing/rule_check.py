@@ -39,7 +39,7 @@ from wengert.testing.difference_check import (
     widen,
 )
 from wengert.testing.gradient_check import pull_back, push_forward
-from wengert.traces.function import Function
+from wengert.traces.rules.function import Function
 from wengert.transforms.boundary import name_of
 from wengert.transforms.custom_rule import CustomRule
 from wengert.transforms.vmap import vmap

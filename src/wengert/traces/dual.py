@@ -32,7 +32,6 @@ from wengert.core.values.tensor import WATCHES, Tensor, make_tensor, unwrap_plai
 from wengert.native.threads.elementwise import LARGE
 from wengert.support.deferred_warnings import require_warning, unregister
 from wengert.traces.grad_modes import is_stopped
-from wengert.traces.linearity import require_linear
 from wengert.traces.monomials import (
     LONGEST_CHAIN,
     ChainStep,
@@ -45,6 +44,7 @@ from wengert.traces.monomials import (
     square_of,
     view_of,
 )
+from wengert.traces.rules.linearity import require_linear
 from wengert.traces.steepness import joins_infinity, may_be_infinite, may_be_steep
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf

@@ -26,7 +26,7 @@ from wengert.support.functions_by_value import reduce_function
 from wengert.support.hints import hint_attributes, hint_parameters
 from wengert.support.refusals import REFUSALS
 from wengert.traces.batch import Batch
-from wengert.traces.calls import (
+from wengert.traces.rules.calls import (
     InLanes,
     UserCall,
     belongs_to,
@@ -36,7 +36,7 @@ from wengert.traces.calls import (
     traces_of,
     value_below,
 )
-from wengert.traces.linearity import require_linear
+from wengert.traces.rules.linearity import require_linear
 from wengert.traces.tape import Tape
 from wengert.transforms.reverse import pull_back
 from wengert.transforms.rule_closures import Closures, OfFunctions, close_rule

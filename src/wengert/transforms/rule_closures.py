@@ -16,7 +16,7 @@ from wengert.core.values.tensor import Tensor
 from wengert.support.attributes import resemble, with_closure
 from wengert.support.function_contents import UNBOUND, captured_by, reach
 from wengert.traces.batch import Batch
-from wengert.traces.calls import traces_of
+from wengert.traces.rules.calls import traces_of
 
 
 class OfFunctions:

@@ -41,11 +41,11 @@ from wengert.support.caches import Recent, cached
 from wengert.support.collector_pause import LoadingPause
 from wengert.support.fork_safety import UNSTOPPED
 from wengert.traces.batch import Batch
-from wengert.traces.calls import lane_number
 from wengert.traces.dual import Dual
 from wengert.traces.grad_modes import recording
 from wengert.traces.jet import Jet
 from wengert.traces.nodes import new_node
+from wengert.traces.rules.calls import lane_number
 from wengert.traces.tape import Tape
 from wengert.transforms.form_graphs import holds_loops, joint_graph, with_distinct_outputs
 from wengert.transforms.tracing import as_function

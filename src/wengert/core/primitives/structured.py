@@ -95,7 +95,7 @@ class Structured(Primitive):
         None if that is not known.
 
         Args:
-            _moves: how the operands do, each a `wengert.traces.linearity.Moves`.
+            _moves: how the operands do, each a `wengert.traces.rules.linearity.Moves`.
             _params: the parameters of the operation.
             _followed: gives how the outputs of a graph do, from how its inputs do.
         """

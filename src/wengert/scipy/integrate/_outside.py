@@ -28,7 +28,7 @@ from wengert.scipy.integrate._results import MESSAGES, RecordedSolution, events_
 from wengert.scipy.integrate._right_hand_side import NAME
 from wengert.scipy.integrate._sensitivities import at_stops_by_sensitivities
 from wengert.scipy.integrate._step_loops import Options, walk_of
-from wengert.traces.calls import readable
+from wengert.traces.rules.calls import readable
 from wengert.transforms.reverse import stop_gradient
 
 MOST_TRACED = 1024

@@ -27,7 +27,7 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.scipy.integrate._integrals.meshes import Accuracy, integrate
 from wengert.support.caches import Recent
-from wengert.traces.calls import StandInGraph, readable, value_below
+from wengert.traces.rules.calls import StandInGraph, readable, value_below
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back, stop_gradient
 from wengert.transforms.vmap import vmap

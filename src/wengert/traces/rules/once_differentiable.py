@@ -13,8 +13,8 @@ from wengert.core.values.aval import Aval
 from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor, innermost_trace
 from wengert.errors import GraphError
-from wengert.traces.context import Context, public_attributes
 from wengert.traces.grad_modes import no_grad
+from wengert.traces.rules.context import Context, public_attributes
 
 
 class _OnceOnly(Primitive):

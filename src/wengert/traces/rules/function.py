@@ -23,8 +23,9 @@ from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, unwrap_plain
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.primitives.indexing.parts import rebind
-from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
-from wengert.traces.context import (
+from wengert.traces.grad_modes import in_forward
+from wengert.traces.rules.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
+from wengert.traces.rules.context import (
     LANES,
     TRACED,
     Context,
@@ -34,8 +35,7 @@ from wengert.traces.context import (
     require_same_attributes,
     unknown_attributes,
 )
-from wengert.traces.grad_modes import in_forward
-from wengert.traces.once_differentiable import FirstOnly
+from wengert.traces.rules.once_differentiable import FirstOnly
 
 _as_constant = Constant(
     "as_constant", lambda x: x.copy(order="K") if isinstance(x, np.ndarray) else x, form=Pointwise()

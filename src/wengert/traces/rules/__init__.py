@@ -1,0 +1,1 @@
+"""Rules of users: functions with derivatives of their own, and calls of them."""
