@@ -18,7 +18,9 @@ from wengert import extend
 from wengert.control.loop_segments import bytes_kept, sizes_for
 from wengert.control.loop_snapshots import first_places
 from wengert.core.primitives.primitive import PRIMITIVES
+from wengert.core.values.recording import budget_of
 from wengert.errors import RangeError, TracedTruthError
+from wengert.scipy.integrate import odeint
 from wengert.traces.grad_modes import byte_count
 
 W, X, XS = 0.5 * normal(3, 3), normal(3), normal(23, 3)
@@ -323,6 +325,18 @@ def test_second_gradients_of_loops_whose_inner_loops_leave_rows_of_unknown_numbe
     expected = curvature(x)
     with wg.memory_budget(2000):
         np.testing.assert_allclose(curvature(x), expected, rtol=1e-12)
+
+
+@pytest.mark.long
+def test_second_gradients_of_integrations_in_a_share_of_a_budget() -> None:
+    def state(x: Any) -> Any:
+        return np.sum(odeint(lambda y, s: np.sin(x) - 0.3 * y, np.tanh(x), np.array([0.0, 0.2, 0.5])) ** 2)
+
+    curvature = wg.grad(lambda x: np.sum(wg.grad(state)(x) * x))
+    x = np.array([-0.5, -1.0])
+    expected = curvature(x)
+    with budget_of(200, is_share=True):
+        np.testing.assert_allclose(curvature(x), expected, rtol=1e-10)
 
 
 def test_constants_that_loops_end_with_are_arrays_that_may_be_written_to() -> None:

@@ -85,7 +85,7 @@ def fitted(t):
     def curve(s, a, b):
         return a * np.exp(-b * s)
 
-    given = 2.0 * np.exp(-0.5 * np.arange(3.0)) + 0.1 * np.sin(t)
+    given = curve(np.arange(3.0), 2.0 + 0.2 * np.sin(t[0]), 0.5 + 0.1 * np.sin(t[1]))
     least = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
     return optimize.curve_fit(curve, np.arange(3.0), given, p0=(1.0, 1.0), method="trf", **least)[0]
 

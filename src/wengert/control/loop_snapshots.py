@@ -254,8 +254,9 @@ def reversal_of(
     """
     (budget, is_share), length = byte_budget(), loop.spec.length
     ends = loop.cond is not None and len(loop.body.inputs) == len(loop.cond.inputs) and not loop.stacked_count
-    if budget == math.inf or not (length or ends):
-        return SegmentReversal(loop, ())
+    rows = loop.body.outputs[loop.spec.carried :]
+    if budget == math.inf or not (length or ends) or bytes_of([aval_of(x) for x in rows]) == math.inf:
+        return SegmentReversal(loop, ())  # rows whose number differs from step to step are in one array alone
     states = loop.by_role(loop.body.inputs).carried
     state, kept = bytes_of([x.aval for x in states]), bytes_of(residuals)
     if kept == math.inf:  # of loops inside that end when a condition says so
