@@ -130,6 +130,18 @@ def numbers_are_given_to_python(x, zs):
     return (total * window).sum() * {float: 1.0, int: 2.0}[type(share)]
 
 
+def carried_numbers_are_given_to_python(x, zs):
+    time, phase, last = 0.0, 0.25, [0.5]
+    for z in zs:
+        phase += math.sin(time) * 0.1
+        for _ in range(2 * ROUNDS):
+            time += 1e-3
+            x = x * 0.99 + math.cos(time) * z * 1e-2
+        last[0], time = math.log(2 + phase), time + 0.1
+        x = 0.5 * x * last[0] + math.floor(time)
+    return x.sum() * float(f"{time + phase:.3f}")
+
+
 def damped(x, z):
     return np.tanh(x) + 0.1 * z
 
@@ -153,6 +165,7 @@ def few_rounds_of_stages(x, zs):
         (a_number_is_a_shape, 1),
         (numbers_are_looked_at_afterwards, 1),
         (numbers_are_given_to_python, 1),
+        (carried_numbers_are_given_to_python, 1),
         (matrices_take_turns, 1),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
@@ -273,10 +286,10 @@ def a_view_of_a_matrix_is_written_to(x, zs):
     return x.sum() + matrices[1, 0, 0]
 
 
-def a_carried_number_is_given_to_python(x, zs):
+def a_result_of_python_is_carried_to_its_call(x, zs):
     time = 0.0
     for z in zs:
-        time, x = time + 0.1, x * math.exp(-time) + z
+        time, x = time + math.exp(-time), x * math.exp(-time) + z
     return x.sum()
 
 
@@ -299,7 +312,7 @@ def shapes_grow(x, zs):
         random_numbers_are_drawn,
         an_index_may_fail,
         shapes_grow,
-        a_carried_number_is_given_to_python,
+        a_result_of_python_is_carried_to_its_call,
         a_matrix_that_took_turns_is_written_to,
         a_view_of_a_matrix_is_written_to,
     ],

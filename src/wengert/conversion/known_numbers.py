@@ -100,4 +100,9 @@ def equations_of(equations: Sequence[Equation], given: set[Variable]) -> tuple[l
 
 def as_python(value: Any, variable: Variable) -> Any:
     """Return a number as Python has it."""
-    return OF_KIND[variable.dtype.kind](value)
+    return kind_of(variable)(value)
+
+
+def kind_of(variable: Variable) -> type:
+    """Return the type of Python's numbers that a variable stands for."""
+    return OF_KIND[variable.dtype.kind]

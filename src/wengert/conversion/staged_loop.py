@@ -15,8 +15,9 @@ from wengert.control.subgraphs import row_variable
 from wengert.control.variable_places import Holder, StatementSite
 from wengert.conversion.appended_lists import AppendedLists
 from wengert.conversion.carried_values import Aliases, CarriedLeaf, CarriedPlace
+from wengert.conversion.known_numbers import kind_of
 from wengert.conversion.known_rounds import KnownRounds, Numbers, Source
-from wengert.conversion.tabulated_calls import Tables, TracedRounds
+from wengert.conversion.tabulated_calls import CarriedNumber, Columns, Tables, TracedRounds
 from wengert.conversion.traced_regions import (
     TracedRegion,
     is_unchanged,
@@ -101,7 +102,10 @@ class StagedLoop:
         self.passes = self.strangers = 0
         self.rounds = counted.rounds if counted is not None and test is None else None
         self.items: list[Tensor] = []
+        self.traced_rounds: TracedRounds | None = None
         self.tables: Tables = {}
+        self.columns: Columns = {}
+        self.columns_may_come = True
         self.row_written = self.changes_kind = False
         self.peeled = peeled
         self.aliases = Aliases(shared_text(self.note))
@@ -147,7 +151,7 @@ class StagedLoop:
             self.changes_kind = bool(changed)
             if optional:
                 self.require_same_kinds(changed)
-            if not any(news):
+            if not any(news) and not self.other_columns():
                 if optional:
                     self.require_worth()
                 self.require_one_name()
@@ -235,11 +239,19 @@ class StagedLoop:
         if error is None and refusal_count() == count:
             return True
         unexpected = [slot.unexpect() for slot in self.slots.values()]
-        if any(unexpected):
+        if any(unexpected) or self.numbers_rounds():
             forgive(count)
             return False
         if error is not None:
             raise error
+        return True
+
+    def numbers_rounds(self) -> bool:
+        """Let rounds that go through rows alone have a number, if a table was asked for; tell whether it was."""
+        if self.rounds is None or self.traced_rounds is None or not self.traced_rounds.asks_for_number:
+            return False
+        self.traced_rounds = None
+        self.rounds = self.rounds._replace(sources=(*self.rounds.sources, Numbers(0, 1)))
         return True
 
     def value_left(self, slot: CarriedPlace) -> Any:
@@ -373,10 +385,12 @@ class StagedLoop:
 
         def begin(stage: Staging) -> None:
             self.items = [item_input(stage, x, counted.count if counted else 0) for x in self.sources]
-            ROLLING.rounds = self.traced_rounds(stage)
+            self.traced_rounds = ROLLING.rounds = self.begin_rounds(stage)
             pairs = zip(self.items, self.sources, strict=True)
             self.aliases.rows = [(item, source) for item, source in pairs if type(source) is Tensor]
             self.start(stage)
+            if self.traced_rounds is not None:
+                self.traced_rounds.carried = [number for number, _ in self.carried_numbers()]
 
         def run() -> None:
             if counted is None:
@@ -393,13 +407,41 @@ class StagedLoop:
         finally:
             ROLLING.rounds = around
 
-    def traced_rounds(self, stage: Staging) -> TracedRounds | None:
+    def begin_rounds(self, stage: Staging) -> TracedRounds | None:
         """Return what is known of the rounds while one is traced; None if nobody knows what they go through."""
         pairs = zip(self.items, self.sources, strict=True)
         counters = [(item, source) for item, source in pairs if type(source) is Numbers]
-        if self.counted is None or not counters or not is_number(self.counted.count):
+        if self.counted is None or not is_number(self.counted.count):
             return None
-        return TracedRounds(stage, self.counted.count, counters, self.tables)
+        return TracedRounds(
+            stage, self.counted.count, counters, self.tables, self.columns, may_come=self.columns_may_come
+        )
+
+    def carried_numbers(self) -> list[tuple[CarriedNumber, int]]:
+        """Return the numbers of Python's that are carried, each with its place among all that is."""
+        carried = [
+            (CarriedNumber((slot.place.identity, k), x[1], slot.leaves[k]))
+            for slot in self.slots.values()
+            for k, x in enumerate(slot.inputs)
+            if x is not None
+        ]
+        return [(x, k) for k, x in enumerate(carried) if x.variable.weak and type(x.start) is kind_of(x.variable)]
+
+    def other_columns(self) -> bool:
+        """Look what numbers rounds carry, if calls of Python's ask; tell whether they are answered otherwise now."""
+        traced = self.traced_rounds
+        if traced is None or not (traced.expected or self.columns):
+            return False
+        ends = [x for slot in self.slots.values() for x in slot.outputs(self.region)]
+        columns = traced.look_up_carried([ends[k] for _, k in self.carried_numbers()])
+        if not traced.expected and columns == self.columns:
+            return False
+        self.columns_may_come = bool(traced.expected) and columns.keys() > self.columns.keys()
+        if not traced.expected and not columns.keys() > self.columns.keys():
+            raise not_alike("a number that Python's functions are called with, and that rounds change otherwise")
+        self.columns = columns
+        self.tables.clear()
+        return True
 
 
 def item_input(stage: Staging, source: Source, count: Any) -> Tensor:

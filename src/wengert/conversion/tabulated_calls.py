@@ -2,6 +2,9 @@
 
 `math.sin(i * h)` has no value while a round is traced that stands for all. In each round it has one, which Python
 gives before the loop: so a loop that is one equation has the same bits as one that is written out.
+
+So has `math.sin(t)` of a number that rounds carry, as `t += h` does, and that nothing traced decides. What it is in
+each round is known once a round has been traced; until then a call has what stands for what it gives.
 """
 
 from __future__ import annotations
@@ -10,13 +13,13 @@ import builtins
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import BuiltinFunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.conversion.known_numbers import as_python, equations_of
+from wengert.conversion.known_numbers import NumbersInRounds, as_python, equations_of
 from wengert.conversion.known_rounds import Numbers
-from wengert.core.graph.equation import Variable
+from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, evaluate
 from wengert.core.values.dispatch import as_tensor, weaken
 from wengert.core.values.python_numbers import LARGEST
@@ -33,6 +36,22 @@ FUNCTIONS: tuple[Callable[..., Any], ...] = (
 )
 """Functions that give a number, of numbers; what they are given besides is not known before the loop."""
 Tables = dict[Hashable, np.ndarray[Any, Any] | None]
+Columns = dict[Hashable, list[Any]]
+"""What numbers that rounds carry are at the beginning of each round, by the place that holds one."""
+
+
+class CarriedNumber(NamedTuple):
+    """Hold a number of Python's that rounds carry.
+
+    Attributes:
+        key: tells the place that holds it.
+        variable: what stands for it in the round that is traced.
+        start: what it was before the loop.
+    """
+
+    key: Hashable
+    variable: Variable
+    start: Any
 
 
 class TracedRounds:
@@ -43,23 +62,68 @@ class TracedRounds:
         count: how many there are.
         counters: what stands for the numbers that rounds go through, each with what gives it of how many were before.
         tables: those that are known of the loop, to which new ones are added: a round is traced until all is known.
+        columns: what is known of the numbers that rounds carry; none yet of those that `may_come`.
+
+    Attributes:
+        carried: the numbers of Python's that rounds carry.
+        expected: what stands for results that a table will give, once it is known what rounds carry.
+        asks_for_number: whether a table was asked for by rounds of rows, which do not know how many were before.
     """
 
-    def __init__(self, stage: Staging, count: int, counters: Sequence[tuple[Tensor, Numbers]], tables: Tables) -> None:
+    def __init__(
+        self,
+        stage: Staging,
+        count: int,
+        counters: Sequence[tuple[Tensor, Numbers]],
+        tables: Tables,
+        columns: Columns,
+        may_come: bool,
+    ) -> None:
         self.stage, self.count, self.counters, self.tables = stage, count, counters, tables
+        self.columns, self.may_come = columns, may_come
+        self.carried: list[CarriedNumber] = []
+        self.expected: set[Variable] = set()
+        self.asks_for_number = False
 
     def tabulate(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
         """Return what stands for what a function gives in a round; None if nobody knows it before the loop."""
-        variables = [x._value if type(x) is Tensor else x for x in args]
-        own, known = equations_of(self.stage.equations, {x for x, _ in self.sources})
+        given = [x for x in self.carried if x.key in self.columns]
+        graph = self.graph_of(args, given, [e for e in self.stage.equations if self.expected.isdisjoint(e.outputs)])
+        if graph is None:
+            return self.expect(function, args) if self.may_come else None
+        key = function, tuple([x.key for x in given]), graph.structure()
+        if key not in self.tables:
+            self.tables[key] = self.table(function, graph, [self.columns[x.key] for x in given])
+        table = self.tables[key]
+        return None if table is None else self.row_of(table)
+
+    def graph_of(
+        self, args: Sequence[Any], given: Sequence[CarriedNumber], equations: Sequence[Equation]
+    ) -> Graph | None:
+        """Return the arguments of a call, of the numbers that rounds go through and carry; None if of others, too."""
+        inputs = [*(v for v, _ in self.sources), *(x.variable for x in given)]
+        own, known = equations_of(equations, set(inputs))
         if not all(self.is_known(x, known) for x in args):
             return None
-        graph = eliminate_dead(Graph([x for x, _ in self.sources], own, variables))
-        key = function, graph.structure()
-        if key not in self.tables:
-            self.tables[key] = self.table(function, graph)
-        table = self.tables[key]
-        if table is None:
+        return eliminate_dead(Graph(inputs, own, [x._value if type(x) is Tensor else x for x in args]))
+
+    def expect(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """Return what stands for a result until it is known what rounds carry; None if they carry no such numbers."""
+        graph = self.graph_of(args, self.carried, self.stage.equations)
+        if graph is None:
+            return None
+        first = self.table(function, graph, [[x.start] for x in self.carried], 1)
+        if first is None:
+            return None
+        found = self.row_of(np.repeat(first, self.count))
+        if found is not None:
+            self.expected.add(found._value)
+        return found
+
+    def row_of(self, table: np.ndarray[Any, Any]) -> Any:
+        """Return what stands for the number that a table has for a round; None if that has no number of its own."""
+        if not self.counters:
+            self.asks_for_number = True
             return None
         counter, source = self.counters[0]
         place = counter if source == Numbers(0, 1) else (counter - source.start) // source.step
@@ -79,11 +143,13 @@ class TracedRounds:
             return type(value) in (bool, int, float)
         return value._trace is self.stage and value.shape == () and value._value in known
 
-    def table(self, function: Callable[..., Any], graph: Graph) -> np.ndarray[Any, Any] | None:
+    def table(
+        self, function: Callable[..., Any], graph: Graph, columns: Sequence[Sequence[Any]], count: int | None = None
+    ) -> np.ndarray[Any, Any] | None:
         """Return what a function gives in each round; None if it is no number of one type, or an error."""
         rows: list[Any] = []
-        for k in range(self.count):
-            found = evaluate(graph, [source.at(k) for _, source in self.sources])
+        for k in range(self.count if count is None else count):
+            found = evaluate(graph, [*(source.at(k) for _, source in self.sources), *(column[k] for column in columns)])
             pairs = zip(found, graph.outputs, strict=True)
             try:
                 rows.append(function(*[as_python(x, v) if type(v) is Variable else v for x, v in pairs]))
@@ -93,6 +159,13 @@ class TracedRounds:
         if kinds == {float} or (kinds == {int} and all(-LARGEST <= x < LARGEST for x in rows)):
             return np.array(rows)
         return None
+
+    def look_up_carried(self, ends: Sequence[Any]) -> Columns:
+        """Return what the numbers that rounds carry are, as far as is known of what a round leaves of each of them."""
+        equations = [e for e in self.stage.equations if self.expected.isdisjoint(e.outputs)]
+        numbers = NumbersInRounds(equations, self.sources, [(x.variable, x.start) for x in self.carried], ends)
+        left = {k: [x] * self.count for k, x in numbers.constants.items()} | numbers.run(self.count, 0)
+        return {self.carried[k].key: [self.carried[k].start, *rows[:-1]] for k, rows in left.items()}
 
 
 def make_tabulating(function: Callable[..., Any]) -> Callable[..., Any]:
