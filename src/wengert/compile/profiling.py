@@ -69,7 +69,7 @@ class Profile(NamedTuple):
         return "\n".join(map(str.rstrip, lines))
 
     def row(self, span: TimeSpan) -> tuple[str, ...]:
-        """Return what is shown of a part."""
+        """Return the cells of the table's row for a part: name, time, share, and rates where its cost is known."""
         time = max(span.seconds, 1e-9)
         rates = ["", ""]
         if span.cost is not None:

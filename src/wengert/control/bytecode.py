@@ -193,7 +193,7 @@ class InstructionReader:
 
 
 def names_in(constant: Any) -> tuple[Any, ...]:
-    """Return what is in a constant that is a tuple."""
+    """Return the names that a constant of code consists of; none if it is no tuple."""
     return constant if type(constant) is tuple else ()
 
 

@@ -145,7 +145,7 @@ class LoopPrimitive(Structured):
         return length
 
     def changes(self, params: Params) -> Sequence[tuple[int, int]]:
-        """Return what is carried at first, with what is carried at the end."""
+        """Return pairs of positions: of a carried operand, and of the result that may lie in its memory."""
         first = int(is_counted(params)) + params["spec"].constants
         return [(first + i, i) for i in range(params["spec"].carried)]
 

@@ -63,7 +63,7 @@ def trace_within(
     name: str,
     outside: Sequence[Tensor] = (),
 ) -> tuple[Graph, list[Tensor]]:
-    """Return the same of a function that changes nothing of what it can reach; `outside` as for `stage_function`."""
+    """Return the graph of a function that may change nothing in its reach, and what it captures but for `outside`."""
     orders = list(map(strides_of, examples))
     with Watch() as watch, reach:
         graph, captured = stage_function(
@@ -174,7 +174,7 @@ def forward_graph(
 def trace_forward(
     graph: Graph, moving: Flags, results: Flags, order: int | None, passed: Passed
 ) -> tuple[Graph, Passed]:
-    """Return that graph, traced, and that."""
+    """Return the graph that `forward_graph` keeps, and what may have been passed, traced anew."""
     count = len(graph.inputs)
     width = 1 if order is None else order
 

@@ -283,7 +283,7 @@ def find_weak(leaves: Sequence[Any]) -> list[bool]:
 
 
 def finish_loop(structure: Any, carried: Sequence[Any], leaves: Sequence[Any]) -> Any:
-    """Return what is carried at the end in the form of what was given."""
+    """Return the last carried values in the containers, and as Tensors or arrays, that the first ones came in."""
     tensors = any(type(leaf) is Tensor for leaf in leaves)
     return unflatten(structure, [as_given(leaf, tensors) for leaf in carried])
 

@@ -442,7 +442,7 @@ class CarriedPlace:
         return [aval for aval in self.carried if aval is not None]
 
     def initial(self) -> list[Any]:
-        """Return what is carried into the first iteration."""
+        """Return the operands that the loop carries into its first iteration, with the dtypes that it carries."""
         values = [operand_of(current(x)) if type(x) is Tensor else x for x in self.olds]
         return [conform(x, aval) for x, aval in zip(values, self.avals, strict=True)]
 

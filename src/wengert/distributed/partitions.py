@@ -87,7 +87,7 @@ class Partitions:
         return partition_name(self.source, number)
 
     def split(self, pieces: int) -> Partitions:
-        """Return the same rows in finer partitions.
+        """Return partitions of the same rows, each cut into pieces.
 
         Args:
             pieces: into how many runs of rows each partition is cut, as long as each other or by one row longer.

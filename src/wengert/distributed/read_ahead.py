@@ -45,7 +45,7 @@ class ReadAhead(Generic[T]):
             self.jobs.append((item, self.pool.submit(self.read_one, item)))
 
     def read_one(self, item: T) -> Any:
-        """Return what is read for an item, and note how much that is."""
+        """Return the rows that are read for an item, and note their size."""
         found = self.read(item)
         if self.size is not None:
             self.last = self.size(found)

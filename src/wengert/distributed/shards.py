@@ -111,7 +111,7 @@ def runner_of(parcel: Parcel) -> BlockRunner:
 
 
 def parcel_of(summand: Summand, plan: BlockPlan) -> Parcel:
-    """Return what is sent of a function."""
+    """Return the pickled function and plan that are sent to workers, with their digest."""
     import cloudpickle
 
     content = cloudpickle.dumps((summand, plan))

@@ -74,7 +74,7 @@ class ArraySource:
         return f"rows {self.bounds[number]} to {self.bounds[number + 1]}" + (f" of {files}" if files else "")
 
     def split(self, pieces: int) -> ArraySource:
-        """Return the same rows in finer runs."""
+        """Return a source of the same rows whose runs are cut into pieces."""
         finer = [[a + x for x in even_bounds(b - a, pieces)[1:]] for a, b in itertools.pairwise(self.bounds)]
         return ArraySource(self.arrays, [self.bounds[0], *itertools.chain(*finer)], self.base)
 
@@ -126,7 +126,7 @@ class MappedFile:
         return found
 
     def __getitem__(self, rows: slice) -> Array:
-        """Return some rows, read into memory of their own."""
+        """Return a slice of the file's rows, read into memory of its own."""
         with READING:
             file, found = self.open(), self.room(rows.stop - rows.start)
         rest: Any = found.view(np.uint8)
@@ -214,7 +214,7 @@ class ListSource:
         return f"item {number} of the list"
 
     def part(self, start: int, stop: int) -> ListSource:
-        """Return some items."""
+        """Return a source of the items from one number to another."""
         found = copy.copy(self)
         found.items = {i: self.items[i] for i in range(start, stop)}
         return found

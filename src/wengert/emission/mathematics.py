@@ -191,7 +191,7 @@ def rare_of(form: Specialisation) -> NativeFunction:
 
 @functools.cache
 def declaration_of_rare(form: Specialisation) -> NativeFunction:
-    """Return the same function as others call it, who do not have its body."""
+    """Return the declaration of a rare function, for programs that call it and have its body elsewhere."""
     return replace(rare_of(form), body=None)
 
 

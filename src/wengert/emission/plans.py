@@ -236,7 +236,7 @@ class LoopPlan:
         return all(b.low <= self.clean[b.dimension][0] and self.clean[b.dimension][1] <= b.high for b in guard)
 
     def within(self, piece: dict[int, tuple[int, int]]) -> LoopPlan:
-        """Return the same for other ranges where all guards are decided."""
+        """Return the plan of a loop over ranges within which all guards are decided."""
         found = copy.copy(self)
         found.clean = piece
         found.live = {**self.live, True: found.needed_operations(True)}

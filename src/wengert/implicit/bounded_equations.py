@@ -213,7 +213,7 @@ def solve(function: Callable[[Any], Any], start: Any, low: Any, high: Any) -> tu
 
 
 def smooth_equations(x: Any, value: Any, low: Any, high: Any, amount: Any) -> Any:
-    """Return what is zero at the solution, but for the square of an amount; bounds may be infinite."""
+    """Return the residual of complementarity, smooth by an amount: zero at the solution but for the amount's square."""
 
     def lesser(a: Any, b: Any) -> Any:
         return a + b - np.sqrt(a * a + b * b + 2.0 * amount * amount)

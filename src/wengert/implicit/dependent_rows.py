@@ -100,7 +100,7 @@ def free_combinations(units: Any, distance: float) -> Any:
 
 
 def free_sparse_combinations(units: Any) -> Any:
-    """Return the same of sparse rows, by elimination of their products with each other."""
+    """Return free combinations of sparse rows, by elimination of their products with each other."""
     count = units.shape[0]
     factor = factor_of_products(units)
     pivots = np.abs(factor.U.diagonal())[factor.perm_c]

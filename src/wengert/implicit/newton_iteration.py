@@ -129,7 +129,7 @@ def value_and_slope(function: Function, x: Any) -> tuple[Any, Any]:
 
 
 def step_by_factors(function: Function, x: Any) -> tuple[Any, ...]:
-    """Return the same, and the factors, which have no derivatives."""
+    """Return value and step as `step_in_full` does, and the factors of the Jacobian, which have no derivatives."""
     value, slope = value_and_slope(function, x)
     packed, pivots = apply(factors, slope.T)
     step = apply(substituted, packed, -value[:, None], pivots, transposed=True)[:, 0]

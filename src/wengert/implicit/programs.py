@@ -181,7 +181,7 @@ def multipliers_within(columns: Any, slope: Any, bounds: tuple[Any, Any]) -> Any
 
 
 def positive_multipliers(columns: Any, slope: Any) -> Any:
-    """Return the same of multipliers that are not negative, of which those are positive that can be.
+    """Return multipliers that are not negative, of which those are positive that can be; see `multipliers_within`.
 
     Where there are several, an interior method finds such ones. Between opposite columns it lets both multipliers grow
     to millions, beside which others seem to be zero: so they are bounded by those of few columns.

@@ -208,7 +208,7 @@ def parts_with_elements(found: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def conditions(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any, h: Any, active: Any) -> Any:
-    """Return what is zero where x and the multipliers are optimal."""
+    """Return the residuals of the conditions of optimality: the Lagrangian's slope, active values, multipliers."""
     x, *multipliers = found
     slope, some = p @ x + q, [(slopes, side) for slopes, side in ((a, b), (g, h)) if len(side)]
     if not some:
@@ -221,7 +221,7 @@ def conditions(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any, h: Any, activ
 
 
 def relaxed_conditions(found: Any, p: Any, q: Any, a: Any, b: Any, g: Any, h: Any, barrier: float) -> Any:
-    """Return what is zero at the point of the central path."""
+    """Return the residuals of the conditions of the central path: slope, equations, and z (h - G x) - barrier."""
     x, z = found[0], found[-1]
     slope = p @ x + q
     if g.shape[0]:
@@ -342,6 +342,6 @@ def solver_named(solver: Callable[..., Any] | str | None) -> Callable[..., Any] 
 
 
 def like_solution(data: Sequence[Any], _units: Any) -> Any:
-    """Return what is like x, the multipliers, and which inequalities are active."""
+    """Return zeros of the shapes of a solution: x, the multipliers of both sorts, and which inequalities are active."""
     x, y, z = (np.zeros(np.shape(data[i])) for i in (1, 3, 5))
     return x, y, z, np.zeros(len(y) + len(z), bool)

@@ -257,7 +257,7 @@ def excess_of(residual: Any, columns: Any, solution: Any, tol: float) -> Any:
 
 
 def excess_of_terms(residual: Any, scale: Any, tol: float) -> Any:
-    """Return the same of equations with terms of these sizes."""
+    """Return the greatest backward error of equations whose terms have these sizes; see `excess_of`."""
     size = np.abs(residual)
     allowed = np.where(scale > 0, tol * scale, 1.0)
     parts = np.where((scale > 0) | (size == 0), size / allowed, np.inf)

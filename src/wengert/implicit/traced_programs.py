@@ -44,7 +44,7 @@ def solve_traced(program: QuadraticProgram, again: Again, barrier: float) -> tup
 
 @functools.lru_cache(maxsize=16)
 def compile_iteration_in_turn(barrier: float) -> Callable[..., Any]:
-    """Return the same of `make_iteration` as one compiled program of the data."""
+    """Return the iteration of `make_iteration` as one compiled program of the data."""
     return jit(make_iteration(barrier))
 
 

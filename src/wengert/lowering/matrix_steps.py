@@ -238,5 +238,5 @@ def is_dense(x: Variable, rank: int, lies: tuple[int, int, int]) -> bool:
 
 
 def as_variable(x: Any) -> Variable:
-    """Return what is as a literal is; a variable as it is."""
+    """Return the operand itself if it is a variable, else a variable with the shape and dtype of the literal."""
     return x if type(x) is Variable else Variable.of(aval_of(x), "")

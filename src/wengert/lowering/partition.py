@@ -118,7 +118,7 @@ class StepLowering(StructuredLowering):
         return Choice(cases, results)
 
     def zero_rows(self, depth: int) -> ZeroRows:
-        """Return that they are a step."""
+        """Return the step that makes rows of zeros, so many loops deep."""
         return ZeroRows(depth)
 
     def loop(self, params: Any) -> Rounds | None:

@@ -94,7 +94,7 @@ class ObjectCache:
 
 
 def read_or_pass(data: bytes, read: Callable[[bytes], Any]) -> Any:
-    """Return what is made of bytes; None where they are not what they are read as, though their digest is right."""
+    """Return the object that `read` makes of bytes; None where they cannot be read, though their digest is right."""
     try:
         return read(data)
     except UNREADABLE:
@@ -217,7 +217,7 @@ def surroundings() -> bytes:
 
 
 def dependencies() -> tuple[Any, ...]:
-    """Return that: Wengert, Python, NumPy, LLVM, SciPy, which offers BLAS and LAPACK to native code, the processor."""
+    """Return versions: Wengert, Python, NumPy, LLVM, SciPy (whose BLAS and LAPACK native code calls), the processor."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     libraries = library("llvmlite/_version.py"), library("scipy/version.py")
     return installation_record(folder) or sources(folder), sys.version, np.__version__, *libraries, processor()

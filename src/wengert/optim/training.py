@@ -175,7 +175,7 @@ class Checkpoints:
 
     @staticmethod
     def content(state: Any, position: tuple[int, int]) -> dict[str, Any]:
-        """Return what is in a file."""
+        """Return the dictionary that a file of a checkpoint holds."""
         return {"epoch": position[0], "batch": position[1], "state": state}
 
     def step(self, state: Any, position: tuple[int, int]) -> None:

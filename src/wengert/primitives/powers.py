@@ -263,7 +263,7 @@ def size_power_value(x: Any, *, exponent: float, parity: str) -> Any:
 
 
 def size_power_at(x: Any, *, exponent: float, parity: str) -> Any:
-    """Return the same at one point."""
+    """Return |x|**exponent at one point, in NumPy's functions; see `size_power_value`."""
     found = np.power(x if parity == HALF else np.absolute(x), np.full_like(x, exponent))
     if parity == HALF:
         return found if exponent % 1 else np.where(x >= 0, found, math.nan)

@@ -330,7 +330,7 @@ class reviving(_Setting):  # noqa: N801 - named like the modes above
         self.level = level
 
     def value(self) -> float:
-        """Return that level."""
+        """Return the level below which traces work again."""
         return self.level
 
     def again(self) -> Mode:

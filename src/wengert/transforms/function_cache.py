@@ -79,7 +79,7 @@ class FunctionCache(Generic[V]):
         make: Callable[[OuterValues], V],
         run: Callable[[V, Sequence[Any]], R],
     ) -> R:
-        """Return the same by what is known, which may be outdated."""
+        """Return what `run` makes of a program that is kept, which may be outdated."""
         outer, found = None, self.walk_again(values, options)
         if found is None:
             outer = OuterValues(values)
@@ -116,7 +116,7 @@ class FunctionCache(Generic[V]):
         return self.kept_for(outer, options, make).made
 
     def kept_for(self, outer: OuterValues, options: Hashable, make: Callable[[], V]) -> Kept[V]:
-        """Return the same with its key."""
+        """Return the program that is kept for functions and options, with its key; made now if there is none."""
         if not outer.is_complete:
             return Kept(make(), None)
         found = self.known.get((outer.key, options))

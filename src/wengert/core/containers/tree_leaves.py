@@ -230,7 +230,7 @@ def unflatten_each(structures: Sequence[tuple[Any, int]], leaves: Sequence[Any])
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
-    """Return the same containers around the function's results for each leaf.
+    """Return a tree of the same containers whose leaves are a function's results for those of a tree.
 
     >>> map_leaves(lambda x: x + 1, [1, (2,)])
     [2, (3,)]

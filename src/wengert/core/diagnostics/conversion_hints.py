@@ -227,7 +227,7 @@ def beyond_own(frame: FrameType | None) -> FrameType | None:
 
 
 def asked_by_line(frame: FrameType, position: Position, has_elements: bool) -> Asked | None:
-    """Return likewise what the user's own line calls, if that is NumPy's and asked by itself."""
+    """Return the function of NumPy's that the user's own line calls, if that asked for elements, and what to do."""
     code, offset = frame.f_code, frame.f_lasti
     called = use_at(code, offset).called
     for path, module in (("", np), ("linalg.", np.linalg), ("fft.", np.fft)):

@@ -55,7 +55,7 @@ class Form(FieldRecord):
         return evaluate
 
     def rule(self, rule: Callable[..., Any], leading: int) -> Callable[..., Any]:
-        """Return the same of a rule, which has so many arguments before the operands."""
+        """Return the function that is called for a rule; `leading` arguments stand before its operands."""
         return rule
 
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:

@@ -108,7 +108,7 @@ class Equation:
         return f"<equation {self.primitive.name}: {given} -> {', '.join(map(aval_text, self.outputs))}>"
 
     def using(self, inputs: tuple[Any, ...]) -> Equation:
-        """Return the same equation of other operands."""
+        """Return an equation with other operands, and the primitive, parameters and outputs of this one."""
         return Equation(self.primitive, inputs, self.params, self.outputs, self.origin)
 
 

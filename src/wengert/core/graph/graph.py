@@ -144,7 +144,7 @@ class Graph(EquationList, Composite):
 
 
 def derive(graph: Graph, key: Hashable, make: Callable[[], V]) -> V:
-    """Return what is made of a graph, which is kept as long as the graph is.
+    """Return the value that `make` gives for a graph and a key, which is kept as long as the graph is.
 
     The same graphs are asked for the same at each depth that they are nested at, by each pass, and whenever what they
     are part of is traced again: the body of a kept integration, say.

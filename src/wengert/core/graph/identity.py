@@ -151,7 +151,7 @@ class Elements:
         return all(np.array_equal(x[i : i + BLOCK], y[i : i + BLOCK]) for i in range(0, len(x), BLOCK))
 
     def copy(self) -> Elements:
-        """Return the same of a copy of the array."""
+        """Return the key of a copy of the array, which does not change with it."""
         return Elements(self.array.copy(order="K"))
 
 

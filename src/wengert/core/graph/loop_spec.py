@@ -46,7 +46,7 @@ class LoopSpec(FieldRecord, Composite):
             raise ValueError(f"{self!r:.80}")
 
     def holding(self, constants: int, carried: int) -> LoopSpec:
-        """Return what is said of the same loop with other numbers of operands."""
+        """Return the description of a loop with other numbers of constants and carried values."""
         return self.replace(constants=constants, carried=carried)
 
 

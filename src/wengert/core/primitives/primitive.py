@@ -41,7 +41,7 @@ class DeclaredForm(Protocol):
         """Return what the primitive is to be evaluated by."""
 
     def rule(self, rule: Callable[..., Any], leading: int) -> Callable[..., Any]:
-        """Return what is to be called for a rule, which has so many arguments before the operands."""
+        """Return the function that is called for a rule; `leading` arguments stand before its operands."""
 
     def compose(self, primitive: Any, params: Any, shape: Any, before: Any) -> Any:
         """Return the steps that are one view after another, in the usual order, or None; see `Form.compose`."""

@@ -35,7 +35,7 @@ def leaves_of_result(result: Any, *, in_order: bool = False) -> tuple[list[Any],
 
 
 def array_of_lists(name: str, build: Callable[[Any], Any], data: Any) -> Any:
-    """Return what is built from nested lists.
+    """Return the array that `build` makes of nested lists.
 
     Args:
         name: the public function, for errors.

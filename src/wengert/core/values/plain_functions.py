@@ -65,7 +65,7 @@ def enter_by_numpy(
 
 
 def not_implemented(*_args: Any, **_kwargs: Any) -> Any:
-    """Tell that a call is for others."""
+    """Return NotImplemented: the call is left to the general meaning of a function."""
     return NotImplemented
 
 

@@ -75,7 +75,7 @@ class Axis(NamedTuple):
         return self[1:]
 
     def with_sides_exchanged(self) -> Axis:
-        """Return it for factors that change places."""
+        """Return the axis with the steps of its factors exchanged."""
         return self._replace(left=self.right, right=self.left)
 
 

@@ -61,7 +61,7 @@ class Matrix(NamedTuple):
         return self.first.at(i * self.row + j * self.column)
 
     def after(self, columns: Value) -> Matrix:
-        """Return what is behind so many columns."""
+        """Return the matrix that begins so many columns further."""
         return self._replace(first=self.first.at(columns * self.column))
 
     def transpose(self) -> Matrix:

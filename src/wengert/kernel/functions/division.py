@@ -26,7 +26,7 @@ def fmod(b: ExpressionBuilder, x: Term, y: Term) -> Term:
 
 
 def long_division(b: ExpressionBuilder, x: Term, y: Term) -> Term:
-    """Return the same where the quotient has more digits than a number: by the C library, one after the other."""
+    """Return the remainder where the quotient has more digits than a number: by the C library, one after the other."""
     return b.binary("long_remainder", x, y)
 
 

@@ -138,7 +138,7 @@ def periodic(b: ExpressionBuilder, x: Term, finish: Finish) -> tuple[Term, ...]:
 
 
 def periodic_wide(b: ExpressionBuilder, x: Term, finish: Finish) -> tuple[Term, ...]:
-    """Return the same, computed in double precision."""
+    """Return functions of a reduced argument that are computed in double precision."""
     wide = b.convert(x, DOUBLE)
     b.rarely(is_large(b, wide), lambda b, x: finish_in_double(b, x, reduced_large, finish), x)
     return finish_in_double(b, x, reduce_moderate, finish)

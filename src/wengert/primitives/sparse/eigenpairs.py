@@ -134,7 +134,7 @@ def found_pairs(data: Array, v0: Array, pattern: StoragePattern, options: Any) -
 
 
 def computed_pairs(data: Array, v0: Array, pattern: StoragePattern, options: dict[str, Any]) -> Eigenpairs:
-    """Return the same by ARPACK."""
+    """Return eigenvalues and vectors as ARPACK computes them."""
     matrix, split = pattern.matrix(data), options.pop("split", None)
     if split is not None:
         return singular_pairs(matrix.tocsr()[:split, split:], v0, options)

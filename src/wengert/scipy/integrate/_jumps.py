@@ -48,7 +48,7 @@ class Rejections(NamedTuple):
     y: Any
 
     def after(self, rejected: Any, t: Any, h: Any, y: Any) -> Rejections:
-        """Return the same after an attempt from a time and a state, and of a size."""
+        """Return the record of rejections after an attempt of size h from a time and a state."""
         in_row = np.where(rejected, self.in_row + 1, 0)
         is_worst = (in_row >= FEWEST) & (in_row >= self.most)
         known = (in_row, *stop_gradient((t, h, y)))
@@ -56,7 +56,7 @@ class Rejections(NamedTuple):
 
 
 def no_rejections(t: Any, y: Any) -> Rejections:
-    """Return that nothing was rejected before an integration begins."""
+    """Return the record of rejections with which an integration begins: there were none."""
     t, y = stop_gradient((t, y))
     return Rejections(0, 0, t, 0.0 * t, y)
 

@@ -14,7 +14,7 @@ NAME = "solve_ivp"
 
 
 def array_of(what: str, value: Any) -> Any:
-    """Return what is given as an array; errors name it."""
+    """Return an argument as a Tensor or an array; errors name it by `what`."""
     try:
         return asarray(value)
     except WengertError as error:

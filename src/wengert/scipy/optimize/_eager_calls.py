@@ -42,7 +42,7 @@ class EagerAtFirst:
         return self.call(self.plain, args)
 
     def with_plain(self, plain: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the same with another function that is called as it is."""
+        """Return the call with another function in place of the one that is called as it is."""
         return lambda *args: self.call(plain, args)
 
     def call(self, plain: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -91,7 +91,7 @@ def active_set(
     differentiated: bool,
     start: tuple[Any, Any],
 ) -> Active:
-    """Return what is active at a solution.
+    """Return the active bounds and constraints at a solution, and their multipliers.
 
     Args:
         name: what the user called.

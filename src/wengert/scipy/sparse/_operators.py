@@ -202,7 +202,7 @@ def fit_by(
     """
 
     def like(*_given: Any) -> tuple[Any, ...]:
-        """Return what is like the results: a vector, two whole numbers and others."""
+        """Return zeros like the results: a vector, two whole numbers and others."""
         numbers = [np.zeros(())] * (LEAST_SQUARES[name == "lsmr"] - 3)
         variances = [unknowns] if name == "lsqr" else numbers[:1]
         return (unknowns, np.zeros((), np.int64), np.zeros((), np.int64), *numbers[1:], *variances)

@@ -36,7 +36,7 @@ def find_pattern(
 def find_small_pattern(
     fun: Callable[..., Any], args: Sequence[Any], argnums: Sequence[int], most: float, name: str
 ) -> Pattern | None:
-    """Return the same; None if it may have more elements, which are not written down then."""
+    """Return the pattern of a Jacobian; None if it may have more elements, which are not written down then."""
     program = TangentProgram(name, fun, args, argnums)
     maps = maps_of_results(program, GraphWalk(program.columns, InnerGraphs), False)
     return pattern_of_results(program, maps) if sum([one.size for own in maps for one in own]) <= most else None
