@@ -26,6 +26,8 @@ nan, inf = np.nan, np.inf
 ones, zeros = np.ones(2), np.zeros(2)
 NOTHING = np.array([[True, False], [False, False]])
 QUERY = np.array([[1.0, 2.0], [3.0, 4.0]])
+ROUNDED = np.arange(1.0, 8.0)[:, None] / 10.0
+"""Of three of them the mean is not what each of them is."""
 INFINITE = np.array([-inf, -inf])
 
 
@@ -59,6 +61,11 @@ CHECKS: dict[str, list[Check]] = {
         (slope(lambda x: np.std(np.stack([x, -x])) ** 2), 0.0, 2.0),
         (slope(lambda x: (abs(x) / 3.0) ** 2), 0.0, 2 / 9),
         (slope(slope(slope(lambda x: abs(x) ** 4))), 0.0, 24.0),
+    ],
+    "`np.std` of equal elements": [
+        (lambda x: np.std(np.broadcast_to(x, (7, 3)), axis=1), ROUNDED, np.zeros((7, 1))),
+        (lambda x: np.nanstd(np.broadcast_to(x, (7, 3)), axis=1), ROUNDED, np.zeros((7, 1))),
+        (lambda x: np.std(x, axis=1), np.broadcast_to(ROUNDED, (7, 3)), np.zeros((7, 3))),
     ],
     "the same with anything else": [
         (slope(lambda x: np.sqrt(x**4 + x**4)), 0.0, 0.0),

@@ -22,6 +22,8 @@ from wengert.primitives.half_precision import jvp_of_single, vjp_of_single
 from wengert.primitives.reductions import ADD, Axes, Names, count_along, options_of, restore_axes
 
 Tangents = Sequence[Any]
+ROUNDING = 1e-3
+"""Of how small a standard deviation, in the largest element, may be what rounds a mean of half precision."""
 
 
 # NaN left out
@@ -68,8 +70,13 @@ nanmean = opaque("nanmean", evaluate_nanmean, vjp=nanmean_vjp, form=Reduction(op
 # Variances
 
 
-def deviations(x: Any, center: Any, mask: Any, axis: Axes, skipna: bool) -> tuple[Any, Any]:
-    """Return the deviations from the mean, 0 where an element is not counted, and the number of those counted."""
+def deviations(x: Any, center: Any, mask: Any, axis: Axes, skipna: bool, root: Any = None) -> tuple[Any, Any]:
+    """Return the deviations from the mean, 0 where an element is not counted, and the number of those counted.
+
+    Those of equal elements are what rounds the mean; divided by a standard deviation, the root that is made of them,
+    they would be as large as 1. Where that may be so they are taken from their own mean again.
+    """
+    again = root is not None and center is None and may_be_rounding(root, x)
     if skipna:
         finite = ~np.isnan(x)
         mask = finite if mask is None else finite & mask
@@ -79,11 +86,23 @@ def deviations(x: Any, center: Any, mask: Any, axis: Axes, skipna: bool) -> tupl
             center = ADD(x, axis, None, None, True) / count
         elif center is None:
             center = np.mean(x, axis=axis, keepdims=True)
-        return x - center, count
+        deviation = x - center
+        return deviation - np.mean(deviation, axis=axis, keepdims=True) if again else deviation, count
     count = count_along(x.shape, axis, mask)
     if center is None:
         center = np.sum(np.where(mask, x, 0.0), axis=axis, keepdims=True) / count
-    return np.where(mask, x - center, 0.0), count
+    deviation = np.where(mask, x - center, 0.0)
+    if again:
+        deviation = np.where(mask, deviation - np.sum(deviation, axis=axis, keepdims=True) / count, 0.0)
+    return deviation, count
+
+
+def may_be_rounding(root: Any, x: Any) -> bool:
+    """Tell whether a standard deviation may be what rounds the mean, as far as numbers are there to tell."""
+    found, elements = visible_array(root), visible_array(x)
+    if found is None or elements is None or not elements.size:
+        return True
+    return not bool((found > ROUNDING * np.abs(elements).max()).all())
 
 
 def freedom(count: Any, ddof: float) -> Any:
@@ -94,14 +113,14 @@ def freedom(count: Any, ddof: float) -> Any:
 
 
 def weighted_deviations(
-    x: Any, rest: Sequence[Any], skipna: bool, axis: Axes, ddof: float, extras: Names
+    x: Any, root: Any, rest: Sequence[Any], skipna: bool, axis: Axes, ddof: float, extras: Names
 ) -> tuple[Any, Any, Any]:
     """Return the deviations, conjugates of complex ones, and of elements how many are counted, and are free.
 
     A variance is the sum of the squares of deviations by the degrees of freedom.
     """
     options = options_of(extras, rest)
-    deviation, count = deviations(x, options.get("mean"), options.get("where"), axis, skipna)
+    deviation, count = deviations(x, options.get("mean"), options.get("where"), axis, skipna, root)
     return np.conjugate(deviation) if x.dtype.kind == "c" else deviation, count, freedom(count, ddof)
 
 
@@ -190,7 +209,7 @@ def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, square:
         extras: Names = (),
         dtype: Any = None,
     ) -> Any:
-        deviation, count, free = weighted_deviations(x, rest, skipna, axis, ddof, extras)
+        deviation, count, free = weighted_deviations(x, out if root else None, rest, skipna, axis, ddof, extras)
         ct = by_twice(ct, out, count) if root else ct
         ct_x = match_dtype(2 * restore_axes(ct, x.shape, axis, keepdims) / free, ct.dtype) * deviation
         mean = options_of(extras, rest).get("mean")
@@ -200,7 +219,7 @@ def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, square:
     def jvp(
         tangents: Tangents, out: Any, x: Any, *rest: Any, axis: Axes, ddof: float, extras: Names = (), **_options: Any
     ) -> Any:
-        deviation, count, free = weighted_deviations(x, rest, skipna, axis, ddof, extras)
+        deviation, count, free = weighted_deviations(x, out if root else None, rest, skipna, axis, ddof, extras)
         moved: Any = 0.0
         if tangents[0] is not None:
             moved = np.sum(deviation * tangents[0], axis=axis, keepdims=True)
