@@ -16,7 +16,7 @@ import wengert.scipy.sparse as sp
 from tests.cases import together
 from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.implicit import qp
-from wengert.implicit.dependent_rows import rows_left_out
+from wengert.implicit.quadratic_programs.dependent_rows import rows_left_out
 
 RNG = np.random.default_rng(4)
 PROGRAMS = [(2, 0, 3), (3, 1, 0), (4, 2, 6), (8, 2, 20)]

@@ -28,7 +28,10 @@ STEPS = 100
 INJECTED = "slope", "cost", "product", "within", "foreign_program", "watch"
 """Functions of this module that a solver calls, one of whose calls fails."""
 SCIPY = "/scipy/optimize/", "/scipy/sparse/linalg/"
-INTERIOR_POINT = "/wengert/implicit/interior_point.py", "/wengert/implicit/active_set.py"
+INTERIOR_POINT = (
+    "/wengert/implicit/quadratic_programs/interior_point.py",
+    "/wengert/implicit/quadratic_programs/active_set.py",
+)
 """Parts of the paths of files any function of which may fail instead."""
 
 

@@ -12,11 +12,11 @@ from wengert.implicit.banded import band_factors, band_solution
 from wengert.implicit.factored import factored_solution, factors, substituted
 from wengert.implicit.frontal import front_factors, front_solution
 from wengert.implicit.fronts import Fronts
-from wengert.implicit.interior_point import factor_if_positive
 from wengert.implicit.newton_iteration import regular_solution
-from wengert.implicit.programs import QuadraticProgram
+from wengert.implicit.quadratic_programs.interior_point import factor_if_positive
+from wengert.implicit.quadratic_programs.programs import QuadraticProgram
+from wengert.implicit.quadratic_programs.traced_programs import examined
 from wengert.implicit.systems import certified, linear_solution
-from wengert.implicit.traced_programs import examined
 
 
 def solved(columns: Any, b: Any, transposed: bool) -> Any:

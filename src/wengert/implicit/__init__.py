@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from wengert.implicit.bounded_equations import complementarity
 from wengert.implicit.linear import linear_solve
 from wengert.implicit.optima import stationary
-from wengert.implicit.quadratic import QuadraticSolution, qp
+from wengert.implicit.quadratic_programs.quadratic import QuadraticSolution, qp
 from wengert.implicit.roots import custom_fixed_point, custom_root
 from wengert.support.hints import names_on_demand
 

@@ -18,10 +18,10 @@ from wengert.creation import asarray
 from wengert.errors import NumericalError, ShapeError
 from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.newton_iteration import Limits, newton
-from wengert.implicit.programs import NEAR
+from wengert.implicit.quadratic_programs.programs import NEAR
+from wengert.implicit.quadratic_programs.row_lengths import unit_of
+from wengert.implicit.quadratic_programs.scales import size_nearest_to_one
 from wengert.implicit.roots import options_of
-from wengert.implicit.row_lengths import unit_of
-from wengert.implicit.scales import size_nearest_to_one
 from wengert.implicit.solver_call import solve_without_derivatives
 from wengert.implicit.systems import TOLERANCE
 from wengert.support.hints import hint_parameters
@@ -164,7 +164,7 @@ def solution_between(
 
 
 def units_at(function: Callable[[Any], Any], begin: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """Return the units of the unknowns and of the equations, as they are where one begins (`wengert.implicit.scales`).
+    """Return the units of the unknowns and of the equations, as they are where one begins.
 
     How much equations change is told by one direction. Large ones keep their size: far from the solution, where some
     begin, it tells nothing.

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import user_stacklevel
-from wengert.implicit.dependent_rows import rows_left_out
-from wengert.implicit.programs import multipliers_within
+from wengert.implicit.quadratic_programs.dependent_rows import rows_left_out
+from wengert.implicit.quadratic_programs.programs import multipliers_within
 
 NEAR = 1e-4
 """How near to a limit, relative to it, solvers that approach it from inside leave what is active."""

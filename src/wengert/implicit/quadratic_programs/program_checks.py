@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from wengert.errors import NumericalError
-from wengert.implicit.programs import NEAR, ROUNDING, Polished, QuadraticProgram, join_rows
-from wengert.implicit.row_lengths import is_sparse
+from wengert.implicit.quadratic_programs.programs import NEAR, ROUNDING, Polished, QuadraticProgram, join_rows
+from wengert.implicit.quadratic_programs.row_lengths import is_sparse
 
 
 def require_convex(program: QuadraticProgram) -> None:

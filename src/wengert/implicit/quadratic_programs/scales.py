@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.values.aval import aval_of
-from wengert.implicit.programs import QuadraticProgram, join_parts
-from wengert.implicit.row_lengths import is_sparse, largest_of, lengths_of, times_rows, unit_of
+from wengert.implicit.quadratic_programs.programs import QuadraticProgram, join_parts
+from wengert.implicit.quadratic_programs.row_lengths import is_sparse, largest_of, lengths_of, times_rows, unit_of
 from wengert.transforms.reverse import stop_gradient
 
 

@@ -18,11 +18,11 @@ from wengert.core.values.aval import aval_of
 from wengert.core.values.dispatch import one_array
 from wengert.core.values.tensor import Tensor
 from wengert.errors import NumericalError, ShapeError, UsageError
-from wengert.implicit.active_set import settle
 from wengert.implicit.attaching import DENSE, implicit_solution
-from wengert.implicit.interior_point import solve_by_interior_point
-from wengert.implicit.program_checks import missed_by, require_convex, require_optimal
-from wengert.implicit.programs import (
+from wengert.implicit.quadratic_programs.active_set import settle
+from wengert.implicit.quadratic_programs.interior_point import solve_by_interior_point
+from wengert.implicit.quadratic_programs.program_checks import missed_by, require_convex, require_optimal
+from wengert.implicit.quadratic_programs.programs import (
     FEW,
     NEAR,
     ROUNDING,
@@ -34,11 +34,9 @@ from wengert.implicit.programs import (
     split_vector,
     with_rows_apart,
 )
-from wengert.implicit.roots import options_of
-from wengert.implicit.row_lengths import is_sparse
-from wengert.implicit.scales import Units, in_units, out_of_units, solution_out_of_units, units_of
-from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives
-from wengert.implicit.sparse_programs import (
+from wengert.implicit.quadratic_programs.row_lengths import is_sparse
+from wengert.implicit.quadratic_programs.scales import Units, in_units, out_of_units, solution_out_of_units, units_of
+from wengert.implicit.quadratic_programs.sparse_programs import (
     SINGULAR,
     assemble,
     elements_of_conditions,
@@ -49,8 +47,10 @@ from wengert.implicit.sparse_programs import (
     relaxed_elements,
     require_convex_sparse,
 )
+from wengert.implicit.quadratic_programs.traced_programs import columns_of_conditions, solve_traced
+from wengert.implicit.roots import options_of
+from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives
 from wengert.implicit.systems import TOLERANCE
-from wengert.implicit.traced_programs import columns_of_conditions, solve_traced
 from wengert.native.lapack import ONE_THREAD
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.support.hints import hint_parameters
@@ -96,7 +96,7 @@ def qp(
     left out, those that are hold as equations. The solution is polished: x and the multipliers are computed anew from
     these equations. Where a constraint is active with a multiplier of zero there are two derivatives, one on each side;
     given is that of the side where it is not active, and a warning names it. What is near to zero is so as part of the
-    size of the program (see `wengert.implicit.scales`): solutions of scaled programs are scaled solutions.
+    size of the program: solutions of scaled programs are scaled solutions.
 
     Without a solver programs are solved natively in graphs that `jit` compiles, and all at once under `vmap`; what is
     uncertain there, as who is active, is left to Python. With one they are solved by Python, program by program.

@@ -14,10 +14,10 @@ from wengert.core.primitives.declare import constant
 from wengert.core.primitives.primitive import RoutineCall
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_staged
-from wengert.implicit.dependent_rows import APART
 from wengert.implicit.factored import factors, substituted
-from wengert.implicit.interior_point import Point, factor_if_positive, iterate
-from wengert.implicit.programs import CLOSE, NEAR, QuadraticProgram, join_parts, split_vector
+from wengert.implicit.quadratic_programs.dependent_rows import APART
+from wengert.implicit.quadratic_programs.interior_point import Point, factor_if_positive, iterate
+from wengert.implicit.quadratic_programs.programs import CLOSE, NEAR, QuadraticProgram, join_parts, split_vector
 from wengert.primitives.linear_algebra.matrices import over_stacks
 from wengert.transforms.jit import jit
 
@@ -99,7 +99,7 @@ def is_decided(point: Point, active: Any, program: QuadraticProgram) -> Any:
 def are_apart(active: Any, program: QuadraticProgram) -> Any:
     """Tell whether no active constraint is nearly one that follows from others: by Cholesky's factor of their products.
 
-    See `wengert.implicit.dependent_rows`; what is not active has a row of its own.
+    See `wengert.implicit.quadratic_programs.dependent_rows`; what is not active has a row of its own.
     """
     if not len(program.b) + len(program.h):
         return True

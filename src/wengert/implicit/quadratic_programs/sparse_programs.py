@@ -14,7 +14,7 @@ import numpy as np
 
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import GraphError, NumericalError
-from wengert.implicit.programs import (
+from wengert.implicit.quadratic_programs.programs import (
     CLOSE,
     MOST_ROUNDS,
     NEAR,
@@ -28,7 +28,7 @@ from wengert.implicit.programs import (
     sizes_of,
     without_room,
 )
-from wengert.implicit.row_lengths import is_sparse
+from wengert.implicit.quadratic_programs.row_lengths import is_sparse
 from wengert.primitives.sparse.direct_solves import REGULAR, SYMMETRIC, factor_of
 from wengert.primitives.sparse.sparse_tensor import SparseTensor, sparse_tensor
 from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of

@@ -13,10 +13,10 @@ from wengert.core.forms.routine import Routine
 from wengert.core.primitives.declare import constant
 from wengert.core.primitives.primitive import RoutineCall
 from wengert.core.values.dispatch import apply
-from wengert.implicit.program_checks import failure
-from wengert.implicit.programs import QuadraticProgram
-from wengert.implicit.row_lengths import is_sparse
-from wengert.implicit.sparse_programs import solver_of_system
+from wengert.implicit.quadratic_programs.program_checks import failure
+from wengert.implicit.quadratic_programs.programs import QuadraticProgram
+from wengert.implicit.quadratic_programs.row_lengths import is_sparse
+from wengert.implicit.quadratic_programs.sparse_programs import solver_of_system
 from wengert.primitives.linear_algebra.lu import lu_factor, lu_solution
 from wengert.primitives.linear_algebra.matrices import over_stacks
 from wengert.primitives.linear_algebra.triangular import cholesky_solution

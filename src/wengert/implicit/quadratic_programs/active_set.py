@@ -14,9 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.implicit.dependent_rows import DEPENDENT, NEARLY, depend_nearly
-from wengert.implicit.programs import CLOSE, NEAR, Polished, QuadraticProgram, is_near, sizes_of, without_room
-from wengert.implicit.row_lengths import lengths_of
+from wengert.implicit.quadratic_programs.dependent_rows import DEPENDENT, NEARLY, depend_nearly
+from wengert.implicit.quadratic_programs.programs import (
+    CLOSE,
+    NEAR,
+    Polished,
+    QuadraticProgram,
+    is_near,
+    sizes_of,
+    without_room,
+)
+from wengert.implicit.quadratic_programs.row_lengths import lengths_of
 
 REFINEMENTS = 4
 LONG = np.longdouble

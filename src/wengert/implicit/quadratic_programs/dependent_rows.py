@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.implicit.row_lengths import unit_rows
+from wengert.implicit.quadratic_programs.row_lengths import unit_rows
 
 DEPENDENT, NO_PART, EQUAL = 1e-10, 1e-6, 1.0 + 1e-9
 """How far unit vectors are from what others span that depend on these, the parts of vectors that do not take part in

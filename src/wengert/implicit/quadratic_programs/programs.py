@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.implicit.dependent_rows import DEPENDENT, NEARLY, rows_left_out
-from wengert.implicit.row_lengths import is_sparse, lengths_of
+from wengert.implicit.quadratic_programs.dependent_rows import DEPENDENT, NEARLY, rows_left_out
+from wengert.implicit.quadratic_programs.row_lengths import is_sparse, lengths_of
 
 NEAR = 1e-6
 """By how much of its terms a constraint may be open, or a multiplier differ from zero, to be taken for at its limit."""
@@ -63,7 +63,7 @@ class Polished(NamedTuple):
     """Hold a solution that meets the conditions of optimality to rounding.
 
     Attributes:
-        x, equality, inequality: as `wengert.implicit.quadratic.QuadraticSolution` has them.
+        x, equality, inequality: as `wengert.implicit.quadratic_programs.quadratic.QuadraticSolution` has them.
         active: which constraints count, the equations before the inequalities: all but those that follow from others,
             and of inequalities those that are equations.
         left: the numbers of those that follow from others.
