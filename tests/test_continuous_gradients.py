@@ -15,11 +15,17 @@ def total(x, method="RK23", tol=1e-6):
 
     The time when it is doubled is added.
     """
+
+    def slope(t, y, k):
+        found = np.zeros(1)
+        found[0] = -k * y[0] ** 2
+        return found
+
     low = lambda t, y, k: y[0] - LOW
     low.terminal, low.reset = 2, lambda t, y, k: 2 * y
     options = {"method": method, "rtol": tol, "atol": tol, "gradient": "continuous", "args": (x[1],), "events": low}
     times = np.stack([0.5 * x[2], x[2]])
-    found = solve_ivp(lambda t, y, k: -k * y * y, (0.0, x[2]), x[:1], t_eval=times, **options)
+    found = solve_ivp(slope, (0.0, x[2]), x[:1], t_eval=times, **options)
     return np.sum(found.y) + found.t_events[0][0]
 
 

@@ -907,6 +907,19 @@ def slope_of_bent(x):
     return 2 * x if x > 0 else 3.0
 
 
+def fills_an_array_back(x, ct):
+    slope = np.zeros(2)
+    slope[1] = 2 * x if x > 0 else 3.0
+    return (ct * slope[1],)
+
+
+def fills_an_array_along(primals, tangents):
+    (x,), moved = primals, np.empty(2)
+    moved[0] = tangents[0]
+    moved[0] *= np.where(x > 0, 2 * x, 3)
+    return bent(x), moved[0]
+
+
 def ruled(function, vjp=None, jvp=None):
     """Return a function with rules."""
     rule = wg.custom_rule(function)
@@ -954,6 +967,8 @@ DECIDING = {
     "jvp": ruled(bent, jvp=chooses_along),
     "loops": ruled(bent, vjp=(saving, repeats_back)),
     "a function that a rule calls": ruled(bent, vjp=(saving, calls_what_chooses)),
+    "writes": ruled(bent, vjp=(saving, fills_an_array_back)),
+    "writes along": ruled(bent, jvp=fills_an_array_along),
     "no rule": ruled(lambda x: x * x if x > 0 else 3 * x),
     "Function": ChoosesBack.apply,
     "Function with jvp": ChoosesAlong.apply,

@@ -231,23 +231,19 @@ def run_converting(function: Callable[..., Any], run: Callable[[Callable[..., An
 
     It is that of its converted form if it asks a traced value, or lets NumPy put one that is followed into an ndarray.
     """
-    before = refusal_count()
-    reach = Reach("a function", function)
+    attempts = Attempts(lambda form, _: run(form), Reach("a function", function))
     try:
         return run(function)
     except (WengertError, *NUMPYS) as error:
-        writes = writes_traced(error)
-        if not (writes or isinstance(error, TracedTruthError)):
+        if not (writes_traced(error) or isinstance(error, TracedTruthError)):
             raise
         from wengert.conversion.operations import callee
 
         found = callee(function)
         if found is function:
             raise
-    forgive(before)
-    reach.heap.restore()
-    with RollingScope(making=writes):
-        return run(found)
+    attempts.undo()
+    return attempts.trace_converted(found)
 
 
 def call_converting(function: Callable[..., Any], *args: Any) -> Any:
