@@ -18,7 +18,7 @@ from wengert.support.caches import cached
 
 UNROLLED = 2
 """Terms that a round of a tile adds."""
-FAR = 64
+FAR = 16
 """Terms of a tile from which on what it writes is brought into the cache ahead."""
 AHEAD = 8
 """Terms that tiles which pack bring into the cache ahead."""
