@@ -403,7 +403,8 @@ def comes_true(condition: Callable[[], bool], meanwhile: Callable[[], object]) -
 
 def places(crew: Counting) -> list[Any]:
     """Return the places of a team's workers."""
-    return [job_tables.PLACE.view(team.place_address(crew.place.value, n)) for n in range(1, crew.threads)]
+    first, size = crew.place.value + job_tables.SHARED.size, job_tables.PLACE.size
+    return [job_tables.PLACE.view(first + size * n) for n in range(1, crew.threads)]
 
 
 def test_workers_fall_asleep_and_those_needed_are_woken(crew: Counting) -> None:

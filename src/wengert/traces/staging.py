@@ -191,7 +191,7 @@ class Staging(Transient):
         if self.places is not None:
             count_place(self.places, place)
         if ROLLING.strict:
-            enter_bounds(primitive, inputs, params, outputs)
+            enter_bounds(primitive, inputs, outputs)
         origin = number_origin(place)
         self.equations.append(Equation(lasting, inputs, dict(params) if params else NO_PARAMS, outputs, origin))
         found = tuple([self.tensor(variable) for variable in outputs])

@@ -8,7 +8,7 @@ bounded number in each, and what is computed of these without growing beyond 2^5
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from wengert.core.diagnostics.source_positions import caller, position_of
@@ -87,9 +87,7 @@ def copy_bounds(old: Any, new: Variable) -> None:
         ROLLING.bounds[new] = found
 
 
-def enter_bounds(
-    primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any], outputs: Sequence[Variable]
-) -> None:
+def enter_bounds(primitive: Primitive, inputs: Sequence[Any], outputs: Sequence[Variable]) -> None:
     """Enter the bounds of what an equation gives.
 
     Raises:

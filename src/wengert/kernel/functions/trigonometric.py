@@ -87,7 +87,7 @@ def cosine_tail(b: ExpressionBuilder, z: Term) -> Term:
     return b.fma(z, b.polynomial(z, z.coefficients(COS)), -0.5)
 
 
-def bit_as_sign(b: ExpressionBuilder, bits: Term, x: Term) -> Term:
+def bit_as_sign(bits: Term, x: Term) -> Term:
     """Return bits of which the second is at the place of the sign."""
     return bits << (x.format.integer.itemsize * 8 - 2)
 
@@ -104,8 +104,8 @@ def sincos_of(b: ExpressionBuilder, x: Term, found: Reduced) -> Pair:
     sin, cos = s + rest, b.fma(r * r, cosine_tail(b, r * r), 1.0)
     odd = (bits & 1).differs(0)
     return (
-        with_sign(b, b.select(odd, cos, sin), bit_as_sign(b, bits, x) ^ b.bits(x)),
-        with_sign(b, b.select(odd, sin, cos), bit_as_sign(b, bits + 1, x)),
+        with_sign(b, b.select(odd, cos, sin), bit_as_sign(bits, x) ^ b.bits(x)),
+        with_sign(b, b.select(odd, sin, cos), bit_as_sign(bits + 1, x)),
     )
 
 

@@ -79,7 +79,7 @@ def complex_call(call: Call, operands: Sequence[Value], rule: Rule) -> Value | R
     if name in ("real", "imag"):
         return halves[name == "imag"].args[0]
     if name == "astype":
-        return convert_complex(call, operands, halves)
+        return convert_complex(call, halves)
     if isinstance(form, Contraction):
         return product(call, halves)
     if parts == "each" and not is_complex(call.out):
@@ -150,7 +150,7 @@ def is_index(call: Call, i: int) -> bool:
     return not isinstance(primitive.loop, np.ufunc) and i in primitive.loop
 
 
-def convert_complex(call: Call, operands: Sequence[Value], halves: Sequence[Call]) -> Value | Refused:
+def convert_complex(call: Call, halves: Sequence[Call]) -> Value | Refused:
     """Lower a conversion from or to complex numbers: to real ones the imaginary part is dropped."""
     dtype = real_dtype(call.out.dtype)
     if dtype not in DTYPES:

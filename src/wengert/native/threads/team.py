@@ -101,11 +101,6 @@ def check_system() -> None:
         raise UnavailableError(f"the bits of floating-point conditions on {PROCESSOR} are unknown")
 
 
-def place_address(team: int, number: int) -> int:
-    """Return where the place with a number lies."""
-    return team + SHARED.size + PLACE.size * number
-
-
 def seconds_of_a_look(linger: int) -> float:
     """Measure how long a worker takes to look for work once."""
     looks = 1_000
