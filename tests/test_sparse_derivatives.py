@@ -18,6 +18,7 @@ from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.sparse import derivatives, low_fill
 from wengert.sparse.plans import element_plan, plan_choice
 from wengert.sparse.plans.value_walk import ValueWalk
+from wengert.support import config
 
 
 def differences(x):
@@ -242,6 +243,22 @@ def test_hessians_are_the_dense_ones():
     lanes = wg.jit(wg.vmap(lambda t: second({"a": matrix * t})["a"]["a"]))(np.ones(2))
     for found in (second({"a": matrix})["a"]["a"], lanes[1]):
         np.testing.assert_allclose(found.toarray(), matrix_of(expected, matrix.data, matrix.data))
+
+
+def test_guards_do_not_act_where_what_says_so_comes_by_other_maps(monkeypatch):
+    """Natively, where they do not look at the product, whole elements were left out."""
+    monkeypatch.setattr(config, "NATIVE", True)
+
+    def behind_mask(x):
+        x[~(x > 0)]
+        return np.interp(0.4, [0.0, 1.0, 2.0], np.cos(x)) + np.sum(np.sin(x) ** 2)
+
+    point = np.array([0.5, -0.5, 0.5])
+    try:
+        found = wg.jit(sparse.hessian(behind_mask, plan="maps"), native=True)(point)
+    except UsageError:  # of an operation that they do not follow
+        return
+    np.testing.assert_allclose(found.toarray(), wg.hessian(behind_mask)(point), rtol=1e-13, atol=1e-15)
 
 
 def test_values_auxiliary_results_and_names():
