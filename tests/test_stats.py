@@ -475,6 +475,14 @@ def test_undefined_values_have_undefined_derivatives_and_leave_others_alone(case
             np.testing.assert_allclose(found[:, 1:], good[:, np.newaxis][:, : len(rest)], rtol=1e-12)
 
 
+def test_logarithms_of_densities_where_zeros_meet_infinities() -> None:
+    require_same("skewnorm", "logpdf", np.array([np.inf, -np.inf]), 0.0)
+    require_same("genpareto", "logpdf", 1.0, -1.0)
+    for argnum, right in enumerate((0.0, 0.0, 0.0, -1.0)):  # of even distribution at its end
+        for mode in (wg.jacrev, wg.jacfwd):
+            assert mode(ws.genpareto.logpdf, argnum)(1.0, -1.0, 0.0, 1.0) == right, (argnum, mode)
+
+
 def test_cut_points_at_infinity() -> None:
     cuts, places = np.array([-np.inf, -0.4, 0.8, np.inf]), np.array([0, 1, 2, 1])
 

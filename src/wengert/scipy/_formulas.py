@@ -138,10 +138,15 @@ def f_entropy(n: Value, m: Value) -> Value:
 
 def log_ratio(c: Value, x: Value) -> Value:
     """Return log(1 + c x) / c, and x where c is 0, with the derivatives of a smooth function there."""
-    product = c * either((c == 0) & np.isinf(x), 0.0, x)
+    product = finite_product(c, x)
     small = np.abs(product) < 0.1
     near = x * sp.hyp2f1(1.0, 1.0, 2.0, -either(small, product, 0.0))
     return either(small, near, np.log1p(either(small, 0.0, product)) / either(small, 1.0, c))
+
+
+def finite_product(c: Value, x: Value) -> Value:
+    """Return c x, and 0 where c is 0 and x infinite."""
+    return c * either((c == 0) & np.isinf(x), 0.0, x)
 
 
 def limit_steepness(x: Value) -> Value:
@@ -182,6 +187,13 @@ def genextreme_var(c: Value) -> Value:
     series = np.polyval((LOG_GAMMA * (2 ** np.arange(2.0, 22) - 2))[::-1], either(small, safe, 0.0))
     ratio = either(small, series, (sp.gammaln(2 * safe + 1) - 2 * sp.gammaln(safe + 1)) / either(small, 1.0, safe) ** 2)
     return either(there, sp.gamma(safe + 1) ** 2 * ratio * sp.exprel(ratio * safe * safe), propagate_nan(c))
+
+
+def genpareto_logpdf(x: Value, c: Value) -> Value:
+    """Return the logarithm of the density: that of even distribution at its end, too."""
+    power = log_ratio(c, x)
+    even = (c == -1) & np.isinf(power)
+    return -(c + 1) * either(even, 0.0, power)
 
 
 def genpareto_pdf(x: Value, c: Value) -> Value:
@@ -247,6 +259,11 @@ def norm_logpdf(x: Value) -> Value:
 def power_slope(x: Value, c: Value) -> Value:
     """Return c x**(c - 1), whose derivatives are one term each: at 0 several may be infinite of either sign."""
     return apply(power_derivative, x, c, x**c, base=1, exponent=0)
+
+
+def skewnorm_logpdf(x: Value, a: Value) -> Value:
+    """Return the logarithm of the density."""
+    return LOG_TWO + norm_logpdf(x) + sp.log_ndtr(finite_product(a, x))
 
 
 def skewnorm_mean(a: Value) -> Value:
