@@ -71,6 +71,12 @@ MASKS = {
         [0.0, HYPERBOLIC[1]],
     ),
     "infinite constant, written": (of_which_one_is_infinite, [0.7, 0.7], HYPERBOLIC[[0, 0]], HYPERBOLIC[[1, 1]]),
+    "infinite start": (
+        lambda x: 1 / np.cosh(np.max(x[:, np.newaxis], axis=1, initial=inf)),
+        [0.7, -1.0],
+        [0.0, 0.0],
+        [0.0, 0.0],
+    ),
     "sqrt": (lambda x: np.where(x > 0, np.sqrt(x), 0.0), [-1.0, 0.0, 4.0], [0.0, 0.0, 0.25], [0.0, 0.0, -1 / 32]),
     "sqrt, mask first": (
         lambda x: np.sqrt(np.where(x > 0, x, 0.0)),

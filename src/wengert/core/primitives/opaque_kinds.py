@@ -33,6 +33,7 @@ class Opaque(Primitive):
         piecewise: whether it is linear on pieces, as sorting is: the vjp does not depend on the operands but for where
             it jumps. Then second derivatives need one operation; there must be a `jvp`.
         fresh: whether the vjp returns memory of its own: never the cotangent's, a residual's, or that of two operands.
+        joins: whether it chooses between elements of operands, so that those of constants have tangents of 0.
         outputs: the number of results.
         square: of a root, a function of the parameters giving the primitive whose result is its square, or None.
         **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
@@ -56,12 +57,13 @@ class Opaque(Primitive):
         jvp: Rule | None = None,
         piecewise: bool = False,
         fresh: bool = False,
+        joins: bool = False,
         outputs: int = 1,
         square: Callable[..., Primitive | None] | None = None,
         **shapes: Unpack[ShapeRules],
     ) -> None:
         super().__init__(name, evaluate, **shapes)
-        self.square = square
+        self.square, self.joins = square, joins
         if vjp is None or (isinstance(vjp, Sequence) and all(rule is None for rule in vjp)):
             raise rule_error(name, "no vjp was given", "a function vjp(ct, out, *operands) is needed")
         if piecewise and jvp is None:
