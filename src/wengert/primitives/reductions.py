@@ -381,9 +381,7 @@ def extremum(name: str, ufunc: np.ufunc, skipping: Any) -> Any:
             return skipping(x, axis=axis, keepdims=keepdims, **options)
         return reduce(x, axis, None, None, keepdims, **options)
 
-    return opaque(
-        name, evaluate, vjp=extremum_vjp, jvp=extremum_jvp, piecewise=True, joins=True, form=Reduction(ufunc)
-    )
+    return opaque(name, evaluate, vjp=extremum_vjp, jvp=extremum_jvp, piecewise=True, joins=True, form=Reduction(ufunc))
 
 
 max_ = extremum("max", np.maximum, np.nanmax)
