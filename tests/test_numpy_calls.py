@@ -288,3 +288,4 @@ def test_what_a_function_did_before_it_made_an_array_is_done_once() -> None:
 
     assert wg.grad(lambda x: call_converting(product, x).sum())(np.ones(2)).tolist() == [2.0, 3.0]
     assert calls == [(2,)]
+    assert wg.vmap(lambda x: call_converting(product, x))(np.ones((2, 2))).tolist() == [[2.0, 3.0]] * 2

@@ -360,7 +360,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
             if position is not None and is_staged(self):
                 needed = "a plain value is needed, because an ndarray holds numbers"
                 raise TracedTruthError(name, f"{self._shown()} ({position})", needed, action)
-            concrete(name, self, LEAVING if asked is None else action)
+            concrete(name, self, LEAVING if asked is None else action, stores=asked is not None)
             needed = f"a plain value is needed, because {LOSES}"
             error = GraphError(name, self._shown(), needed, f"{action}, or call .detach() first")
             error.writes = asked is not None
@@ -638,8 +638,8 @@ def not_one_element(name: str, shape: tuple[int, ...]) -> DtypeError:
     return DtypeError(name, f"a Tensor of shape {shape}", "a Tensor with exactly one element is needed", action)
 
 
-def concrete(name: str, value: Any, action: str = LOOKED_AT) -> Any:
-    """Return the array at the bottom of a value, as `raw` does, for a function that has to look at the numbers.
+def concrete(name: str, value: Any, action: str = LOOKED_AT, *, stores: bool = False) -> Any:
+    """Return the array at the bottom of a value, as `raw` does, for a function that has to look at, or stores, numbers.
 
     Raises:
         GraphError: it differs from lane to lane, so that there is no one array to look at; `action` says what to do.
@@ -652,7 +652,7 @@ def concrete(name: str, value: Any, action: str = LOOKED_AT) -> Any:
             given = f"a value that differs from lane to lane of {trace.owner_name}"
             needed = "one value for all lanes is needed where a program looks at numbers"
             error = kind(describe(name, given, needed, remedy_by_source(*caller()) or action))
-            error.writes = kind is TracedTruthError and writes_at(*caller())
+            error.writes = stores or (kind is TracedTruthError and writes_at(*caller()))
             raise error
         below = below._value if trace is None else trace.below(below)
     return strong(below)
