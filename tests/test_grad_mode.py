@@ -25,7 +25,7 @@ from wengert.core.memory.write_watches import Watch
 from wengert.core.values.execution_state import ACTIVE, COUNTING, RoundCounter
 from wengert.core.values.recording import ANOMALY, BUDGET, FLOOR, FORWARD, PACKING, REVIVING
 from wengert.core.values.tensor import WATCHES, WATCHING
-from wengert.errors import DtypeError, GraphError
+from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.kernel.evaluation import Evaluator
 from wengert.native.lapack import ONE_THREAD
 from wengert.support.collector_pause import LoadingPause
@@ -235,6 +235,8 @@ def test_a_mode_object_may_be_entered_again() -> None:
     with mode, wg.enable_grad(), mode:
         assert not wg.is_grad_enabled()
     assert wg.is_grad_enabled()
+    with pytest.raises(UsageError, match=r"^grad mode: the exit of a mode that has not been entered; one entry before"):
+        wg.no_grad().__exit__(None, None, None)
 
 
 def test_generators_run_in_the_mode_and_do_not_leak_it() -> None:

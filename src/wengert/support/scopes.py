@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from functools import partial
 from itertools import chain, repeat
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 Restore = Callable[[], Any]
 """A function of C that puts a state back, and changes nothing where that is so already."""
@@ -58,10 +58,13 @@ class StateScope:
     Attributes:
         undos: what puts back what was, for each time that it has been entered.
         leave: calls the last of these.
+        not_entered: what is called instead where there are none.
     """
 
+    not_entered: ClassVar[tuple[Restore, ...]] = ()
+
     def __init__(self) -> None:
-        self.undos: list[Restore] = []
+        self.undos: list[Restore] = [*self.not_entered]
         self.leave = calling_last(self.undos)
 
     def undo(self) -> Restore:

@@ -27,7 +27,7 @@ from wengert.core.values.recording import (
     packing_of,
 )
 from wengert.core.values.tensor import Trace
-from wengert.errors import RangeError
+from wengert.errors import RangeError, UsageError
 from wengert.support.scopes import Restore, StateScope, calling_all
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -60,8 +60,16 @@ def is_grad_enabled() -> bool:
     return FLOOR.get() <= 0
 
 
+def refuse_to_leave() -> None:
+    """Raise an error of an exit that no entry came before."""
+    given = "the exit of a mode that has not been entered"
+    raise UsageError("grad mode", given, "one entry before each is needed", "Write `with no_grad():`, for instance")
+
+
 class Mode(StateScope):
     """Be a context manager and a decorator; generators and coroutines run in the mode whenever they run."""
+
+    not_entered = (refuse_to_leave,)
 
     def again(self) -> Mode:
         """Return a mode like this one that has not been entered."""
