@@ -92,6 +92,40 @@ class Stiff(Spring):
         return 1.0 if name == "missing" else object.__getattribute__(self, name)
 
 
+class Limits:
+    LOW = -1.0
+
+
+@case((1.5,), (0.5,), (-1.0,), (2.0,), (-4.0,))
+def cases_with_guards(x):
+    total, pair = 0.0, (x, 3)
+    match x:
+        case 2 | Limits.LOW:
+            total = 5 * x
+        case v if v > 1:
+            total = x - v**2
+        case _:
+            total += x
+    for k in range(6):
+        match pair:
+            case y, 0:
+                return y
+            case y, n if y < -3:
+                return total * n
+            case [z, *rest] if total > 4:
+                total = total - z * rest[0]
+                continue
+            case _ if k == 5:
+                break
+        total = total + k
+    match "text":
+        case "other":
+            return 0.0
+        case str() if total > 0:
+            total = -total
+    return total
+
+
 @case((1.5,), (0.5,), (-1.0,))
 def properties_that_are_read(x):
     spring, stiff = Spring(x), Stiff(2.0 + x * x)

@@ -248,11 +248,11 @@ def bound_within(x: Any) -> Any:
 
 
 def by_case(x: Any) -> Any:
-    match len(x):
-        case 3 if x[0] > 0:
+    match [x[0]]:
+        case [1 | 2]:
             return x[0]
         case _:
-            return x[1]
+            return x[0] * 2
 
 
 def test_what_is_not_converted_is_refused_with_the_statement_that_is() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from wengert.control.variable_places import HIDDEN, RESULT, RETURNED
 from wengert.conversion.expression_rewriting import ITEM, ExpressionRewriter
+from wengert.conversion.match_statements import MatchRewriter
 from wengert.conversion.syntax_nodes import (
     DEFINITIONS,
     changes,
@@ -43,6 +44,7 @@ def rewrite(node: ast.FunctionDef | ast.Lambda, owner: str) -> ast.FunctionDef:
 
     The definition is changed; `owner` is the class around it, for private names, empty if there is none.
     """
+    node = MatchRewriter().visit(node)
     if isinstance(node, ast.Lambda):
         body: list[ast.stmt] = [ast.copy_location(ast.Return(node.body), node.body)]
     else:
