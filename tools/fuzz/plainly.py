@@ -51,7 +51,7 @@ def while_loop(
     if not rows or max_rounds is None:
         return value
     missing = max_rounds - len(left)
-    like = np.asarray(left[0] if left else body_fun(copied(value))[1])
+    like = left[0] if left else body_fun(copied(value))[1]
     return value, np.stack([*left, *[np.zeros_like(like)] * missing]), len(left)
 
 
