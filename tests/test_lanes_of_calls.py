@@ -267,3 +267,26 @@ def test_python_numbers_give_way_in_lanes_of_graphs_as_they_do_in_one(native):
     found = f(np.array([1, -1, 1]), np.array([0.25, 0.5, 2.0], np.float32))
     assert found.dtype == np.float32
     assert found.tolist() == [1.25, 0.5, 2.0]
+
+
+def test_rules_that_choose_in_loops_that_go_on_in_some_lanes() -> None:
+    def chosen(t: Any) -> Any:
+        return wg.cond(np.sum(t) > 0.3, np.sin, lambda t: t * 0.5 + 0.1, t)
+
+    def pull(t: Any, ct: Any) -> Any:
+        return (wg.cond(np.sum(t) > 0.3, lambda t, ct: ct * np.cos(t), lambda t, ct: ct * 0.5, t, ct),)
+
+    rule = wg.custom_rule(chosen)
+    rule.defvjp(lambda t: (chosen(t), t), pull)
+
+    def end(f: Any, x: Any, r: Any, n: Any) -> Any:
+        return wg.while_loop(lambda c: c[1] < n, lambda c: (f(r * 1.0) + 0.0 * c[0], c[1] + 1), (np.sin(x), 0))[0]
+
+    def total(f: Any, x: Any, r: Any) -> Any:
+        return np.sum(wg.vmap(lambda r, n: end(f, x, r, n))(r, np.array([1, 0, 2])) ** 2)
+
+    x, r = np.array([0.2, 0.7]), np.array([0.2, 0.4, 0.6])
+    for transform in (lambda f: wg.jvp(f, (x, r), (x, r)), lambda f: wg.jvp(wg.grad(f, (0, 1)), (x, r), (x, r))):
+        found, expected = (transform(lambda x, r, f=f: total(f, x, r)) for f in (rule, chosen))
+        for one, other in zip(flatten(found)[0], flatten(expected)[0], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)

@@ -136,6 +136,9 @@ class Batch(Transient):
         """Compute all lanes one level below."""
         if self.ended:
             self.require_alive(operands)
+        if ACTIVE.mask is not None and not primitive.registered:  # whose rules see lanes of another batch, all active
+            given = operands if ACTIVE.fill is None else list(map(ACTIVE.fill, operands))
+            return in_lanes(None, None, self.process, primitive, given, params)
         try:
             if primitive.at_points:
                 return self.elementwise(primitive, operands, params)
