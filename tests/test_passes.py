@@ -34,6 +34,7 @@ from wengert.passes.common_subexpressions import merge_common
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.inlining import inline_calls
 from wengert.passes.pipeline import BEFORE_LOWERING, PIPELINE, flatten_calls, simplify_graph
+from wengert.passes.rows_in_loops import compute_rows_in_loops
 from wengert.passes.simplify import simplify
 from wengert.primitives.arithmetic import add, multiply, negative
 from wengert.support import config
@@ -437,6 +438,39 @@ def test_code_computes_once_what_differs_by_barriers_alone() -> None:
     assert (outside.params["spec"].constants, loop.params["spec"].constants) == (1, 1)
     assert operations(loop.params["body"]) == ["multiply", "sin", "multiply", "multiply"]
     assert same_bits(evaluate(graph, args)[0], run(*args))
+
+
+def rows_for_loop(x: Any, row: Any, number: Any) -> list[Any]:
+    """Sequences that a loop may compute row by row, and two that it may not: one costly, the other read elsewhere."""
+    square = x * x
+    return [2.0 * square * number, x * row, x + np.broadcast_to(np.float64(3.0), x.shape), np.sqrt(x), x - 1]
+
+
+@pytest.mark.parametrize("length", [2048, 2047], ids=["long", "short"])
+@pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
+def test_loops_compute_long_rows_that_they_alone_read(reverse: bool, length: int) -> None:
+    def run(x: Any, row: Any, number: Any) -> Any:
+        sequences = rows_for_loop(x, row, number)
+
+        def step(total: Any, rows: Any) -> Any:
+            a, b, c, d, e = rows
+            return total * c + a, b * d - e
+
+        total, left = scan(step, row, tuple(sequences), reverse=reverse)
+        return total, left, sequences[-1]
+
+    x = np.random.default_rng(3).normal(size=(3, length))
+    x[:, :12] = SPECIAL
+    args = x, np.arange(float(length)), np.float64(0.5)
+    graph = compute_rows_in_loops(trace(run)(*args))
+    check(graph)
+    (loop,) = [e for e in graph.equations if e.primitive.name == "scan"]
+    outside = ["scan", "sqrt", "subtract"] if length == 2048 else ["add", *["multiply"] * 4, "scan", "sqrt", "subtract"]
+    assert sorted(operations(graph)) == outside
+    assert len(loop.params["body"].equations) == 4 + (5 if length == 2048 else 0)
+    want = run(*args)
+    for results in (evaluate(graph, args), wg.jit(run)(*args)):
+        assert all(map(same_bits, results, want))
 
 
 def leaf(result: Any) -> Any:
