@@ -314,7 +314,7 @@ def from_list(x: Any) -> Any:
 
 
 STORES = [element, elements, filled, flat, from_objects, from_iterator, vectorized, from_list]
-HELD = (element, elements, filled, from_list)
+HELD = (element, elements, filled, from_iterator, from_list)
 """Those of which conversion makes Tensors."""
 CONVERTING = ("jit", "grad of jit", "trace", "cond")
 TRANSFORMATIONS: dict[str, Any] = {

@@ -270,7 +270,7 @@ def test_complex_states_of_implicit_methods():
 
 def test_what_radau_knows_of_steps_before_does_not_move():
     """Where a program goes on from a state, its memory is an input: Newton's method would move with it."""
-    slope = RightHandSide(lambda t, y: -(y**2), (), np.ones(1), False)
+    slope = RightHandSide(lambda t, y: -(y**2), (), np.ones(1), False, has_state_first=False)
     method, control = method_named("Radau"), Control(1e-3, 1e-6, np.inf, None, 9)
     walk = method.start(slope, Walk(0.0, np.ones(1), -np.ones(1), 0.1, False, 0, 0), 1.0, True, False)
 

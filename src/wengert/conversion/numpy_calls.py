@@ -67,13 +67,14 @@ def traced_among(values: Iterable[Any]) -> Tensor | None:
 def called_in_place(function: Any) -> Callable[..., Any]:
     """Return what is called in place of a function of NumPy's, which may be given traced values in lists."""
     is_ufunc, is_builder = isinstance(function, np.ufunc), function in BUILDERS
-    asks_nothing = is_builder or function in MAKERS
+    is_maker = function in MAKERS
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if function is np.fromiter:
             args, kwargs = with_listed_items(*args, **kwargs)
         given = (*args, *kwargs.values())
-        traced = traced_among(given if asks_nothing else [x for x in given if not is_followed(x)])
+        asking = is_builder or (is_maker and "like" not in kwargs)  # else NumPy asks a Tensor that is given itself
+        traced = traced_among([x for x in given if asking or not is_followed(x)])
         if traced is None and is_builder and ROLLING.making:  # what the program has made, which may be written to
             traced = next((x for x in given if type(x) is Tensor), None)
         if traced is not None:
