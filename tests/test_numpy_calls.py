@@ -99,9 +99,23 @@ def filled_in_whole_numbers(x):
     return ((ranks + drawn + places[::2]) * x).sum() + np.fromiter(map(np.exp, x), float).prod()
 
 
+chosen = np.vectorize(lambda v, w: v * w if v > 0.5 else w - v)
+
+
+def set_by_attributes_and_items(x):
+    flat, pair = np.zeros(2), np.zeros(2, complex)
+    flat.flat = x * x
+    pair.real, pair.imag = flat, x[0]
+    own = wg.numpy.vectorize(lambda v: v * v if v > 0.5 else v, otypes=[float])
+    total = np.sum(np.abs(pair) * np.require([x[1], 2], requirements="F") + chosen(x, 3.0) * np.asarray(own(x)))
+    for (i,), v in np.ndenumerate(x):
+        total = total + i * v * flat[i]
+    return total
+
+
 FUNCTIONS = [
     *(lists_of_rows, lists_in_while, lists_in_branches, written_rows, written_views, written_in_whole_numbers),
-    *(filled_and_joined, filled_in_whole_numbers),
+    *(filled_and_joined, filled_in_whole_numbers, set_by_attributes_and_items),
 ]
 
 

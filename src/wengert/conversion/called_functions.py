@@ -20,12 +20,14 @@ from wengert.conversion.function_source import (
     definition_of,
     is_converted,
 )
-from wengert.conversion.numpy_calls import DISPATCHED, called_in_place, method_in_place
+from wengert.conversion.numpy_calls import DISPATCHED, called_in_place, method_in_place, traced_among
 from wengert.conversion.repeatable_calls import repeatable
 from wengert.conversion.statement_rewriting import rewrite
 from wengert.conversion.syntax_nodes import moved_parts, names_read, stays_unconverted
 from wengert.conversion.traced_numbers import ITERATORS, make_iterating
 from wengert.core.containers.container_classes import is_dataclass
+from wengert.core.values.protocols import array_function
+from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError
 from wengert.support.attributes import class_attribute, unwrap, with_closure
 from wengert.support.caches import WeakIdentityMap
@@ -182,6 +184,8 @@ def callee(function: Any) -> Any:
         return function if is_settled(function) else convert(function)
     if issubclass(kind, DISPATCHED):
         return called_in_place(function)
+    if issubclass(kind, np.vectorize):
+        return functools.partial(call_vectorized, function)
     call = class_attribute(kind, "__call__")
     if call is type.__call__:  # a class with a metaclass, such as an abstract one
         return constructor(function)
@@ -189,6 +193,15 @@ def callee(function: Any) -> Any:
         inner = convert_called(call)
         return function if inner is call else MethodType(inner, function)
     return function
+
+
+def call_vectorized(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call what `numpy.vectorize` made; of traced values that of Tensors, with the function that it calls converted."""
+    if (traced := traced_among((*args, *kwargs.values()))) is None:
+        return function(*args, **kwargs)
+    settings = function.otypes, None, function.excluded, function.cache, function.signature
+    made = array_function(traced, np.vectorize, (Tensor,), (callee(function.pyfunc), *settings), {})
+    return made(*args, **kwargs)
 
 
 def constructor(kind: type[Any]) -> Callable[..., Any]:

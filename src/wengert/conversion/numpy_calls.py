@@ -22,9 +22,9 @@ from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace
 from wengert.traces.written_out import ROLLING
 
 BUILDERS: tuple[Callable[..., Any], ...] = (
-    *(np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray),
+    *(np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require, np.ndenumerate),
 )
-"""Functions that make an ndarray of whatever they are given, and ask no Tensor about it."""
+"""Functions that make an ndarray of whatever they are given, or go through it, and ask no Tensor about it."""
 MAKERS: tuple[Callable[..., Any], ...] = (
     *(np.zeros, np.ones, np.empty, np.full, np.eye, np.identity, np.arange, np.tri, np.fromiter),
 )

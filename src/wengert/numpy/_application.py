@@ -49,7 +49,8 @@ def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
     return value
 
 
-class vectorize:  # noqa: N801 - NumPy's name
+@implements(np.vectorize)
+class vectorize(np.vectorize):  # noqa: N801 - NumPy's name
     """Apply a function of scalars, or of cores by a signature, to all elements; see `numpy.vectorize`.
 
     It is called once for each element, so that it may look at it; `wengert.vmap` calls a function once for all.
@@ -64,19 +65,19 @@ class vectorize:  # noqa: N801 - NumPy's name
         cache: bool = False,
         signature: str | None = None,
     ) -> None:
-        self.settings = otypes, doc, frozenset(excluded or ()), cache, signature
         if pyfunc is not None:
             self.pyfunc = pyfunc
             functools.update_wrapper(self, pyfunc)
         if doc is not None:
             self.__doc__ = doc
+        self.otypes, self.excluded, self.cache, self.signature = otypes, set(excluded or ()), cache, signature
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        otypes, doc, excluded, cache, signature = self.settings
         if not hasattr(self, "pyfunc"):  # a decorator with options
-            return vectorize(args[0], otypes, doc, excluded, cache, signature)
-        places = [i for i in range(len(args)) if i not in excluded]
-        names = [name for name in kwargs if name not in excluded]
+            doc = vars(self).get("__doc__")
+            return vectorize(args[0], self.otypes, doc, self.excluded, self.cache, self.signature)
+        places = [i for i in range(len(args)) if i not in self.excluded]
+        names = [name for name in kwargs if name not in self.excluded]
         operands = [as_tensor(args[i]) for i in places] + [as_tensor(kwargs[name]) for name in names]
 
         def call_core(*cores: Any) -> Any:
@@ -86,8 +87,8 @@ class vectorize:  # noqa: N801 - NumPy's name
             named.update(zip(names, cores[len(places) :], strict=True))
             return self.pyfunc(*positional, **named)
 
-        ranks = [0] * len(operands) if signature is None else core_ranks(signature, len(operands))
-        return map_cores(call_core, operands, ranks, otypes)
+        ranks = [0] * len(operands) if self.signature is None else core_ranks(self.signature, len(operands))
+        return map_cores(call_core, operands, ranks, self.otypes)
 
 
 def core_ranks(signature: str, count: int) -> list[int]:

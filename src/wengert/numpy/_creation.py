@@ -464,6 +464,7 @@ class BroadcastIterator:
         return (tuple(x[place] for x in arrays) for place in np.ndindex(self.shape))
 
 
+@implements(np.ndenumerate)
 def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
     """Return pairs of the index and the element, in C order; see `numpy.ndenumerate`."""
     x = as_tensor(arr)

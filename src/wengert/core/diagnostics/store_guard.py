@@ -38,6 +38,7 @@ READING = frozenset(
 """Functions that ask for a number and keep none: that the user asks for one is plain to see."""
 ITERATING = frozenset({"CONTAINS_OP", "FOR_ITER", "LIST_EXTEND", "SEND", "SET_UPDATE", "UNPACK_EX", "UNPACK_SEQUENCE"})
 """Instructions that run what an iterator does, such as `map`."""
+STORING = ASSIGNING | {opcode.opmap["STORE_ATTR"]}
 LOSES = "an ndarray would silently lose the gradient"
 CAUGHT = "The function caught this error and went on, with what plain NumPy would not have given it."
 """What is noted on a refusal that did not end the function of a user."""
@@ -48,8 +49,11 @@ NUMPYS = (AttributeError, RuntimeError, SystemError, ValueError)
 
 
 def is_assigning(frame: FrameType) -> bool:
-    """Tell whether a frame is at `target[index] = value`: NumPy then asks the value for a number or an array."""
-    return frame.f_code.co_code[frame.f_lasti] in ASSIGNING
+    """Tell whether a frame is at `target[index] = value`: NumPy then asks the value for a number or an array.
+
+    So it does at `target.flat = value`, `.real` and `.imag`.
+    """
+    return frame.f_code.co_code[frame.f_lasti] in STORING
 
 
 def is_storing(frame: FrameType) -> bool:
