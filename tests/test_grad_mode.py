@@ -236,7 +236,11 @@ def test_a_mode_object_may_be_entered_again() -> None:
         assert not wg.is_grad_enabled()
     assert wg.is_grad_enabled()
     with pytest.raises(UsageError, match=r"^grad mode: the exit of a mode that has not been entered; one entry before"):
-        wg.no_grad().__exit__(None, None, None)
+        mode.__exit__(None, None, None)
+    for _ in range(2):
+        with mode:
+            assert not wg.is_grad_enabled()
+        assert wg.is_grad_enabled()
 
 
 def test_generators_run_in_the_mode_and_do_not_leak_it() -> None:

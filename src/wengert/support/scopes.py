@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import Any, ClassVar, Self
 
 Restore = Callable[[], Any]
@@ -24,15 +24,16 @@ NO = repeat(False)
 def calling_last(undos: list[Restore]) -> Callable[..., None]:
     """Return a function, all of it C, that takes the last of a list away and calls it, whatever is passed to it.
 
-    `max` asks `key` of None first, and then of the arguments of an `__exit__`; no key is greater than the first one,
-    which comes of that call.
+    `max` asks `key` of None first, and then of the three arguments of an `__exit__`: the last key comes of that call,
+    and none is greater than the first. A call that raises ends its own `islice` alone, so that the next one is made.
 
     >>> undos = [partial(print, "one"), partial(print, "two")]
     >>> calling_last(undos)(None, None, None)
     two
     """
-    called = map(operator.is_, map(operator.call, iter(undos.pop, None)), NO)
-    return partial(max, None, key=partial(next, chain.from_iterable(zip(called, NO, NO, NO, strict=False))))
+    called = map(operator.is_, map(operator.call, iter(undos.pop, None)), repeat(undos))
+    turns = zip(map(repeat, NO, repeat(3)), map(islice, repeat(called), repeat(1)), strict=False)
+    return partial(max, None, key=partial(next, chain.from_iterable(chain.from_iterable(turns))))
 
 
 def calling_all(undos: Iterable[Restore]) -> Restore:
