@@ -47,17 +47,22 @@ def of_arguments(a: Any) -> Any:
 def of_a_variable_that_is_set_anew(a: Any) -> Any:
     calls, x = 0, a * TWICE
 
-    @implicit.custom_root(lambda z: z**3 - x)
-    def solve() -> Any:
+    def count() -> None:
         nonlocal calls
         calls += 1
-        return np.cbrt(x) if isinstance(x, np.ndarray) else np.exp(np.log(x) / 3.0)
+
+    counting = [count]
+
+    @implicit.custom_root(lambda z: z**3 - x)
+    def solve() -> Any:
+        counting[0]()
+        return min(calls, 1) * (np.cbrt(x) if isinstance(x, np.ndarray) else np.exp(np.log(x) / 3.0))
 
     x = optimize.root(lambda z: z**3 - x, TWICE, options={"xtol": 1e-13}).x
-    first, x = x**3, x**3
+    start, x = x**3, x**3
     x = solve()
     assert calls == 1
-    return np.sum(x) + np.sum(first) - 3.0 * a
+    return np.sum(x) + np.sum(start) - 3.0 * a
 
 
 def cubic(a: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from functools import WRAPPER_ASSIGNMENTS, update_wrapper
+from functools import WRAPPER_ASSIGNMENTS, partial, update_wrapper
 from inspect import Signature
 from threading import local
 from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType
@@ -117,7 +117,7 @@ def with_closure(
 def with_own_variables(function: Made) -> Made:
     """Return a function whose variables stay what they are now, whatever the functions around it assign to them later.
 
-    Variables that it, or a function in them, assigns to stay those of the functions around it.
+    Variables that it, or a function that they lead to, assigns to stay those of the functions around it.
     """
     functions = [x for x in reach([function], functions_in) if type(x) is FunctionType]
     named = [(name, cell, f) for f in functions for name, cell in zip(f.__code__.co_freevars, closure(f), strict=True)]
@@ -133,8 +133,16 @@ def with_own_variables(function: Made) -> Made:
 
 
 def functions_in(value: Any) -> list[Any]:
-    """Return what the variables of a function from outside hold."""
-    return captured_by(value) if type(value) is FunctionType else []
+    """Return what a function, a method, a partial or a container holds: further functions may be among it."""
+    if type(value) is FunctionType:
+        return captured_by(value)
+    if type(value) is MethodType:
+        return [value.__func__, *own_attributes(value.__self__).values()]
+    if isinstance(value, partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, dict):
+        return list(value.values())
+    return list(value) if isinstance(value, list | tuple | set) else []
 
 
 def closure(function: FunctionType) -> tuple[CellType, ...]:
