@@ -10,11 +10,12 @@ from scipy.optimize import LinearConstraint
 
 import wengert as wg
 from wengert import optim
+from wengert.conversion.called_functions import reaches_user
 from wengert.errors import GraphError, UsageError
 from wengert.scipy.optimize import _ipopt_packages
-from wengert.scipy.optimize._interior_point import LagrangianDerivatives, limited_function
+from wengert.scipy.optimize._interior_point import LagrangianDerivatives, join_functions, limited_function
 from wengert.scipy.optimize._ipopt_packages import PACKAGES
-from wengert.scipy.optimize._vector_problem import VectorProblem
+from wengert.scipy.optimize._vector_problem import VectorProblem, as_scalar
 
 INSTALLED = [package for package in PACKAGES if importlib.util.find_spec(package) is not None]
 needs_ipopt = pytest.mark.skipif(not INSTALLED, reason="neither ipyopt nor cyipopt is installed")
@@ -145,6 +146,22 @@ def test_what_is_planned_serves_functions_that_capture_other_numbers():
 
     made(2.0)
     assert made(3.0) is made(4.0)
+
+
+def test_objectives_are_evaluated_without_the_constraints_beside_them():
+    calls = []
+    given = {"type": "ineq", "fun": lambda x: calls.append(x) or x[0]}
+    problem = VectorProblem("optim.minimize", lambda x: np.sum(x**2), np.ones(2), (), False)
+    derivatives = LagrangianDerivatives(problem, [limited_function(problem, given)], False)
+    calls.clear()
+    assert derivatives.objective(problem.start) == 2.0
+    np.testing.assert_allclose(derivatives.gradient(problem.start), [2.0, 2.0])
+    assert not calls
+
+
+def test_functions_of_the_user_are_seen_however_many_are_joined():
+    assert reaches_user(join_functions([lambda x: x] * 5000))
+    assert not reaches_user(join_functions([as_scalar] * 5000))
 
 
 @pytest.mark.parametrize("form", ["dictionary", "constraint"])

@@ -31,7 +31,7 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError
 from wengert.support.attributes import class_attribute, unwrap, with_closure
 from wengert.support.caches import WeakIdentityMap
-from wengert.support.function_contents import captured_by, content_of
+from wengert.support.function_contents import captured_by, content_of, reach
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.whole_number_bounds import not_alike
 from wengert.traces.written_out import ROLLING
@@ -48,8 +48,6 @@ class Runtime:
 RUNTIME = Runtime()
 """`operations` enters what it holds, by which functions are therefore converted first."""
 
-DEEPEST = 8
-"""How many functions of the library, as solvers and transformations make them, may be around one of the user's."""
 _CODES: WeakIdentityMap[CodeType, CodeType] = WeakIdentityMap()
 
 
@@ -133,34 +131,41 @@ def convert_transformed(function: FunctionType) -> FunctionType:
     )
 
 
-def reaches_user(function: Any, depth: int = DEEPEST) -> bool:
+def reaches_user(function: Any) -> bool:
     """Tell whether a function is the user's, or one of the library around one."""
-    if isinstance(function, MethodType):
-        function = function.__func__
-    elif isinstance(function, functools.partial):
-        return depth > 0 and (is_of_user(function.func, depth - 1) or passes_user(function, depth - 1))
-    if not isinstance(function, FunctionType):
+    return isinstance(function, FunctionType | MethodType | functools.partial) and is_of_user(function)
+
+
+def is_of_user(function: Any) -> bool:
+    """Tell whether what is there to be called is a function that reaches the user, or an object of the user's."""
+    return any(map(is_users_own, reach([function], called_within)))
+
+
+def is_users_own(function: Any) -> bool:
+    """Tell whether what is there to be called is a function of the user's, or an object with one for its calls."""
+    if isinstance(function, MethodType | functools.partial | type):
         return False
-    if not is_wengerts(function.__code__):
-        return not is_library(function.__code__)
-    return depth > 0 and any(is_of_user(x, depth - 1) for x in captured_by(function))
+    call = function if isinstance(function, FunctionType) else class_attribute(type(function), "__call__")
+    return isinstance(call, FunctionType) and not is_library(call.__code__)
 
 
-def passes_user(function: functools.partial[Any], depth: int) -> bool:
-    """Tell whether among the arguments of a partial is a function that reaches the user, or an object that it calls."""
+def called_within(function: Any) -> list[Any]:
+    """Return what a function of the library, a method or a partial may call."""
+    if isinstance(function, MethodType):
+        return [function.__func__]
+    if isinstance(function, functools.partial):
+        return [function.func, *called_arguments(function)]
+    return captured_by(function) if isinstance(function, FunctionType) and is_wengerts(function.__code__) else []
+
+
+def called_arguments(function: functools.partial[Any]) -> list[Any]:
+    """Return the arguments of a partial that it may call: functions, and objects where it calls its parameter."""
     calls = parameters_called(function.func)
     names = unwrap(function.func).__code__.co_varnames if calls else ()
     given = [*zip(names, function.args, strict=False), *function.keywords.items()] if calls else []
     inside = (*function.args, *function.keywords.values())
-    return any(reaches_user(x, depth) for x in inside) or any(name in calls and is_of_user(x) for name, x in given)
-
-
-def is_of_user(function: Any, depth: int = DEEPEST) -> bool:
-    """Tell whether what is there to be called is a function that reaches the user, or an object of the user's."""
-    if isinstance(function, FunctionType | MethodType | functools.partial | type):
-        return reaches_user(function, depth)
-    call = class_attribute(type(function), "__call__")
-    return isinstance(call, FunctionType) and not is_library(call.__code__)
+    functions = [x for x in inside if isinstance(x, FunctionType | MethodType | functools.partial)]
+    return [*functions, *(x for name, x in given if name in calls)]
 
 
 def callee(function: Any) -> Any:

@@ -177,16 +177,18 @@ class LagrangianDerivatives:
 
         joint = VectorProblem(problem.name, pieces, problem.start, self.args, problem.compiled, problem.keep)
         self.made = joint.plan.made
-        self.value = joint.run("value", objective_of, lambda objective: objective)
-        self.slope = joint.run("gradient", objective_of, grad)
-        self.rest = joint.run("constraints", values_of, lambda values: values)
+        one: Base = objective_of if problem.compiled else lambda *_: scalar  # of graphs what nothing reads is left out
+        others: Base = values_of if problem.compiled else lambda *_: values
+        self.value = joint.run("value", one, lambda objective: objective)
+        self.slope = joint.run("gradient", one, grad)
+        self.rest = joint.run("constraints", others, lambda values: values)
         self.intermediate: Any = None
         self.sizes = [np.size(c.function(self.start, *c.args)) for c in many]
         self.count = sum(self.sizes)
         none: Any = (np.zeros(0, int), np.zeros(0, int))
         self.first, self.places, self.second, self.second_places = self.rest, none, self.rest, none
         if many:
-            self.first, self.places = plan_derivative(joint, "first", values_of, sparse_jacobian, jacobian, self.start)
+            self.first, self.places = plan_derivative(joint, "first", others, sparse_jacobian, jacobian, self.start)
         if exact:
             ways = partial(sparse_hessian, lower=True), hessian
             given = self.start, np.ones(self.count), np.ones(())
