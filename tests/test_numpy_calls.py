@@ -237,6 +237,15 @@ def test_arrays_that_hold_traced_values_are_not_left_in_the_users_program() -> N
     assert not kept
 
 
+def test_errors_of_arguments_are_those_of_numpy() -> None:
+    def lacks_dtype(x: Any) -> Any:
+        y = x if x > 0 else -x
+        return np.fromiter([y, y])
+
+    with pytest.raises(TypeError, match="fromiter"):
+        wg.jit(lacks_dtype)(1.0)
+
+
 def test_solvers_take_functions_that_make_arrays() -> None:
     def written(x, a):
         r = np.empty(2)

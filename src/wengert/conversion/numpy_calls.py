@@ -102,9 +102,13 @@ def own_tensor(made: Any, given: Sequence[Any] = (), unset: bool = False) -> Any
     return constant_tensor(made)
 
 
-def with_listed_items(iter: Any, dtype: Any, count: int = -1, **more: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def with_listed_items(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of `numpy.fromiter` with a list of the items that it takes, lest a traced one be hidden."""
-    return (list(itertools.islice(iter, count if count >= 0 else None)), dtype, count), more
+    given = {**dict(zip(("iter", "dtype", "count"), args, strict=False)), **kwargs}
+    if "iter" in given:
+        count = given.get("count", -1)
+        given["iter"] = list(itertools.islice(given["iter"], count if count >= 0 else None))
+    return args[3:], given
 
 
 def method_in_place(method: BuiltinMethodType) -> Callable[..., Any]:

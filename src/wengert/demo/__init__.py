@@ -59,7 +59,7 @@ def run(epochs: int, picture: str | None = None, jit: bool = False) -> float:
         f"({(~wrong).sum()} of {len(wrong)} digits that were kept for the test)"
     )
     if not wrong.any():
-        console.print("No digit was misclassified, so there is no picture of them.")
+        console.print("No digit was misclassified" + ("." if picture is None else ", so there is no picture of them."))
     elif picture is None:
         console.print(f"The option --picture PATH draws the {wrong.sum()} misclassified digits.")
     else:

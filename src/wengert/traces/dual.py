@@ -359,7 +359,9 @@ class Dual(Transient):
         kept = handle._kept
         written = primitive.rewrite(below, kept, *values, **params)
         moves = is_differentiable(written.dtype) and (tangent is not None or tangents[0] is not None)
-        if moves and not (SPECIAL and is_stopped(self)):  # then, as on a tape, it has the derivative of what was
+        if moves and not (
+            SPECIAL and is_stopped(self)
+        ):  # under `no_grad` it keeps the tangent of what was, as on a tape
             if tangent is None:
                 tangent, kept = np.zeros(written.shape, written.dtype), False
             source = np.zeros((), written.dtype).real[()] if tangents[0] is None else tangents[0]
