@@ -261,6 +261,16 @@ def test_literals_are_folded_unless_they_are_large_or_fail() -> None:
 # Common and dead code
 
 
+def test_passes_that_change_nothing_give_the_graph_itself_with_what_was_derived_of_it() -> None:
+    def rounds(x: Any) -> Any:
+        return wg.while_loop(lambda y: y < 9.0, lambda y: y * x + 1.0, x)
+
+    graph = simplify_graph(staged(rounds, np.float64(2.0)))
+    again = Graph(graph.inputs, graph.equations, graph.outputs)
+    for step in PIPELINE:
+        assert step(again) is again, step.__name__
+
+
 def test_common_expressions_are_computed_once() -> None:
     graph = merge_common(staged(lambda x: (np.sin(x) + np.sin(x)) * np.sum(x, axis=0), ROWS))
     assert operations(graph).count("sin") == 1

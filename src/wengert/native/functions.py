@@ -47,7 +47,7 @@ class NativeFunction:
     @property
     def attributes(self) -> str:
         """What stands behind its parameters in definitions."""
-        found = " cold noinline" if self.rare else " noinline optnone" if self.brief else ""
+        found = f"{' cold' * self.rare}{' noinline' * (self.rare or self.brief)}{' optnone' * self.brief}"
         return f'{found} "target-features"="{self.features}"' if self.features else found
 
 

@@ -62,7 +62,7 @@ def look_up(b: Builder, look: Value) -> None:
 
 
 LOOK_UP = "look_up"
-look_up_now = NativeFunction(LOOK_UP, Signature(BOOL, (Pointer(LOOK),)), look_up, rare=True)
+look_up_now = NativeFunction(LOOK_UP, Signature(BOOL, (Pointer(LOOK),)), look_up, rare=True, brief=True)
 
 
 def looking(b: Builder) -> Value:

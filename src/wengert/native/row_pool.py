@@ -54,7 +54,7 @@ def take_room(b: Builder, pool: Value, rows: Value, count: Value, step: Value, b
 
 TAKE_ROOM = "take_room"
 room_for_rows = NativeFunction(
-    TAKE_ROOM, Signature(BOOL, (Pointer(POOL), Pointer(GROWING), I64, I64, I64)), take_room, rare=True
+    TAKE_ROOM, Signature(BOOL, (Pointer(POOL), Pointer(GROWING), I64, I64, I64)), take_room, rare=True, brief=True
 )
 
 

@@ -21,6 +21,7 @@ from wengert.passes.equations import (
     loop_parameters,
     rename_known,
     throughout,
+    with_equations,
 )
 from wengert.primitives.conversion import barrier
 
@@ -59,9 +60,7 @@ def merge_equal(graph: Graph) -> Graph:
             known.update(zip(equation.outputs, earlier, strict=True))
         else:
             kept.append(equation if inputs is equation.inputs else equation.using(inputs))
-    if len(kept) == len(graph.equations) and all(map(is_, kept, graph.equations)):
-        return graph
-    return Graph(graph.inputs, kept, rename_known(known, graph.outputs))
+    return with_equations(graph, kept) if not known else Graph(graph.inputs, kept, rename_known(known, graph.outputs))
 
 
 def share_large(arrays: dict[Any, Any], operands: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, derive, must_run
 from wengert.core.primitives.structured import Structured
-from wengert.passes.equations import everywhere
+from wengert.passes.equations import everywhere, with_equations
 
 
 @everywhere
@@ -30,7 +30,7 @@ def eliminate_dead(graph: Graph) -> Graph:
                 equation = trim_equation(equation, [v in live for v in equation.outputs])
             live.update([x for x in equation.inputs if type(x) is Variable])
             kept.append(equation)
-    return Graph(graph.inputs, kept[::-1], graph.outputs)
+    return with_equations(graph, kept[::-1])
 
 
 def trim_equation(equation: Equation, used: Sequence[bool]) -> Equation:

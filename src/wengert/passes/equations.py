@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from inspect import signature
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any
 
 from wengert.core.forms.contraction import Contraction
@@ -76,6 +76,13 @@ def inside(graph: Graph, step: Pass) -> Graph:
     equations = [
         enter(equation, step_once) if equation.primitive.structured else equation for equation in graph.equations
     ]
+    return with_equations(graph, equations)
+
+
+def with_equations(graph: Graph, equations: Sequence[Equation]) -> Graph:
+    """Return a graph of other equations for its outputs: itself, with all derived of it, if they are its own."""
+    if len(equations) == len(graph.equations) and all(map(is_, equations, graph.equations)):
+        return graph
     return Graph(graph.inputs, equations, graph.outputs)
 
 
@@ -87,6 +94,8 @@ def holds_graphs(graph: Graph) -> bool:
 def enter(equation: Equation, step: Pass) -> Equation:
     """Return an equation with a pass applied to the graphs among its parameters."""
     params = {name: apply_pass(value, step) for name, value in equation.params.items()}
+    if all(map(is_, params.values(), equation.params.values())):
+        return equation
     return Equation(equation.primitive, equation.inputs, params, equation.outputs, equation.origin)
 
 
@@ -95,7 +104,8 @@ def apply_pass(value: Any, step: Pass) -> Any:
     if isinstance(value, Graph):
         return step(value)
     if isinstance(value, tuple) and any(isinstance(item, Graph) for item in value):
-        return tuple(step(item) if isinstance(item, Graph) else item for item in value)
+        found = tuple([step(item) if isinstance(item, Graph) else item for item in value])
+        return value if all(map(is_, found, value)) else found
     return value
 
 

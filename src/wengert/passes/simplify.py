@@ -14,7 +14,7 @@ from wengert.core.graph.graph import Graph, literal
 from wengert.core.memory.memory_layout import is_uniform, lie_alike
 from wengert.core.values.aval import aval_of
 from wengert.core.values.evaluation import evaluate_primitive
-from wengert.passes.equations import Known, everywhere, rename_known
+from wengert.passes.equations import Known, everywhere, rename_known, with_equations
 from wengert.primitives.conversion import astype, raised
 from wengert.primitives.rewrites import Definitions, Rewrite, is_number_of, is_repeated
 from wengert.primitives.shapes import broadcast_to
@@ -39,7 +39,7 @@ def simplify(graph: Graph) -> Graph:
                     definitions[variable] = found
         else:
             known[equation.outputs[0]] = found
-    return Graph(graph.inputs, kept, rename_known(known, graph.outputs))
+    return with_equations(graph, kept) if not known else Graph(graph.inputs, kept, rename_known(known, graph.outputs))
 
 
 def rewrite_equation(equation: Equation, definitions: Definitions) -> Any:
