@@ -1161,3 +1161,12 @@ def test_matrices_of_many_rounds_are_copied_once_to_rows_that_begin_where_lines_
     found, wanted = wg.tree.leaves(wg.jit(function)(MATRIX, vector)), wg.tree.leaves(function(MATRIX, vector))
     for x, y in zip(found, wanted, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-4 if name == "single" else 1e-11, atol=1e-13)
+
+
+def test_loops_beside_arguments_without_elements() -> None:
+    def grown(x: Any, empty: Any) -> Any:
+        return wg.while_loop(lambda t: np.sum(t * t) < 50.0, lambda t: t * 1.5 + 0.1, x), empty
+
+    x, empty = np.array([0.25, 0.5]), np.zeros((0, 3))
+    for found, wanted in zip(wg.jit(grown)(x, empty), grown(x, empty), strict=True):
+        np.testing.assert_array_equal(found, wanted)

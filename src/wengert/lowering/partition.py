@@ -271,7 +271,8 @@ class Partition:
         outputs, is_one = self.whole.outputs, not is_apart or len(self.graph.equations) == 1
         if not self.steps:
             return bool(outputs) and None not in self.lowered.inputs
-        return bool(outputs) and is_one and all(type(x) is Variable for x in outputs)
+        takes_all = all(0 not in x.shape for x in self.whole.inputs)  # programs of steps have no empty buffers
+        return bool(outputs) and is_one and takes_all and all(type(x) is Variable for x in outputs)
 
     def is_alone(self, equation: Equation) -> bool:
         """Tell whether a step can be a program by itself."""
