@@ -14,7 +14,7 @@ import scipy.optimize
 import wengert as wg
 from tests.cases import some_of, together
 from wengert import implicit, optim
-from wengert.errors import DtypeError, GraphError, NumericalError, ShapeError, UsageError
+from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
 from wengert.implicit import attaching
 from wengert.scipy import optimize
 from wengert.scipy.optimize._outer_functions import OUTER
@@ -744,17 +744,3 @@ def test_solvers_within_equations_may_have_left_views_of_values_that_are_gone() 
     loss(x)
     np.testing.assert_allclose(wg.jit(loss)(x), (0.6 / 0.95) ** 2)
     np.testing.assert_allclose(wg.jacrev(wg.jacrev(loss))(x), [[2 / 0.95**2]], rtol=1e-7)
-
-
-@pytest.mark.filterwarnings("ignore:.*is called by Python")
-@pytest.mark.parametrize("held", [[1.0], np.ones(1)], ids=["list", "ndarray"])
-def test_what_functions_of_solvers_capture_stays_until_a_graph_calls_them(held: Any) -> None:
-    def f(a: Any) -> Any:
-        held[0] = 1.0
-        first = optimize.brentq(lambda x: x**3 - held[0] * a, 0.0, 4.0)
-        held[0] = 8.0
-        return first
-
-    assert f(1.0) == pytest.approx(1.0)
-    with pytest.raises(GraphError, match=r"captures what is changed after a solver"):
-        wg.jit(f)(1.0)

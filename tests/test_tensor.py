@@ -535,9 +535,9 @@ def test_numbers_that_libraries_ask_for_say_what_to_write_instead() -> None:
 
 def test_functions_that_numpy_vectorizes_say_which_does_it_for_tensors() -> None:
     twice = np.vectorize(lambda y: 2 * y)
-    for transformation in (wg.jit, wg.grad):
-        with pytest.raises(GraphError, match=r"^vectorize: a Tensor of shape \(2,\) .* Write wengert.numpy.vectorize"):
-            transformation(lambda x: twice(x).sum())(np.ones(2))
+    with pytest.raises(GraphError, match=r"^vectorize: a Tensor of shape \(2,\) .* Write wengert.numpy.vectorize"):
+        wg.grad(lambda x: twice(x).sum())(np.ones(2))
+    assert wg.jit(lambda x: twice(x).sum())(np.ones(2)) == 4.0
 
 
 def test_errors_that_c_code_goes_on_after_are_told() -> None:
@@ -554,7 +554,7 @@ def test_errors_of_any_class_that_c_code_raises_after_ours_give_way() -> None:
         lambda a: scipy.signal.sosfilt(np.array([[1.0, 0.0, 0.0, 1.0, 0.0, 0.0]]) * a, np.ones(3)),
     ):
         for transformation in (wg.grad, wg.jit):
-            with pytest.raises(GraphError, match=r"^(float|asarray): a Tensor|^jit\(.*were asked for"):
+            with pytest.raises(GraphError, match=r"^(float|asarray|assignment): a Tensor|^jit\(.*were asked"):
                 transformation(f)(0.5)
 
 

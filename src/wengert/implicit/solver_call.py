@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wengert.control.call import primitive as call_operation
-from wengert.control.side_effects import Reach, users_functions
+from wengert.control.side_effects import Reach
 from wengert.control.subgraphs import trace_within
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
 from wengert.core.diagnostics.source_positions import user_stacklevel
@@ -28,7 +28,6 @@ from wengert.support.attributes import function_name, with_own_variables
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.rules.calls import InLanes, UserCall, lane, readable
 from wengert.transforms.captured_gradients import CapturedSubstitution
-from wengert.transforms.captured_state import captures_stay
 from wengert.transforms.reverse import stop_gradient
 
 Values = Sequence[Any]
@@ -86,10 +85,6 @@ class SolverCall(OfSolver):
     def user_functions(self) -> Sequence[Any]:
         """Return the solver."""
         return (self.solver,)
-
-    def steady(self) -> Sequence[Callable[[], None]]:
-        """Return what raises if what the user's functions capture has been changed since."""
-        return list(map(captures_stay, users_functions(self.solver)))
 
     def anew(self, _operands: Values) -> SolverCall:
         """Return the same call, not made yet."""

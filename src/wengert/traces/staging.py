@@ -186,7 +186,7 @@ class Staging(Transient):
                 variable.strides = strides
         lasting = primitive if primitive.registered else primitive.lasting(inputs, outputs, self.in_vain)
         if called := primitive.user_functions():
-            self.steady += [variables_stay(primitive.name, called), *primitive.steady()]
+            self.steady.append(variables_stay(primitive.name, called))
         place = caller()
         if self.places is not None:
             count_place(self.places, place)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from wengert.errors import GraphError
-from wengert.support.attributes import function_name
 from wengert.transforms.outer_values import OuterValues
 
 
@@ -43,19 +41,3 @@ class CapturedState:
         self.noted = outer, key
         if key != self.key:
             self.key = key
-
-
-def captures_stay(function: Any) -> Callable[[], None]:
-    """Return what raises a GraphError if what a function captures has been changed since, where that can be seen."""
-    state = CapturedState(lambda: OuterValues([function], lifted=False))
-    state.note()
-    comparable = state.is_same()
-
-    def require_same() -> None:
-        if comparable and not state.is_same():
-            given = "a function that captures what is changed after a solver is called with it"
-            needed = "the same is needed, because a graph calls the solver later"
-            action = "Make a new list, array or object instead of changing the one that is captured"
-            raise GraphError(function_name(function), given, needed, action)
-
-    return require_same

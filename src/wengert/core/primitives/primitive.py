@@ -310,10 +310,6 @@ class Primitive:
         """Return the functions of one call's surroundings that an evaluation calls: those of rules of the user."""
         return ()
 
-    def steady(self) -> Sequence[Callable[[], None]]:
-        """Return what raises, once a graph is whole, if what one call's surroundings hold has been changed since."""
-        return ()
-
     def lasting(self, _inputs: Sequence[Any], _outputs: Sequence[Any], _in_vain: Counter[Any]) -> Primitive:
         """Return what an equation of these inputs and results holds: the primitive, unless it is of one call only.
 

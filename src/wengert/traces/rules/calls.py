@@ -268,10 +268,6 @@ class InLanes(UserCall):
         """Return the functions that the call of one lane calls."""
         return self.one.user_functions()
 
-    def steady(self) -> Sequence[Callable[[], None]]:
-        """Return what raises if what the call of one lane looks at has been changed since."""
-        return self.one.steady()
-
     def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
         """Make the calls of all lanes."""
         found = self.one.compute_lanes(self, operands)
