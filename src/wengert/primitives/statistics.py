@@ -23,7 +23,7 @@ from wengert.primitives.reductions import ADD, Axes, Names, count_along, options
 
 Tangents = Sequence[Any]
 ROUNDING = 1e-3
-"""Of how small a standard deviation, in the largest element, may be what rounds a mean of half precision."""
+"""How small a standard deviation may be, beside the largest mean, for it to be what rounds one of half precision."""
 
 
 # NaN left out
@@ -76,7 +76,7 @@ def deviations(x: Any, center: Any, mask: Any, axis: Axes, skipna: bool, root: A
     Those of equal elements are what rounds the mean; divided by a standard deviation, the root that is made of them,
     they would be as large as 1. Where that may be so they are taken from their own mean again.
     """
-    again = root is not None and center is None and may_be_rounding(root, x)
+    given = center
     if skipna:
         finite = ~np.isnan(x)
         mask = finite if mask is None else finite & mask
@@ -87,22 +87,26 @@ def deviations(x: Any, center: Any, mask: Any, axis: Axes, skipna: bool, root: A
         elif center is None:
             center = np.mean(x, axis=axis, keepdims=True)
         deviation = x - center
-        return deviation - np.mean(deviation, axis=axis, keepdims=True) if again else deviation, count
+        if root is not None and given is None and may_be_rounding(root, center):
+            deviation = deviation - np.mean(deviation, axis=axis, keepdims=True)
+        return deviation, count
     count = count_along(x.shape, axis, mask)
     if center is None:
         center = np.sum(np.where(mask, x, 0.0), axis=axis, keepdims=True) / count
     deviation = np.where(mask, x - center, 0.0)
-    if again:
+    if root is not None and given is None and may_be_rounding(root, center):
         deviation = np.where(mask, deviation - np.sum(deviation, axis=axis, keepdims=True) / count, 0.0)
     return deviation, count
 
 
-def may_be_rounding(root: Any, x: Any) -> bool:
+def may_be_rounding(root: Any, center: Any) -> bool:
     """Tell whether a standard deviation may be what rounds the mean, as far as numbers are there to tell."""
-    found, elements = visible_array(root), visible_array(x)
-    if found is None or elements is None or not elements.size:
+    found, mean = visible_array(root), visible_array(center)
+    if found is None or mean is None:
         return True
-    return not bool((found > ROUNDING * np.abs(elements).max()).all())
+    if found.size == 1 == mean.size:  # in a third of the time
+        return not found.item() > ROUNDING * abs(mean.item())
+    return not found.min(initial=np.inf) > ROUNDING * np.abs(mean).max(initial=0.0)
 
 
 def freedom(count: Any, ddof: float) -> Any:

@@ -136,7 +136,7 @@ class Batch(Transient):
         """Compute all lanes one level below."""
         if self.ended:
             self.require_alive(operands)
-        if ACTIVE.mask is not None and not primitive.registered:  # whose rules see lanes of another batch, all active
+        if not primitive.registered and ACTIVE.mask is not None:  # whose rules see lanes of another batch, all active
             given = operands if ACTIVE.fill is None else list(map(ACTIVE.fill, operands))
             return in_lanes(None, None, self.process, primitive, given, params)
         try:
