@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
@@ -14,7 +15,7 @@ import scipy.optimize
 import wengert as wg
 from tests.cases import some_of, together
 from wengert import implicit, optim
-from wengert.errors import DtypeError, NumericalError, ShapeError, UsageError
+from wengert.errors import DtypeError, GraphError, NumericalError, ShapeError, UsageError
 from wengert.implicit import attaching
 from wengert.scipy import optimize
 from wengert.scipy.optimize._outer_functions import OUTER
@@ -744,3 +745,105 @@ def test_solvers_within_equations_may_have_left_views_of_values_that_are_gone() 
     loss(x)
     np.testing.assert_allclose(wg.jit(loss)(x), (0.6 / 0.95) ** 2)
     np.testing.assert_allclose(wg.jacrev(wg.jacrev(loss))(x), [[2 / 0.95**2]], rtol=1e-7)
+
+
+class Well:
+    """A parameter that a method reads, one that another reads, and a log that none does."""
+
+    def __init__(self) -> None:
+        self.depth, self.slope, self.log = 1.0, 1.0, [0.0]
+
+    def residual(self, x: Any, a: Any) -> Any:
+        return x**3 - self.scaled(a)
+
+    def scaled(self, a: Any) -> Any:
+        return self.depth * a
+
+
+def change_list(held: Any) -> None:
+    held[0] = 8.0
+
+
+def change_depth(well: Well) -> None:
+    well.depth = 8.0
+
+
+CAPTURES: dict[str, tuple[Callable[[], Any], Callable[[Any, Any, Any], Any], Callable[[Any], None]]] = {
+    "list": (lambda: [1.0], lambda held, x, a: x**3 - held[0] * a, change_list),
+    "ndarray": (lambda: np.ones(1), lambda held, x, a: x**3 - held[0] * a, change_list),
+    "dict": (lambda: {0: 1.0}, lambda held, x, a: x**3 - held[0] * a, change_list),
+    "object": (Well, lambda well, x, a: well.residual(x, a), change_depth),
+}
+AROUND: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
+    "once": lambda find, a: find(a),
+    "branch": lambda find, a: wg.cond(a > 0.0, lambda: find(a), lambda: 0.0 * a),
+    "loop": lambda find, a: wg.scan(lambda c, _: (find(a), None), 0.0 * a, None, length=2)[0],
+    "lanes": lambda find, a: wg.vmap(find)(a * np.ones(2))[0],
+    "gradient": lambda find, a: 12.0 * wg.grad(find)(a),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*is called by Python")
+@pytest.mark.parametrize("kind", CAPTURES)
+@pytest.mark.parametrize("around", AROUND)
+def test_what_functions_of_solvers_capture_stays_until_a_graph_calls_them(kind: str, around: str) -> None:
+    make, residual, change = CAPTURES[kind]
+
+    def f(a: Any, late: bool) -> Any:
+        held = make()
+        first = AROUND[around](lambda a: optimize.brentq(lambda x: residual(held, x, a), 0.0, 4.0), a)
+        if late:
+            change(held)
+        return first
+
+    assert f(8.0, True) == pytest.approx(2.0 if around != "gradient" else 1.0)
+    with pytest.raises(GraphError, match=r"captures (held|well|solver)\S*, which is changed after the call"):
+        wg.jit(f, static_argnums=1)(8.0, True)
+    assert wg.jit(f, static_argnums=1)(8.0, False) == pytest.approx(f(8.0, False))
+
+
+@pytest.mark.filterwarnings("ignore:.*is called by Python")
+def test_what_functions_of_solvers_do_not_read_may_change() -> None:
+    def f(a: Any) -> Any:
+        well = Well()
+        found = optimize.brentq(well.residual, 0.0, 4.0, args=(a,))
+        well.slope = 3.0
+        well.log.append(found)
+        well.found = found  # type: ignore[attr-defined]  # a new attribute
+        return found * well.slope + well.log[-1]
+
+    assert wg.jit(f)(8.0) == pytest.approx(8.0) == f(8.0)
+
+
+@pytest.mark.filterwarnings("ignore:.*is called by Python")
+def test_steps_by_solvers_that_read_the_last_result_from_a_list_are_refused_at_their_line() -> None:
+    def f(a: Any) -> Any:
+        states = [1.0]
+        for _ in range(3):
+            states.append(optimize.brentq(lambda x: x**3 - states[-1] * a, 0.0, 4.0))
+        return states[-1]
+
+    assert f(8.0) == pytest.approx(8.0 ** (13 / 27))
+    with pytest.raises(GraphError, match=r"captures states\[1\], which is changed(.|\n)*optimize\.brentq"):
+        wg.jit(f)(8.0)
+
+
+@pytest.mark.parametrize("looks", [False, True])
+def test_what_functions_with_rules_capture_stays_where_a_graph_calls_them(looks: bool) -> None:
+    def f(a: Any) -> Any:
+        held = [2.0]
+
+        @wg.custom_rule
+        def scaled(x: Any) -> Any:
+            return x * held[0] if not looks or float(x) > 0.0 else x
+
+        found = scaled(a)
+        held[0] = 8.0
+        return found
+
+    assert f(3.0) == 6.0
+    if looks:
+        with pytest.raises(GraphError, match=r"captures held\[0\], which is changed after the call"):
+            wg.jit(f)(3.0)
+    else:
+        assert wg.jit(f)(3.0) == 6.0

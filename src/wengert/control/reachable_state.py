@@ -32,7 +32,7 @@ from typing import Any, cast
 import numpy as np
 
 from wengert.control.code_owners import is_library, is_library_file, is_wengerts
-from wengert.control.mutable_state import CellHolder, GlobalsHolder, holder_of, is_users
+from wengert.control.mutable_state import CellHolder, GlobalsHolder, RandomHolder, holder_of, is_users
 from wengert.control.variable_places import (
     HIDDEN,
     OPERATIONS,
@@ -84,6 +84,8 @@ UNOBSERVABLE: tuple[type, ...] = (
     *(type(iter(int, 1)), np.nditer, np.flatiter),
 )
 """Iterators that do not show how far they are."""
+MAKING = frozenset(("__init__", "__new__", "__post_init__", "__init_subclass__", "__setattr__", "__delattr__"))
+"""Methods that Python calls where an object is made, or set."""
 SMALL = 65536
 """Arrays with more elements are not copied but summed up: 2 ms for 8 MB. What is written to them is not put back."""
 
@@ -275,6 +277,34 @@ class ReachableState:
     def tensors(self) -> list[Tensor]:
         """The Tensors that own the memory of those it has found."""
         return list({id(b): b for x in self.seen.values() if type(x) is Tensor for b in base_and_path(x)[:1]}.values())
+
+    def changed_entries(self) -> list[str]:
+        """Return the names of what is no longer what it was, or has been added and is traced."""
+        found = [self.arrays[identity].name for identity in self.changed_arrays()]
+        for identity, contents in self.contents().items():
+            holder, kept = self.holders[identity], self.kept[identity]
+            if isinstance(holder, RandomHolder):
+                continue
+            changed = [key for key, before in kept.items() if before is not contents.get(key, self)]
+            added = [key for key in contents if key not in kept and any(map(is_staged, tensors_in(contents[key])))]
+            found += map(holder.entry_name, (*changed, *added))
+        return found
+
+    def names_read(self) -> frozenset[str]:
+        """Return the names in the code of the functions that it has found, and of methods whose names these have.
+
+        Methods that Python calls by itself count, too, but for those that make an object.
+        """
+        seen = list(self.seen.values())
+        methods = {x for kind in seen if issubclass(type(kind), type) for x in methods_of(kind)}
+        bound = {x.__func__ for x in seen if type(x) is MethodType}
+        queue = {x for x in seen if type(x) is FunctionType and (x in bound or x not in methods)}
+        found: frozenset[str] = frozenset()
+        while queue:
+            methods -= queue
+            found = found.union(*[names_of(x.__code__) for x in queue])
+            queue = {x for x in methods if x.__name__ in found or is_called_by_python(x.__name__)}
+        return found
 
     def keeps_new_tensors(self) -> bool:
         """Tell whether holders hold Tensors that were not there at the beginning."""
@@ -548,6 +578,18 @@ def keys_of(value: Any) -> tuple[Any, ...]:
         return tuple(set.__iter__(value))
     made = (value.default_factory,) if issubclass(kind, defaultdict) else ()
     return (*made, *dict.__iter__(value)) if issubclass(kind, dict) else ()
+
+
+def methods_of(kind: type) -> Iterator[FunctionType]:
+    """Return the functions of a class, those of its properties too."""
+    for member in vars(kind).values():
+        parts = (member.fget, member.fset) if isinstance(member, property) else (attribute(member, "__func__", member),)
+        yield from (x for x in parts if type(x) is FunctionType)
+
+
+def is_called_by_python(name: str) -> bool:
+    """Tell whether Python calls methods of a name by itself, on an object that has been made."""
+    return name.startswith("__") and name.endswith("__") and name not in MAKING
 
 
 def special_methods(kind: type) -> list[Any]:

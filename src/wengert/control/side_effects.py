@@ -23,6 +23,10 @@ from wengert.support.attributes import own_attributes
 from wengert.support.function_contents import captured_by, reach
 from wengert.traces.staging import Staging
 
+ATTRIBUTE = re.compile(r"\.(\w+)")
+SHOWING_ALL = frozenset(("__dict__", "vars"))
+"""Names by which code reads attributes that it does not name."""
+
 
 def require_unwritten(watch: Watch, name: str) -> None:
     """Raise if a function that was traced wrote to a Tensor from outside, which its graph cannot do."""
@@ -71,6 +75,26 @@ class Reach:
             heap.restore()
             raise effect_error(self.name, f"changes {found[0]}, which is not its own", "Compute its value")
         self.refuse(self.restore_written())
+
+    def requiring_unchanged(self) -> Callable[[], None]:
+        """Return what raises if something that the function may read has been changed since, at a later call of it.
+
+        What was added counts if it is traced: the function may keep a list of its own calls. Attributes do if it, or a
+        method that it may call, names them. Generators of random numbers go on by themselves.
+        """
+        place = caller()
+
+        def require_unchanged() -> None:
+            changed = self.heap.changed_entries()
+            read = self.heap.names_read() if changed else frozenset()
+            for name in changed:
+                if read.issuperset(ATTRIBUTE.findall(name)) or not read.isdisjoint(SHOWING_ALL):
+                    given = f"a function that captures {name}, which is changed after the call"
+                    needed = "it must stay as it is, because a graph calls the function later"
+                    action = "Make a new list, array or object instead"
+                    raise GraphError(self.name, given, needed, action, place=position_of(*place))
+
+        return require_unchanged
 
     def restore_written(self) -> list[tuple[str, Position | None]]:
         """Put back the arrays and Tensors that were written to; return what they are, and where if that is known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from wengert.control.side_effects import Reach
@@ -15,8 +15,12 @@ from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.rules.calls import UserCall
 
 
-def graph_of_values(call: UserCall, operands: Sequence[Any], results: Sequence[Variable]) -> Graph | None:
+def graph_of_values(
+    call: UserCall, operands: Sequence[Any], results: Sequence[Variable]
+) -> tuple[Graph | None, Callable[[], None] | None]:
     """Return the graph of what a call computes; None if its function looks at elements, or does more than compute.
+
+    And what raises if what it reads has been changed since, when it is called later.
 
     Args:
         call: made already, of other values.
@@ -25,6 +29,14 @@ def graph_of_values(call: UserCall, operands: Sequence[Any], results: Sequence[V
     """
     made = call.anew(operands)
     reach = Reach(call.name, made.compute, made.user_functions())
+    stays = reach.requiring_unchanged() if made.user_functions() else None
+    return graph_within(reach, made, call, operands, results), stays
+
+
+def graph_within(
+    reach: Reach, made: UserCall, call: UserCall, operands: Sequence[Any], results: Sequence[Variable]
+) -> Graph | None:
+    """Return the graph of a call that is made like another one, which has been made of other values."""
     if reach.parameters():  # they are read anew at each evaluation
         return None
     before = refusal_count()

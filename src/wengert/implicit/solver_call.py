@@ -37,10 +37,14 @@ FOREIGN = (TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError,
 
 @dataclasses.dataclass
 class SolverNotes:
-    """Hold what is known of a solver that has been called: whether it looks at numbers where there are none."""
+    """Hold what is known of a solver: whether it looks at numbers where there are none, and calls the user's functions.
+
+    One that calls graphs of these gets what they read as arguments.
+    """
 
     refuses_lanes: bool = False
     refuses_tracing: bool = False
+    calls_functions: bool = True
 
 
 class OfSolver(UserCall):
@@ -83,8 +87,8 @@ class SolverCall(OfSolver):
         self.out_structure: Any = None
 
     def user_functions(self) -> Sequence[Any]:
-        """Return the solver."""
-        return (self.solver,)
+        """Return the solver, if it calls functions of the user's."""
+        return (self.solver,) if self.notes.calls_functions else ()
 
     def anew(self, _operands: Values) -> SolverCall:
         """Return the same call, not made yet."""

@@ -7,6 +7,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, zip_longest
 from types import CellType, CodeType, FunctionType, MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn
@@ -32,7 +33,7 @@ from wengert.core.diagnostics.source_positions import (
 )
 from wengert.core.forms.abstract_evaluation import avals_and_strides
 from wengert.core.graph.equation import Equation, Variable
-from wengert.core.graph.graph import Graph, literal
+from wengert.core.graph.graph import Graph, derive, literal, subgraphs
 from wengert.core.graph.identity import identity, identity_of_params
 from wengert.core.memory.buffers import keep, lend, own_memory
 from wengert.core.memory.memory_layout import Strides, is_uniform, strides_of
@@ -309,6 +310,8 @@ class Staging(Transient):
         """Raise if what must stay as it is has been changed; before anything is put back."""
         for require in self.steady:
             require()
+        for call in calls_among(self.equations):
+            call.require_unchanged()
 
     def captured_tensors(self) -> list[Tensor]:
         """Return the Tensors that the last inputs of the graph stand for."""
@@ -483,6 +486,16 @@ def same_bits(array: np.ndarray[Any, Any], literal: Any) -> bool:
         return False
     bits = f"u{array.itemsize}"
     return np.array_equal(array.view(bits), literal.view(bits))
+
+
+def calls_among(equations: Sequence[Equation]) -> list[Primitive]:
+    """Return the primitives of single calls in equations, and in the graphs that these run."""
+    found = [e.primitive for e in equations if not e.primitive.registered]
+    for equation in equations:
+        if equation.primitive.structured:
+            for _, graph in subgraphs(equation.params):
+                found += derive(graph, "calls", partial(calls_among, graph.equations))
+    return found
 
 
 def variables_stay(name: str, functions: Sequence[Any]) -> Callable[[], None]:

@@ -299,8 +299,11 @@ def name_value(value: Any) -> str:
 
 CONVERTING: list[Callable[[Rule, Callable[[Rule], Any]], Any]] = []
 """What calls a user's function that may ask traced values for their truth; a layer above enters it."""
-TRACING_CALLS: list[Callable[[Any, Sequence[Any], Sequence[Any]], Any]] = []
-"""What traces a call of a function with rules to a graph of its values; a layer above enters it."""
+TRACING_CALLS: list[Callable[[Any, Sequence[Any], Sequence[Any]], tuple[Any, Callable[[], None] | None]]] = []
+"""What traces a call of a function with rules to a graph of its values, if it can; a layer above enters it.
+
+And returns what raises if what the function reads has been changed since.
+"""
 
 
 def in_form(values: Sequence[Any], function: Rule, run: Callable[[Rule], Any]) -> Any:

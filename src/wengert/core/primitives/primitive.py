@@ -310,6 +310,9 @@ class Primitive:
         """Return the functions of one call's surroundings that an evaluation calls: those of rules of the user."""
         return ()
 
+    def require_unchanged(self) -> None:
+        """Raise if what user's functions that a graph calls look at has been changed since they were traced."""
+
     def lasting(self, _inputs: Sequence[Any], _outputs: Sequence[Any], _in_vain: Counter[Any]) -> Primitive:
         """Return what an equation of these inputs and results holds: the primitive, unless it is of one call only.
 

@@ -176,7 +176,7 @@ class OutsideIntegration(NamedTuple):
             shapes = (rows,), (rows, size), (rows, ORDER + 1, size), (), (3,)
             return *map(np.zeros, shapes[:3]), *(np.zeros(shape, int) for shape in shapes[3:])
 
-        *steps, counts = solve_without_derivatives(solve, given, {}, like, SolverNotes(True, True))
+        *steps, counts = solve_without_derivatives(solve, given, {}, like, SolverNotes(True, True, False))
         if is_staged(counts):
             warn_of_calls(NAME, self.options.method)
         calls.are_open = False

@@ -109,6 +109,7 @@ def call_scipy(
     def solver(*values: Any) -> Any:
         return answer.note(*solve(*(map_leaves(partial(as_number, name), value) for value in values)))
 
+    solver.__qualname__ = name
     vector = solve_without_derivatives(solver, args, {}, lambda *_: np.zeros(size))
     if is_staged(vector):
         is_scalar = name == "scipy.optimize.root_scalar"

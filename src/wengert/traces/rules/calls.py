@@ -235,11 +235,11 @@ class UserCall(Primitive):
             other = self.anew(examples)
             other.evaluate(*(x * x.dtype.type(0.5) if is_differentiable(x.dtype) else x for x in examples))
             self.compare(other)
-        values = None
+        values, stays = None, None
         if TRACING_CALLS and in_vain[self.code] < TRIES:
-            values = TRACING_CALLS[0](self, inputs, outputs)
+            values, stays = TRACING_CALLS[0](self, inputs, outputs)
             in_vain[self.code] += values is None
-        return InGraph(self, [v.aval for v in outputs], values)
+        return InGraph(self, [v.aval for v in outputs], values, stays)
 
 
 class InLanes(UserCall):
@@ -386,12 +386,16 @@ class InGraph(StandInGraph):
         traced: the call that was traced, on examples.
         avals: those of its results.
         values: the graph of its values; None if it looks at elements.
+        stays: raises if what the function reads has been changed; None if nobody knows.
     """
 
-    def __init__(self, traced: UserCall, avals: Sequence[Aval], values: Graph | None) -> None:
+    def __init__(
+        self, traced: UserCall, avals: Sequence[Aval], values: Graph | None, stays: Callable[[], None] | None
+    ) -> None:
         super().__init__(traced.name, self.call, form=Region(lambda _inputs, _params: avals))
         self.traced = traced
         self.values = values
+        self.stays = stays if values is None else None
         self.fresh_call = traced.anew(())
         self.outputs = len(avals)
 
@@ -399,6 +403,11 @@ class InGraph(StandInGraph):
     def must_run(self) -> bool:  # type: ignore[override]  # it turns out when the reverse rule is traced
         """Whether each evaluation has to tell the reverse rule what it was told when it was traced."""
         return self.values is None and self.traced.is_relied_upon
+
+    def require_unchanged(self) -> None:
+        """Raise if what the function reads has been changed since it was traced, where each evaluation calls it."""
+        if self.stays is not None:
+            self.stays()
 
     def lower(self, _params: Mapping[str, Any], lowering: StructuredLowering) -> Any:
         """Be lowered as a graph that runs once: no derivative is taken through code."""
