@@ -10,7 +10,7 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
-from wengert.conversion import known_numbers
+from wengert.conversion import known_numbers, tabulated_calls
 from wengert.core.graph.graph import evaluate
 from wengert.errors import GraphError
 
@@ -194,6 +194,26 @@ def test_numbers_that_nobody_carries_are_those_of_the_last_round(monkeypatch):
     monkeypatch.setattr(known_numbers, "evaluate", lambda *given: rounds.append(1) or evaluate(*given))
     assert wg.graph.trace(counter_alone)(1.0)(1.0)[0] == counter_alone(1.0)
     assert len(rounds) == 1
+
+
+def test_calls_in_rounds_evaluate_what_no_call_before_did(monkeypatch):
+    def evaluated(calls):
+        def called_again_and_again(x, zs):
+            time = 0.0
+            for z in zs:
+                for _ in iter(range(calls)):  # an iterator, so that it is written out
+                    time += 0.1
+                    x = x * 0.5 + math.cos(time) * z
+            return x.sum()
+
+        equations = []
+        monkeypatch.setattr(
+            tabulated_calls, "evaluate", lambda graph, args: equations.extend(graph.equations) or evaluate(graph, args)
+        )
+        wg.graph.trace(called_again_and_again)(np.ones(2), np.ones((ROUNDS + 1, 2)))
+        return len(equations)
+
+    assert 0 < evaluated(16) < 3 * evaluated(8)
 
 
 def a_list_is_read(x, zs):

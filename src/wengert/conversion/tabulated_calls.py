@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import chain
 from types import BuiltinFunctionType
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from wengert.core.values.dispatch import as_tensor, weaken
 from wengert.core.values.python_numbers import LARGEST
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.passes.dead_code import eliminate_dead
+from wengert.passes.equations import distinct_variables
 from wengert.support.caches import cached
 from wengert.traces.staging import Staging
 from wengert.traces.whole_number_bounds import set_bounds
@@ -66,6 +68,8 @@ class TracedRounds:
 
     Attributes:
         carried: the numbers of Python's that rounds carry.
+        values: what is known of variables: what they are in each round.
+        first_values: what variables are in the first round alone.
         expected: what stands for results that a table will give, once it is known what rounds carry.
         asks_for_number: whether a table was asked for by rounds of rows, which do not know how many were before.
     """
@@ -82,6 +86,8 @@ class TracedRounds:
         self.stage, self.count, self.counters, self.tables = stage, count, counters, tables
         self.columns, self.may_come = columns, may_come
         self.carried: list[CarriedNumber] = []
+        self.values: dict[Variable, Sequence[Any]] = {}
+        self.first_values: dict[Variable, Sequence[Any]] = {}
         self.expected: set[Variable] = set()
         self.asks_for_number = False
 
@@ -93,7 +99,8 @@ class TracedRounds:
             return self.expect(function, args) if self.may_come else None
         key = function, tuple([x.key for x in given]), graph.structure()
         if key not in self.tables:
-            self.tables[key] = self.table(function, graph, [self.columns[x.key] for x in given])
+            self.values.update((x.variable, self.columns[x.key]) for x in given)
+            self.tables[key] = self.table(function, graph, self.values, self.count)
         table = self.tables[key]
         return None if table is None else self.row_of(table)
 
@@ -112,7 +119,8 @@ class TracedRounds:
         graph = self.graph_of(args, self.carried, self.stage.equations)
         if graph is None:
             return None
-        first = self.table(function, graph, [[x.start] for x in self.carried], 1)
+        self.first_values.update((x.variable, [x.start]) for x in self.carried)
+        first = self.table(function, graph, self.first_values, 1)
         if first is None:
             return None
         found = self.row_of(np.repeat(first, self.count))
@@ -144,15 +152,17 @@ class TracedRounds:
         return value._trace is self.stage and value.shape == () and value._value in known
 
     def table(
-        self, function: Callable[..., Any], graph: Graph, columns: Sequence[Sequence[Any]], count: int | None = None
+        self, function: Callable[..., Any], graph: Graph, values: dict[Variable, Sequence[Any]], count: int
     ) -> np.ndarray[Any, Any] | None:
         """Return what a function gives in each round; None if it is no number of one type, or an error."""
+        values.update((v, [source.at(k) for k in range(count)]) for v, source in self.sources if v not in values)
+        evaluate_rounds(graph, values, count)
         rows: list[Any] = []
-        for k in range(self.count if count is None else count):
-            found = evaluate(graph, [*(source.at(k) for _, source in self.sources), *(column[k] for column in columns)])
-            pairs = zip(found, graph.outputs, strict=True)
+        for k in range(count):
             try:
-                rows.append(function(*[as_python(x, v) if type(v) is Variable else v for x, v in pairs]))
+                rows.append(
+                    function(*[as_python(values[v][k], v) if type(v) is Variable else v for v in graph.outputs])
+                )
             except (ArithmeticError, TypeError, ValueError):  # which the round raises that has it
                 return None
         kinds = set(map(type, rows))
@@ -166,6 +176,20 @@ class TracedRounds:
         numbers = NumbersInRounds(equations, self.sources, [(x.variable, x.start) for x in self.carried], ends)
         left = {k: [x] * self.count for k, x in numbers.constants.items()} | numbers.run(self.count, 0)
         return {self.carried[k].key: [self.carried[k].start, *rows[:-1]] for k, rows in left.items()}
+
+
+def evaluate_rounds(graph: Graph, values: dict[Variable, Sequence[Any]], count: int) -> None:
+    """Add to what is known of variables what those of a graph are in each round.
+
+    A loop that is written out in a round calls a function again and again: what calls before needed is not evaluated
+    a second time, which took the square of their number.
+    """
+    equations = [equation for equation in graph.equations if not values.keys() >= set(equation.outputs)]
+    results = [x for equation in equations for x in equation.outputs]
+    inputs = [x for x in distinct_variables(chain.from_iterable(x.inputs for x in equations)) if x in values]
+    step = Graph(inputs, equations, results)
+    rows = [evaluate(step, [values[x][k] for x in inputs]) for k in range(count)] if equations else []
+    values.update((x, [row[i] for row in rows]) for i, x in enumerate(results))
 
 
 def make_tabulating(function: Callable[..., Any]) -> Callable[..., Any]:
