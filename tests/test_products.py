@@ -149,6 +149,34 @@ def test_products_of_a_matrix_with_its_transpose_are_those_of_two_matrices(
         np.testing.assert_array_equal(found[0], found[1])
 
 
+def product_of_few_rows(seed: int) -> Program:
+    """Return a program of products with transposes, or their sum, whose rows fill vectors of eight, or nearly."""
+    rows, columns, terms, stack = [(15, 37, 67, 1), (16, 50, 80, 3), (32, 81, 130, 2)][seed % 3]
+    dtype, is_sum, line = np.dtype(("float64", "float32")[seed % 3 == 2]), seed % 2, ((terms, 1), (1, rows))[seed % 2]
+    at = Affine(0, (0 if is_sum else rows * columns, columns, 1, 0))
+    left, right = Affine(0, (rows * terms, line[0], 0, line[1])), Affine(0, (columns * terms, 0, terms, 1))
+    sizes = {"left": stack * rows * terms, "right": stack * columns * terms, "addend": columns}
+    sizes["into"] = rows * columns * (1 if is_sum else stack)
+    buffers = [Buffer(n, (own,), dtype, "output" if n == "into" else "input") for n, own in sizes.items()]
+    factors = "left", left, "right", right, (stack, rows, columns, terms)
+    step = Product("into", at, *factors, "addend", Affine(0, (0, 0, 1, 0)))
+    return Program(("left", "right", "addend"), ("into",), tuple(buffers), (step,))
+
+
+@pytest.mark.long
+@together("target", TARGETS)
+def test_products_of_few_rows_with_a_transpose_are_those_of_its_transpose(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(6):
+        monkeypatch.setattr(product_plans, "MACHINE", MACHINE.replace(transposed=(2, 9), block=(33, 24, 50)))
+        program = product_of_few_rows(seed)
+        (step,), itemsize = program.steps, program.buffers[0].dtype.itemsize
+        plan = product_plans.ProductPlan(step, itemsize, TARGETS[target])
+        assert plan.fields["transposed_row"] == step.extents[1]
+        require_evaluated(program, target, seed)
+
+
 def test_constants_whose_axes_are_permuted_are_no_products() -> None:
     matrix = np.arange(6.0).reshape(2, 3)
     graph = trace(lambda x, y: np.transpose(x) * y)(matrix, matrix.T)
@@ -186,6 +214,7 @@ def require_evaluated(program: Program, target: str, seed: int) -> None:
 def packing(seed: int, **fields: Any) -> Machine:
     """Return the machine as if its caches were so small that small factors are packed, in one way or the other."""
     small = {"second_cache": 1 << seed % 14, "packed_sides": (2, 9), "packed_once": (1000 * (seed % 2), 8)}
+    small["transposed"] = (1, 9 * (seed % 2))
     return MACHINE.replace(**small, **{"block": (256, 16, 20), "dots": (0, 0, 9 * (seed % 4)), **fields})
 
 
@@ -200,8 +229,8 @@ def test_threads_can_share_all_products_that_take_long() -> None:
 
 def test_threads_that_share_a_product_give_its_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     team = ctypes.c_void_p(team_of(2).address)
-    for seed in some_of(range(120), "threads"):
-        program = random_product(seed, np.dtype((np.float64, np.float32)[seed % 2]))
+    programs = {n: random_product(n, np.dtype((np.float64, np.float32)[n % 2])) for n in some_of(range(120), "threads")}
+    for seed, program in (programs | {n: product_of_few_rows(n) for n in (121, 123, 125)}).items():
         arrays = arrays_for(program, seed)
         (want,) = PROCESSOR.compile_program(program)(arrays)
         with monkeypatch.context() as patched:

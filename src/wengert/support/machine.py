@@ -56,6 +56,7 @@ class Machine(FieldRecord):
     packed_once: tuple[int, ...] = (256, 96)  # rows beyond which it is done ahead of all blocks; rows of these then (t)
     block: tuple[int, ...] = (256, 192, 1536)  # terms, rows and columns of a product that are computed at once (t)
     dots: tuple[int, ...] = (8, 16, 32)  # vectors of terms, terms for each column, and columns of sums across lanes (t)
+    transposed: tuple[int, ...] = (2, 4)  # vectors that rows fill where the transpose of a product may be sooner (t)
     dots_block: int = 1024  # terms of these that are added up at once (t)
     lapack_bands: int = 24  # bands below a diagonal from which on LAPACK is called, which works on blocks (t)
     aligned_rounds: int = 16  # of a loop, from which on it pays to copy its matrices to where lines begin (t)

@@ -29,6 +29,7 @@ BLOCK = Struct(
     left=POINTER,  # of the first row and term of the block
     right=POINTER,  # of its first term and column
     into=POINTER,
+    into_row=I64,
     addend=POINTER,  # or none
     addend_row=I64,
     work=POINTER,  # where is packed
@@ -98,12 +99,13 @@ class ProductFunctions(ProductTiles):
     ) -> None:
         """Write what computes a block of a result: all rows of some columns, that is a panel, after the other."""
         fields, terms = block.get("fields"), block.get("terms")
-        names = "left_row", "left_term", "right_term", "right_column", "into_row", "tile_rows", "tile_columns"
-        left_row, left_term, right_term, right_column, into_row, tall, wide = (fields.get(x) for x in names)
+        names = "left_row", "left_term", "right_term", "right_column", "tile_rows", "tile_columns"
+        left_row, left_term, right_term, right_column, tall, wide = (fields.get(x) for x in names)
         left, right, into, addend = (block.get(x).to(self.scalar) for x in ("left", "right", "into", "addend"))
         mirrors, above = fields.get("mirrors").differs(0), block.get("first") - row
         packs_left, packs_right = fields.get("packs_left").differs(0), fields.get("packs_right")
-        one, addend_row, panels = b.constant(I64, 1), block.get("addend_row"), block.get("work").to(self.scalar)
+        into_row, addend_row = block.get("into_row"), block.get("addend_row")
+        one, panels = b.constant(I64, 1), block.get("work").to(self.scalar)
         is_shared, packs = packs_right.equals(SHARED_PANELS), packs_right.equals(OWN_PANELS)
         is_turned = packs & right_column.differs(1)
         first = b.select(packs & right_column.equals(1) & (rows >= tall), tall, 0)
@@ -147,9 +149,9 @@ class ProductFunctions(ProductTiles):
 
     def compute_across(self, b: Builder, block: Value, row: Value, rows: Value, column: Value, columns: Value) -> None:
         """Write what computes a block of a result by sums across lanes."""
-        fields, addend_row = block.get("fields"), block.get("addend_row")
+        fields, into_row, addend_row = (block.get(x) for x in ("fields", "into_row", "addend_row"))
         left, right, into, addend = (block.get(x).to(self.scalar) for x in ("left", "right", "into", "addend"))
-        left_row, right_column, into_row = (fields.get(x) for x in ("left_row", "right_column", "into_row"))
+        left_row, right_column = fields.get("left_row"), fields.get("right_column")
         with b.loop(column + columns, column) as j:
             j.step = fields.get("tile_columns")
             lines = b.least(j.step, column + columns - j.index)
@@ -200,9 +202,17 @@ class ProductFunctions(ProductTiles):
         ) -> None:
             names = "columns", "terms", "panel_columns", "block_terms", "block_rows", "block_columns", "tile_columns"
             columns, terms, width, depth, tall, wide, tile = (fields.get(x) for x in names)
+            rows, one, result, result_row = fields.get("rows"), b.constant(I64, 1), into, fields.get("into_row")
+            transposed_row, transpose = fields.get("transposed_row"), work.to(self.scalar).at(fields.get("transposed"))
+            turns, adds = transposed_row.differs(0), addend.differs(None)
+            with b.when(turns & adds):
+                b.do(self.pack, addend, one, addend_row, columns, transposed_row, rows, transpose)
+            into, into_row = b.select(turns, transpose, into), b.select(turns, transposed_row, result_row)
+            addend, addend_row = b.select(turns & adds, transpose, addend), b.select(turns, transposed_row, addend_row)
             block, team_if = b.stack(BLOCK), b.select(fields.get("blocks").equals(1), b.constant(team.type, None), team)
             block.set("fields", fields)
             block.set("work", work)
+            block.set("into_row", into_row)
             argument = block.as_address()
             with b.loop(columns) as j:
                 j.step = width
@@ -217,18 +227,20 @@ class ProductFunctions(ProductTiles):
                     block.set("left", left.at(p.index * fields.get("left_term")).as_address())
                     place = right.at(p.index * fields.get("right_term")).at(j.index * fields.get("right_column"))
                     block.set("right", place.as_address())
-                    start = b.select(addend.differs(None), addend.at(j.index), addend)
+                    start = b.select(adds, addend.at(j.index), addend)
                     block.set("addend", b.select(is_first, start, into.at(j.index)).as_address())
-                    block.set("addend_row", b.select(is_first, addend_row, fields.get("into_row")))
+                    block.set("addend_row", b.select(is_first, addend_row, into_row))
                     with b.when(fields.get("packs_right").equals(SHARED_PANELS)):
                         b.do(share, team_if, self.panels_job, argument, multiples(own, tile))
-                    blocks = multiples(fields.get("rows"), tall) * multiples(own, wide)
+                    blocks = multiples(rows, tall) * multiples(own, wide)
                     b.do(share, team_if, self.blocks_job, argument, blocks)
             with b.when(fields.get("mirrors").differs(0)), b.loop(columns) as j:
                 j.step = tile
-                row, own = fields.get("into_row"), b.least(tile, columns - j.index)
-                corner = into.at(j.index * row).at(j.index)
-                b.do(self.pack, corner, b.constant(I64, 1), row, columns - j.index, row, own, corner)
+                own = b.least(tile, columns - j.index)
+                corner = into.at(j.index * into_row).at(j.index)
+                b.do(self.pack, corner, one, into_row, columns - j.index, into_row, own, corner)
+            with b.when(turns):
+                b.do(self.pack, into, one, into_row, rows, result_row, columns, result)
 
         return self.function("matrices", kinds, body)
 

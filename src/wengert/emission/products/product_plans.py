@@ -54,6 +54,8 @@ PRODUCT = Struct(
     is_turned=I64,  # whether the factors change places
     adds=I64,  # whether there is an addend
     mirrors=I64,  # whether the result is symmetric, of which only what lies at and below the diagonal is computed
+    transposed_row=I64,  # elements of a row of the transpose, from which the result is written; 0 if it is no way
+    transposed=I64,  # elements of the memory of a part before the transpose
     **{f"{what}_start": I64 for what in OPERANDS},  # elements before the first
     **{f"{what}_{i}": I64 for i in range(LEVELS) for what in ("count", *OPERANDS)},
 )
@@ -96,6 +98,13 @@ class ProductShape(NamedTuple):
     terms: Axis
     levels: tuple[Axis, ...]
     is_turned: bool
+
+    def transpose(self) -> ProductShape:
+        """Return the dimensions of the transpose: rows and columns, and the factors, change places."""
+        rows, columns, terms, *levels = [
+            axis.with_sides_exchanged() for axis in (self.columns, self.rows, self.terms, *self.levels)
+        ]
+        return ProductShape(rows, columns, terms, tuple(levels), not self.is_turned)
 
 
 def axes_of(product: Product) -> list[Axis]:
@@ -197,15 +206,17 @@ class ProductPlan:
     """
 
     def __init__(self, product: Product, itemsize: int, target: Target) -> None:
-        self.shape, self.itemsize, self.target = dimensions_of(product), itemsize, target
-        self.lanes = target.vector_bytes // itemsize
+        self.itemsize, self.target, self.lanes = itemsize, target, target.vector_bytes // itemsize
+        shape = dimensions_of(product)
+        self.turns_back = self.is_transposed_sooner(shape)
+        self.shape = shape.transpose() if self.turns_back else shape
         rows, columns, terms, levels, _ = self.shape
         self.m, self.n, self.k = rows.length, columns.length, terms.length
         self.most = most_rows(target)
         vectors = multiple(self.n, self.lanes) // self.lanes
         self.vectors = 3 if vectors >= 3 and vectors != 4 else min(vectors, 2)
         self.wide = self.vectors * self.lanes
-        self.is_across = self.runs_across()
+        self.is_across = not self.turns_back and self.runs_across()
         self.choose_blocks()
         shares = cycles_of_product(product, lanes_of(target)) >= MACHINE.moment
         parts = self.share() if shares else 1
@@ -219,8 +230,8 @@ class ProductPlan:
             "left_term": terms.left,
             "right_term": terms.right,
             "right_column": columns.right,
-            "into_row": rows.into,
-            "addend_row": rows.addend,
+            "into_row": columns.into if self.turns_back else rows.into,
+            "addend_row": columns.addend if self.turns_back else rows.addend,
             "tile_rows": self.height,
             "tile_columns": self.wide,
             "block_rows": self.block_rows,
@@ -238,6 +249,8 @@ class ProductPlan:
             "is_turned": int(self.shape.is_turned),
             "adds": int(product.addend_at is not None),
             "mirrors": int(not self.is_across and is_symmetric(product, self.shape) and self.n >= MIRRORED * self.wide),
+            "transposed_row": self.n * self.turns_back,
+            "transposed": self.packed_room(),
         }
         starts = [
             0 if at is None else at.constant
@@ -285,6 +298,18 @@ class ProductPlan:
         is_beside, least = self.shape.terms.left == self.shape.terms.right == 1, min(self.m, self.n)
         return is_beside and self.k >= max(vectors * self.lanes, terms * least) and least <= most
 
+    def is_transposed_sooner(self, shape: ProductShape) -> bool:
+        """Whether the transpose is computed, and transposed: few rows do not pay for packing all of the right factor.
+
+        The transpose needs the left one packed. Its vectors run along the rows, which have to fill them.
+        """
+        rows, columns, terms, _, _ = shape
+        m, n, k, vectors = rows.length, columns.length, terms.length, multiple(rows.length, self.lanes) // self.lanes
+        least, most = MACHINE.transposed
+        if columns.right == 1 or terms.right != 1 or 1 not in (terms.left, rows.left):
+            return False
+        return least <= vectors <= most and 9 * m >= 8 * vectors * self.lanes and (n - m) * k > 2 * n * m
+
     def share(self) -> int:
         """Choose what threads share; return how many parts the outermost level is cut into."""
         levels, wide = self.shape.levels, self.wide
@@ -301,6 +326,10 @@ class ProductPlan:
         return 1
 
     def room(self) -> int:
+        """Return how many elements of memory a part has."""
+        return self.packed_room() + self.m * self.n * self.turns_back
+
+    def packed_room(self) -> int:
         """Return how many elements the packed factors of a part have, or of all blocks that threads share."""
         blocks = -(-self.m // self.block_rows) * -(-self.panel_columns // self.block_columns) if self.panel else 1
         return self.shared_room() + self.own_room() * blocks
