@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.graph.printing import constant_text, formula, sign_of, variable_names
+from wengert.support.records import NamedTuple
 
 CONVERSIONS = ("astype", "copy", "guarded", "number")
 """Primitives that give their first operand, for derivatives in exact arithmetic."""

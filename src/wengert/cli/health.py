@@ -6,7 +6,7 @@ import importlib.metadata
 import platform
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from wengert.native.cache_writing import usage_of
 from wengert.native.entries.entry import Entry
 from wengert.support import config
 from wengert.support.machine import PROCESSOR
+from wengert.support.records import NamedTuple
 from wengert.transforms.jit import jit
 from wengert.transforms.reverse import value_and_grad
 from wengert.transforms.tracing import trace

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from wengert.native.structs import I32, I64, Pointer
 from wengert.native.values import Value
 from wengert.passes.equations import distinct_variables
 from wengert.passes.segments import Segment, Segments, with_programs
+from wengert.support.records import NamedTuple
 
 CLOCK = "clock"
 read_clock = external("clock_gettime", I32, I32, Pointer(I64))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from wengert.compile.programs import PROCESSOR
 from wengert.core.graph.equation import Equation
@@ -25,6 +25,7 @@ from wengert.passes.pipeline import flatten_calls
 from wengert.passes.segments import Segment, Segments
 from wengert.support.caches import cached
 from wengert.support.hints import hint_attributes
+from wengert.support.records import NamedTuple
 
 if TYPE_CHECKING:
     from wengert.compile.profiling import Profile

@@ -7,7 +7,9 @@ import sys
 from collections import Counter
 from functools import lru_cache
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
+
+from wengert.support.records import NamedTuple
 
 MANY = 500
 """Values that are looked at before a function counts as one that may write, which take some 0.3 ms."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from wengert.core.values.aval import UNKNOWN, Aval, aval_of
 from wengert.core.values.dispatch import apply
 from wengert.errors import RangeError
 from wengert.passes.equations import with_extra_inputs
+from wengert.support.records import NamedTuple
 
 Sizes = tuple[int, ...]
 """How many steps segments have, those of the outermost level first; what is cut no further keeps all residuals."""

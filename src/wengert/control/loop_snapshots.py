@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.recording import byte_budget
 from wengert.primitives.indexing.index_layout import split_index
 from wengert.primitives.indexing.parts import assign
+from wengert.support.records import NamedTuple
 
 Results = tuple[list[Any], list[Any]]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from wengert.control.subgraphs import (
     Flags,
@@ -25,6 +25,7 @@ from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.recording import next_level
 from wengert.core.values.tensor import Tensor
 from wengert.passes.gradient_split import cut
+from wengert.support.records import NamedTuple
 from wengert.traces.guarded_cotangents import is_mask
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf

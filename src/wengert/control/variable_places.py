@@ -7,7 +7,7 @@ import linecache
 from collections.abc import Iterable
 from enum import Enum
 from operator import is_not
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError
 from wengert.support.attributes import attribute
 from wengert.support.function_contents import UNBOUND
+from wengert.support.records import NamedTuple
 
 HIDDEN = "wengert_"
 """What the names that conversion adds begin with, and end with an underscore."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +50,7 @@ from wengert.core.values.dispatch import conform
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError, describe
 from wengert.support.function_contents import UNBOUND
+from wengert.support.records import NamedTuple
 from wengert.traces.staging import Staging
 
 

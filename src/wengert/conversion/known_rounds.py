@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from wengert.conversion.traced_numbers import LoopIterator
 from wengert.core.memory.left_rows import rows_in_order
 from wengert.core.values.dispatch import as_tensor, weaken
 from wengert.core.values.tensor import Tensor
+from wengert.support.records import NamedTuple
 
 
 class Numbers(NamedTuple):

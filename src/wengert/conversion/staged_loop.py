@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError, WengertError
 from wengert.support.caches import Cache
 from wengert.support.function_contents import UNBOUND
+from wengert.support.records import NamedTuple
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import Staging
 from wengert.traces.whole_number_bounds import not_alike, set_bounds

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import chain
 from types import BuiltinFunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from wengert.core.values.tensor import Tensor, is_staged
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.equations import distinct_variables
 from wengert.support.caches import cached
+from wengert.support.records import NamedTuple
 from wengert.traces.staging import Staging
 from wengert.traces.whole_number_bounds import set_bounds
 from wengert.traces.written_out import ROLLING

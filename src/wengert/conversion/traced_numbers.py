@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from wengert.core.values.aval import Aval, aval_of, is_exact, is_number, unite_s
 from wengert.core.values.dispatch import as_index, as_whole_number
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, TracedTruthError
+from wengert.support.records import NamedTuple
 from wengert.traces.whole_number_bounds import bounds_of, set_bounds
 from wengert.traces.written_out import strictly
 

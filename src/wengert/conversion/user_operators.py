@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from wengert.core.values.aval import aval_of, is_number
 from wengert.core.values.tensor import Tensor, is_staged, make_tensor
 from wengert.support.attributes import class_attribute
 from wengert.support.caches import WeakIdentityMap
+from wengert.support.records import NamedTuple
 from wengert.traces.whole_number_bounds import not_alike
 from wengert.traces.written_out import ROLLING
 

@@ -7,9 +7,11 @@ https://doi.org/10.24432/C50P49, CC BY 4.0.
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from wengert.support.records import NamedTuple
 
 Array = np.ndarray[Any, Any]
 WHITE = 16  # the value of a pixel that ink covers wholly

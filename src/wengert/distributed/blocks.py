@@ -12,7 +12,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from wengert.distributed.sums import Leaves, add_leaves
 from wengert.errors import DtypeError, GraphError, UsageError
 from wengert.native.lapack import ONE_THREAD
 from wengert.support.functions_by_value import reduce_function
+from wengert.support.records import NamedTuple
 from wengert.transforms.jit import Jitted, jit
 from wengert.transforms.outer_values import OuterValues
 

@@ -6,7 +6,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from wengert.support.records import NamedTuple
 
 SILENT = 2.0
 """Seconds of a pass before a line tells how far it is."""

@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from wengert.distributed.sums import Leaves, SumTree
 from wengert.native.threads.elementwise import SHARING
 from wengert.support.caches import Recent
 from wengert.support.digests import digest_of
+from wengert.support.records import NamedTuple
 
 WEIGHT = 1 << 26
 """Bytes that a shard says it has beside its rows: Dask's scheduler sends tasks to where much of what they need is."""

@@ -8,12 +8,12 @@ from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import NamedTuple
 
 from wengert.kernel.kernel import Buffer
 from wengert.native.structs import POINTER
 from wengert.support.caches import cached
 from wengert.support.machine import MACHINE, whole_lines
+from wengert.support.records import NamedTuple
 
 ADDRESS = ctypes.sizeof(POINTER.ctype)
 MOVED = 1 << 12

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from wengert.emission.plans import accesses
 from wengert.kernel.kernel import Affine, Buffer, Guard, Kernel, Program, Stage
 from wengert.kernel.step_checking import alike
+from wengert.support.records import NamedTuple
 
 Place = tuple[int, int]
 """The numbers of a kernel and of a stage of it; kernels keep numbers of the row after all stages."""

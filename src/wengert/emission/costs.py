@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from wengert.kernel.functions import FUNCTIONS, Features, expression_of
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Product, Program, Stage
 from wengert.kernel.opcodes import OPCODES, READING
 from wengert.native.engine import Target
+from wengert.support.records import NamedTuple
 
 
 class KernelCost(NamedTuple):

@@ -9,7 +9,6 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -54,6 +53,7 @@ from wengert.native.threads.job_tables import INNER_LOOP
 from wengert.native.threads.jobs import ALL, SHARE, clear_conditions, met_conditions, raise_conditions, share
 from wengert.native.values import Value
 from wengert.support.machine import CONDITIONS
+from wengert.support.records import NamedTuple
 
 
 @functools.cache

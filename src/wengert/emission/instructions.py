@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.structs import BOOL, F32, F64, I8, I32, I64, Float, Integer, Scalar, VectorType, element, like
 from wengert.native.values import Value
+from wengert.support.records import NamedTuple
 
 Dtype = np.dtype[np.generic]
 

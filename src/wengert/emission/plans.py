@@ -9,7 +9,6 @@ import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
 from wengert.support.caches import cached
 from wengert.support.machine import MACHINE
+from wengert.support.records import NamedTuple
 
 TERMS = 16
 """Terms that an accumulator adds up before it is added to a total, as many as in NumPy's pairwise sums."""

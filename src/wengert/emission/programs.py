@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from wengert.emission.arena import constant_entry, laid_out, lies_outside
 from wengert.emission.buffer_reuse import find_overwritten
@@ -25,6 +24,7 @@ from wengert.native.structs import I8, POINTER, VOID, Array, Pointer, Signature
 from wengert.native.threads.job_tables import SHARED
 from wengert.native.values import Instructions, Value
 from wengert.support.caches import cached
+from wengert.support.records import NamedTuple
 
 RUN = Signature(VOID, (Pointer(POINTER), Pointer(I8), Pointer(SHARED)))
 """What runs a program: the addresses of inputs and outputs, the arena, and the team's memory or nothing."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from wengert.native.functions import Template
 from wengert.native.structs import I64, Type, VectorType, vector_of
 from wengert.native.values import Value
 from wengert.support.machine import MACHINE
+from wengert.support.records import NamedTuple
 
 Sums = list[list[Value]]
 """The accumulators of a reduction, for each row of the tile and each vector of a step."""

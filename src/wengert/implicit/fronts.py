@@ -11,12 +11,13 @@ Softw. 9, 1983; J. Liu, The role of elimination trees in sparse factorization, S
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.support.caches import cached
 from wengert.support.machine import MACHINE
+from wengert.support.records import NamedTuple
 
 Array = np.ndarray[Any, Any]
 WHOLE = MACHINE.line // 8

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from wengert.implicit.systems import require_solved
 from wengert.implicit.vectors import Vector
 from wengert.primitives.linear_algebra.matrices import length_of
 from wengert.support.caches import Recent
+from wengert.support.records import NamedTuple
 from wengert.traces.jet import Jet
 from wengert.transforms.captured_gradients import CapturedSubstitution
 from wengert.transforms.forward import push_forward

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.dispatch import apply
 from wengert.implicit.factored import factors, substituted
 from wengert.primitives.linear_algebra.matrices import over_stacks, plain_routine, total
+from wengert.support.records import NamedTuple
 from wengert.transforms.jacobian import jacfwd
 
 Function = Callable[[Any], Any]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from wengert.primitives.sparse.direct_solves import REGULAR, sparse_solve
 from wengert.primitives.sparse.products import sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern
 from wengert.support.caches import WeakIdentityMap
+from wengert.support.records import NamedTuple
 from wengert.traces.batch import Batch
 from wengert.traces.rules.calls import StandInGraph, readable, value_below
 from wengert.transforms.forward import push_forward

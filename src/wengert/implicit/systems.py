@@ -8,7 +8,7 @@ cotangent, use the same factors.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from wengert.core.values.dispatch import apply
 from wengert.errors import NumericalError
 from wengert.primitives.linear_algebra.matrices import lapack, pull_back_solution, tangent_side, vector_text
 from wengert.support.caches import FACTORS
+from wengert.support.records import NamedTuple
 
 Params = Mapping[str, Any]
 MINIMUM_NORM = "minimum_norm"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from wengert.core.values.aval import Aval, aval_of, is_differentiable
 from wengert.core.values.dispatch import as_tensor
 from wengert.core.values.object_arrays import leaves_of_result
 from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.support.records import NamedTuple
 
 
 class Vector(NamedTuple):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from wengert.kernel.kernel import Affine, Guard, Kernel, Program, Reduce, Stage
 from wengert.kernel.opcodes import READING
+from wengert.support.records import NamedTuple
 
 
 class Address(NamedTuple):

@@ -9,7 +9,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from wengert.kernel.kernel import UNKNOWN, Program
 from wengert.kernel.opcodes import OPCODES, READING, SEARCHING
 from wengert.kernel.step_checking import order_faults, step_faults
 from wengert.support import config
+from wengert.support.records import NamedTuple
 
 DTYPES = frozenset(map(np.dtype, ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?")))
 

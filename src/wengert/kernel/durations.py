@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from wengert.kernel.kernel import Invoke, Kernel, Loop, Product, Program, ProgramStep, Run, Switch
 from wengert.kernel.opcodes import OPCODES
 from wengert.support.machine import MACHINE
+from wengert.support.records import NamedTuple
 
 
 def cycles(kernel: Kernel, lanes: int) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from wengert.kernel.kernel import (
     Update,
 )
 from wengert.support.caches import cached
+from wengert.support.records import NamedTuple
 
 INDENTATION = "  "
 

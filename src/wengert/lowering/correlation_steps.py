@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from wengert.emission.products.correlation_plans import Lengths, native_plan
 from wengert.lowering.convolution_graphs import convolution_graph
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.signals.convolution import Sliding
+from wengert.support.records import NamedTuple
 
 
 class CorrelationStep(NamedTuple):

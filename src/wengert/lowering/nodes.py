@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from wengert.core.maps.index_maps import AxisIndex, IndexMap, compose, identity_
 from wengert.core.memory.memory_layout import is_uniform
 from wengert.kernel.functions import FUNCTIONS
 from wengert.kernel.opcodes import OPCODES
+from wengert.support.records import NamedTuple
 
 DType = np.dtype[Any]
 Shape = tuple[int, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.indexing.parts import assign
 from wengert.primitives.shapes import inverse, reshape, transpose
 from wengert.support.machine import MACHINE
+from wengert.support.records import NamedTuple
 
 Views = Mapping[Variable, Equation]
 """The equations by which factors are views of arrays in memory, by their results."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from wengert.passes.output_aliasing import axes_in_kernels, with_own_results
 from wengert.passes.segments import array_kind, as_array
 from wengert.primitives.conversion import astype
 from wengert.primitives.shapes import transpose
+from wengert.support.records import NamedTuple
 
 Lent = Mapping[Variable, Variable]
 EMPTY: Lent = {}

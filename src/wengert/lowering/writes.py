@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
@@ -25,6 +25,7 @@ from wengert.passes.equations import Change, Changes, distinct_variables, variab
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.indexing.parts import assign, getitem
 from wengert.support.machine import MACHINE
+from wengert.support.records import NamedTuple
 
 SAVED = 4
 """Elements of an array, at least, that a cycle of a write has to save from being copied."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from wengert.errors import FileFormatError, describe
 from wengert.native.availability import UnavailableError
+from wengert.support.records import NamedTuple
 
 MAGIC = b"\x7fELF"
 HEADER = struct.Struct("<4s12sHHIQQQIHHHHHH")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from wengert.core.values.tensor import Tensor, innermost_trace, is_concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.primitives import conversion
 from wengert.primitives.masked import Masked, is_selection
+from wengert.support.records import NamedTuple
 from wengert.support.refusals import refusal
 from wengert.traces.eager import eager
 from wengert.traces.eager_indexing import write_through

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -18,6 +18,7 @@ from wengert.numpy._namespace import enter_as
 from wengert.numpy._results import FITS_RESULT, with_out
 from wengert.numpy._shapes import flat_or_axis, row_and_axis
 from wengert.primitives import sorting
+from wengert.support.records import NamedTuple
 from wengert.traces.eager import eager
 
 

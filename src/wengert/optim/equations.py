@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from wengert.optim.sparse_newton import few_elements, step_by_elements
 from wengert.scipy.optimize._containers_of_floats import as_example
 from wengert.scipy.optimize._vector_problem import FlatProblem, as_residuals
 from wengert.support.hints import hint_parameters
+from wengert.support.records import NamedTuple
 from wengert.transforms.jacobian import jacfwd
 from wengert.transforms.reverse import stop_gradient
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from wengert.core.diagnostics.argument_checks import as_items, as_whole, shown
 from wengert.core.values.aval import aval_of
 from wengert.errors import DtypeError, UsageError
 from wengert.support.hints import hint_parameters
+from wengert.support.records import NamedTuple
 
 Rate: TypeAlias = "float | Callable[[Any], Any]"
 """A number, or a schedule: a function of the number of steps before."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
@@ -12,6 +11,7 @@ from wengert.core.values.aval import Aval
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.equations import distinct_variables, is_view, variables
 from wengert.support.machine import MACHINE
+from wengert.support.records import NamedTuple
 
 Flags = Sequence[bool]
 MOST_AGAIN = 4

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from wengert.passes.equations import branches_of, holds_graphs, loop_parameters,
 from wengert.primitives.arithmetic import add, negative, subtract
 from wengert.primitives.conversion import astype
 from wengert.primitives.shapes import transpose
+from wengert.support.records import NamedTuple
 
 LEAST = 4
 """Rounds from which on there is a product after the loop."""

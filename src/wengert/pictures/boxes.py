@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+from wengert.support.records import NamedTuple
 
 
 class Wire(NamedTuple):

@@ -13,9 +13,9 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from wengert.pictures.boxes import Wire
+from wengert.support.records import NamedTuple
 
 GAP = 18.0
 """Between boxes that are beside each other."""

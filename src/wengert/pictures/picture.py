@@ -10,12 +10,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from wengert.errors import UsageError
 from wengert.pictures.boxes import Box, Diagram
 from wengert.pictures.layout import Layout, WireSegment, lay_out
 from wengert.support.hints import hint_attributes
+from wengert.support.records import NamedTuple
 
 LARGEST = 500
 """Boxes that a notebook shows by itself: their picture takes 0.2 s and 300 kB."""

@@ -13,7 +13,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from wengert.errors import GraphError, UsageError, describe
 from wengert.primitives.conversion import barrier
 from wengert.primitives.indexing.index_layout import OPERAND, Entries, text_of_masks
 from wengert.primitives.selection import where
+from wengert.support.records import NamedTuple
 
 
 class Chosen(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from wengert.core.values.dispatch import apply
 from wengert.primitives.floating_point import is_nan
 from wengert.primitives.reductions import Axes, count_along, restored_shape
 from wengert.primitives.sorting import require_one_zero
+from wengert.support.records import NamedTuple
 
 # without NumPy's type overloads, which know few of the combinations of arguments
 QUANTILES: dict[tuple[bool, bool], Any] = {

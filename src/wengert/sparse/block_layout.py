@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.sparse.patterns.pattern import Pattern
+from wengert.support.records import NamedTuple
 
 Array = np.ndarray[Any, Any]
 

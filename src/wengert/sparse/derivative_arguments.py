@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from wengert.core.graph.identity import identity_of_static
 from wengert.core.values.aval import aval_of, aval_text
 from wengert.core.values.tensor import Tensor
 from wengert.errors import DtypeError
+from wengert.support.records import NamedTuple
 
 Function = Callable[..., Any]
 

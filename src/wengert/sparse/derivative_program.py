@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from wengert.sparse.patterns.pattern_check import require_every_element
 from wengert.sparse.plans.lanes import lane_elements
 from wengert.sparse.plans.plan import Plan
 from wengert.sparse.plans.plan_choice import Means, Request, Wanted, choose_plan
+from wengert.support.records import NamedTuple
 from wengert.transforms.boundary import Narrowed, name_of, require_real, selected_arguments, split_aux
 from wengert.transforms.jit import Jitted
 from wengert.transforms.reverse import gradient_at

@@ -15,11 +15,12 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Generic, NamedTuple, Self, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 
 from wengert.support.fork_safety import hold_in_forks
+from wengert.support.records import NamedTuple
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -1,10 +1,15 @@
-"""Records: objects that are known by their fields, as frozen dataclasses are, whose classes take no time to define."""
+"""Records: objects that are known by their fields, as frozen dataclasses and named tuples, in no time to define."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
+from collections import namedtuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, dataclass_transform
 
 from wengert.errors import UsageError
+
+FIELD: Any = type(vars(namedtuple("FIELD", "first"))["first"])
+"""What reads a field of a tuple by its place: in C, as for those of Python."""
 
 
 class Record:
@@ -82,3 +87,82 @@ class FieldRecord:
         raise AttributeError(f"{type(self).__name__} is a record, which stays as it is")
 
     __delattr__ = __setattr__  # type: ignore[assignment]  # without a value
+
+
+if TYPE_CHECKING:
+    from typing import NamedTuple as NamedTuple  # the same, to whoever reads the code
+else:
+
+    class TupleClass(type):
+        """Be a class of tuples whose annotated fields have names."""
+
+        def __new__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> TupleClass:
+            """Return the class, whose instances have room for the fields and nothing else."""
+            if bases == (tuple,) or bases[0]._fields:
+                return super().__new__(cls, name, bases, members)
+            fields = tuple(members["__annotations__"])
+            defaults = {field: members[field] for field in fields if field in members}
+            places = {field: FIELD(place, f"Field {place}.") for place, field in enumerate(fields)}
+            own = {"__slots__": (), "__match_args__": fields, "_fields": fields, "_field_defaults": defaults}
+            own["_last"] = tuple(defaults.values())
+            return super().__new__(cls, name, bases, {**members, **places, **own})
+
+    class NamedTuple(tuple, metaclass=TupleClass):
+        """Be a tuple whose fields have names: those annotated in a class, in their order, the last ones with defaults.
+
+        It is what `typing.NamedTuple` is. Each of those is compiled when it is defined, which takes 0.2 ms: a third of
+        a hundred took a tenth of the time of importing the library.
+
+        >>> class Span(NamedTuple):
+        ...     first: int
+        ...     count: int = 1
+        >>> Span(3), Span(3) == (3, 1), Span(count=2, first=0)._replace(first=5)
+        (Span(first=3, count=1), True, Span(first=5, count=2))
+        """
+
+        __slots__ = ()
+        _fields: ClassVar[tuple[str, ...]] = ()
+        _field_defaults: ClassVar[Mapping[str, Any]] = {}
+        _last: ClassVar[tuple[Any, ...]] = ()
+
+        def __new__(cls, *values: Any, **named: Any) -> Self:
+            """Return the tuple of values of the fields, in their order or by name."""
+            absent = len(cls._fields) - len(values)
+            if named or absent:
+                values = (
+                    by_name(cls, values, named)
+                    if named or not 0 < absent <= len(cls._last)
+                    else values + cls._last[-absent:]
+                )
+            return tuple.__new__(cls, values)
+
+        @classmethod
+        def _make(cls, values: Iterable[Any]) -> Self:
+            return cls(*values)
+
+        def _replace(self, **changes: Any) -> Self:
+            made = tuple.__new__(type(self), map(changes.pop, self._fields, self))
+            if changes:
+                raise TypeError(f"{type(self).__name__} has no fields {', '.join(changes)}")
+            return made
+
+        def _asdict(self) -> dict[str, Any]:
+            return dict(zip(self._fields, self, strict=True))
+
+        def __getnewargs__(self) -> tuple[Any, ...]:
+            """Return what copies and what is read from a file are made of."""
+            return tuple(self)
+
+        def __repr__(self) -> str:
+            pairs = zip(self._fields, self, strict=True)
+            return f"{type(self).__name__}({', '.join([f'{name}={value!r}' for name, value in pairs])})"
+
+
+def by_name(kind: Any, values: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+    """Return the values of all fields of a class of tuples; raise a TypeError where they are not these."""
+    found = {**kind._field_defaults, **dict(zip(kind._fields, values, strict=False)), **named}
+    twice = named.keys() & kind._fields[: len(values)]
+    if twice or len(values) > len(kind._fields) or found.keys() != set(kind._fields):
+        given = f"{len(values)} values and the names {list(named)}"
+        raise TypeError(f"{kind.__name__}: {given}; one for each of {', '.join(kind._fields)} is needed")
+    return [found[name] for name in kind._fields]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import Tensor, unwrap_plain
 from wengert.primitives.arithmetic import divide, multiply, negative
 from wengert.primitives.powers import EVEN, HALF, ODD, compose_parity, product_parity, size_power
+from wengert.support.records import NamedTuple
 
 LONGEST_CHAIN = 6
 """Operations that are looked at in a chain: in one of products each would look at all."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain, zip_longest
 from types import CellType, CodeType, FunctionType, MappingProxyType
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -50,6 +50,7 @@ from wengert.errors import GraphError, TracedTruthError
 from wengert.primitives.conversion import barrier, overwritten
 from wengert.support.attributes import attribute
 from wengert.support.function_contents import UNBOUND, content_of, reach
+from wengert.support.records import NamedTuple
 from wengert.traces.grad_modes import is_stopped
 from wengert.traces.nodes import CREATED
 from wengert.traces.transient import Transient

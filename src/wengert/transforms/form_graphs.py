@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
 from wengert.core.diagnostics.store_guard import was_caught
 from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate, must_run, subgraphs
 from wengert.core.values.aval import aval_of, is_differentiable
 from wengert.passes.dead_code import eliminate_dead
+from wengert.support.records import NamedTuple
 from wengert.traces.staging import Staging
 from wengert.transforms.boundary import Narrowed
 from wengert.transforms.recorded_call import Recording

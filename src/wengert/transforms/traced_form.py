@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from wengert.support import config
 from wengert.support.caches import Recent, cached
 from wengert.support.collector_pause import LoadingPause
 from wengert.support.fork_safety import UNSTOPPED
+from wengert.support.records import NamedTuple
 from wengert.traces.batch import Batch
 from wengert.traces.dual import Dual
 from wengert.traces.grad_modes import recording

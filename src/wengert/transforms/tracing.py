@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError,
 from wengert.passes.pipeline import simplify_graph
 from wengert.support.attributes import attribute, signature
 from wengert.support.config import LOGGED
+from wengert.support.records import NamedTuple
 from wengert.support.refusals import forgive, refusal_count
 from wengert.traces.staging import stage_function
 from wengert.traces.written_out import LEAST_ROUNDS, ROLLING, LongLoop, RollingScope

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from wengert.core.diagnostics.argument_checks import as_whole, require_callable,
 from wengert.support.attributes import function_name, resemble
 from wengert.support.function_protocol import LikeFunction
 from wengert.support.functions_by_value import reduce_function
+from wengert.support.records import NamedTuple
 from wengert.transforms.boundary import require_positions
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from wengert.core.values.recording import has_ended, next_level
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.support.hints import hint_parameters
+from wengert.support.records import NamedTuple
 from wengert.traces.batch import Batch, make_batched
 from wengert.transforms.boundary import as_given, inner_value, name_of, place_error, result_example
 from wengert.transforms.result_checks import require_arrays

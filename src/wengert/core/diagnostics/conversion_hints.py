@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from wengert.core.diagnostics.source_positions import (
     use_at,
 )
 from wengert.support.hints import hints, public_names
+from wengert.support.records import NamedTuple
 
 BUILDERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 WINDOWS = ("bartlett", "blackman", "hamming", "hanning", "kaiser")

@@ -18,12 +18,13 @@ from functools import lru_cache
 from itertools import islice
 from threading import get_ident
 from types import CodeType, FrameType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from wengert import errors
 from wengert.support.caches import Cache
+from wengert.support.records import NamedTuple
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from wengert.core.memory.memory_layout import Joined, Strides, strides_among, st
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of, is_number, strong
 from wengert.support.caches import Cache
+from wengert.support.records import NamedTuple
 
 LONGEST_KEY = 1024
 KNOWN: Cache[Any, Results] = Cache()

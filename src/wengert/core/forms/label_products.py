@@ -9,11 +9,12 @@ import itertools
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.support.caches import MOST_KNOWN
+from wengert.support.records import NamedTuple
 
 Shape = tuple[int, ...]
 Names = tuple[int, ...]

@@ -9,13 +9,13 @@ write them, in order, so native code can keep them on a growing stack.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.core.graph.identity import Composite
 from wengert.core.values.aval import UNKNOWN, Aval, aval_of
-from wengert.support.records import FieldRecord
+from wengert.support.records import FieldRecord, NamedTuple
 
 Params = Mapping[str, Any]
 

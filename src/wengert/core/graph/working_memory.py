@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import UNKNOWN
+from wengert.support.records import NamedTuple
 
 
 class BufferUse(NamedTuple):

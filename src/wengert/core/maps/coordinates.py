@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.core.maps.index_maps import AxisIndex, Shape, span
+from wengert.support.records import NamedTuple
 
 Array = np.ndarray[Any, Any]
 

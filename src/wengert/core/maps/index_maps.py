@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.support.caches import MOST_KNOWN
+from wengert.support.records import NamedTuple
 
 Shape = tuple[int, ...]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from wengert.core.values.tensor import Tensor
 from wengert.support.caches import WeakIdentityMap
+from wengert.support.records import NamedTuple
 
 
 class LeftRow(NamedTuple):

@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from wengert.core.memory.write_watches import Lost, Undo, is_over, lose, rebind_
 from wengert.core.values.tensor import WATCHING, Tensor, Trace
 from wengert.errors import GraphError, describe
 from wengert.support.fork_safety import hold_in_forks
+from wengert.support.records import NamedTuple
 
 
 class PartPlace(NamedTuple):

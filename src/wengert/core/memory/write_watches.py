@@ -11,11 +11,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain, repeat
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from wengert.core.values.recording import has_ended
 from wengert.core.values.tensor import WATCHES, WATCHING, Tensor, Trace, make_tensor
 from wengert.errors import GraphError
+from wengert.support.records import NamedTuple
 from wengert.support.scopes import Restore, StateScope, calling_all
 
 

@@ -6,7 +6,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from types import CodeType
-from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol, Self, TypedDict, Unpack
+from typing import Any, ClassVar, NoReturn, Protocol, Self, TypedDict, Unpack
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from wengert.core.primitives.signatures import Rule, rule_error
 from wengert.core.values.aval import Aval
 from wengert.errors import DtypeError, UsageError
 from wengert.support.caches import Cache, cached
+from wengert.support.records import NamedTuple
 
 PRIMITIVES: dict[str, Primitive] = {}
 MOST_SAVINGS = 256

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.primitives.signatures import Rule
 from wengert.core.values.aval import Aval
 from wengert.support.caches import cached
+from wengert.support.records import NamedTuple
 
 
 class StructuredLowering:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.errors import RangeError, ShapeError
+from wengert.support.records import NamedTuple
 
 UNKNOWN = -1
 """The length of a sequence of arrays that is known only at run time, in front of the shape of each."""

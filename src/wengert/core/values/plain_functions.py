@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from numpy import generic, ndarray
 
@@ -21,6 +21,7 @@ from wengert.core.values.interop import without_dispatch
 from wengert.core.values.numpy_overrides import DIRECT
 from wengert.core.values.tensor import WATCHES, Tensor, make_tensor, new_tensor, plain_tensor, wrapped_constants
 from wengert.support.deferred_warnings import unregister
+from wengert.support.records import NamedTuple
 
 unregister(globals())  # what would warn goes the general way, and warns there
 Function = Callable[..., Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from wengert.emission.products.correlations import AXES, CORRELATIONS, SPACE, ST
 from wengert.emission.products.product_plans import even
 from wengert.emission.products.tiled_functions import SCALARS
 from wengert.support.machine import MACHINE, whole_lines
+from wengert.support.records import NamedTuple
 
 Lengths = tuple[int, ...]
 VECTOR = 64

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from wengert.emission.parallel_split import lanes_of
 from wengert.kernel.durations import cycles_of_product
@@ -18,6 +17,7 @@ from wengert.kernel.kernel import Product
 from wengert.native.engine import Target
 from wengert.native.structs import I64, Struct
 from wengert.support.machine import MACHINE
+from wengert.support.records import NamedTuple
 
 LEVELS = 4
 """Dimensions besides rows, columns and terms, at most."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from wengert.emission.routines.eliminations import Eliminations
 from wengert.emission.routines.matrix_problems import Matrix, Problem, Problems
@@ -21,6 +20,7 @@ from wengert.native.functions import NativeFunction
 from wengert.native.structs import F64, I8, I32, I64
 from wengert.native.values import Stored, Value
 from wengert.support.machine import MACHINE
+from wengert.support.records import NamedTuple
 
 FRONTS = "fronts"
 """What the names of these kernels begin with: "fronts.front_factors.float64"."""

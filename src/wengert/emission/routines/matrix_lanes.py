@@ -8,7 +8,7 @@ that only such kernels read stay so: a copy of ten rows each takes as long as bo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from wengert.emission.products.tiled_functions import SCALARS, transpose_square
 from wengert.emission.routines.eliminations import SUMS, Eliminations
@@ -19,6 +19,7 @@ from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.structs import BOOL, I64, Array, Pointer, vector_of
 from wengert.native.values import Value
+from wengert.support.records import NamedTuple
 
 LANES = "lanes"
 """What the names of these kernels begin with: "lanes.solve.float64"."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from wengert.emission.routines.eliminations import Eliminations
 from wengert.native.builder import Builder
 from wengert.native.functions import external
 from wengert.native.structs import F64, I8, I32, I64, POINTER, Float, Struct, VectorType
 from wengert.native.values import Stored, Value
+from wengert.support.records import NamedTuple
 
 LOOK = 8
 """Numbers that are looked at at once."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from wengert.emission.external_functions import ROUTINES
 from wengert.emission.products.product_functions import PRODUCTS
@@ -12,6 +11,7 @@ from wengert.kernel.kernel import Buffer, Invoke, Product
 from wengert.native.engine import Target
 from wengert.native.structs import Struct
 from wengert.support.machine import whole_lines
+from wengert.support.records import NamedTuple
 
 
 class KernelCall(NamedTuple):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from wengert.emission.instructions import in_memory
@@ -14,6 +12,7 @@ from wengert.native.loader import SORT
 from wengert.native.row_pool import move_bytes
 from wengert.native.structs import I8, I32, I64, POINTER
 from wengert.native.values import Value
+from wengert.support.records import NamedTuple
 
 SORTS = "sorts"
 """What the names of these kernels begin with: "sorts.argsort.stable.float64"."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from wengert.emission.routines.matrix_problems import ElementParts, Matrix, Problems, element_product
 from wengert.emission.routines.matrix_routines import kernel_of
@@ -17,6 +16,7 @@ from wengert.native.engine import Target
 from wengert.native.functions import NativeFunction
 from wengert.native.structs import F32, F64, I32, I64, vector_of
 from wengert.native.values import Stored, Value
+from wengert.support.records import NamedTuple
 
 SPARSE = "sparse"
 """What the names of these kernels begin with: "sparse.gathered_lines.float64"."""

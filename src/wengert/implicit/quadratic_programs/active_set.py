@@ -10,7 +10,7 @@ long doubles are doubles, x has the digits that these allow.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from wengert.implicit.quadratic_programs.programs import (
     without_room,
 )
 from wengert.implicit.quadratic_programs.row_lengths import lengths_of
+from wengert.support.records import NamedTuple
 
 REFINEMENTS = 4
 LONG = np.longdouble

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from wengert.implicit.quadratic_programs.sparse_programs import solver_of_system
 from wengert.primitives.linear_algebra.lu import lu_factor, lu_solution
 from wengert.primitives.linear_algebra.matrices import over_stacks
 from wengert.primitives.linear_algebra.triangular import cholesky_solution
+from wengert.support.records import NamedTuple
 from wengert.transforms.jit import jit
 
 Factorise = Callable[[Any], Callable[[Any], Any]]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.implicit.quadratic_programs.dependent_rows import DEPENDENT, NEARLY, rows_left_out
 from wengert.implicit.quadratic_programs.row_lengths import is_sparse, lengths_of
+from wengert.support.records import NamedTuple
 
 NEAR = 1e-6
 """By how much of its terms a constraint may be open, or a multiplier differ from zero, to be taken for at its limit."""

@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +54,7 @@ from wengert.implicit.systems import TOLERANCE
 from wengert.native.lapack import ONE_THREAD
 from wengert.primitives.sparse.sparse_tensor import SparseTensor
 from wengert.support.hints import hint_parameters
+from wengert.support.records import NamedTuple
 
 PACKAGE = "qpsolvers"
 EXACT = {"osqp": {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iter": 100_000}}

@@ -7,13 +7,14 @@ for what is between 1/32 and 32. Solutions move with data and not with units, so
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.core.values.aval import aval_of
 from wengert.implicit.quadratic_programs.programs import QuadraticProgram, join_parts
 from wengert.implicit.quadratic_programs.row_lengths import is_sparse, largest_of, lengths_of, times_rows, unit_of
+from wengert.support.records import NamedTuple
 from wengert.transforms.reverse import stop_gradient
 
 

@@ -8,7 +8,7 @@ solution and solves for all tangents and cotangents.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from wengert.implicit.quadratic_programs.row_lengths import is_sparse
 from wengert.primitives.sparse.direct_solves import REGULAR, SYMMETRIC, factor_of
 from wengert.primitives.sparse.sparse_tensor import SparseTensor, sparse_tensor
 from wengert.primitives.sparse.storage_pattern import StoragePattern, pattern_of
+from wengert.support.records import NamedTuple
 
 SHIFTED = (*SYMMETRIC, ("shift", -1e-8))
 """The option of the factor where constraints depend on each other, by which they hold as nearly as refinement makes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of
 from wengert.lowering.nodes import Access, Nodes, Shape
 from wengert.lowering.rules.scalars import Scalar, convert
+from wengert.support.records import NamedTuple
 
 DType = np.dtype[Any]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -22,6 +22,7 @@ from wengert.core.values.execution_state import ACTIVE
 from wengert.core.values.tensor import Tensor
 from wengert.errors import UsageError, describe
 from wengert.support.attributes import has_class_attribute
+from wengert.support.records import NamedTuple
 
 Entries = tuple[Any, ...]
 """The static form of an index."""

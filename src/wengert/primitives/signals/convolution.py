@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from wengert.primitives.signals.sliding_products import (
 )
 from wengert.primitives.signals.window_maps import window_maps
 from wengert.primitives.signals.windows import Geometry, Lengths, placement, result_lengths, spread_lengths, times
+from wengert.support.records import NamedTuple
 
 Array = Any
 OF_CHANNELS = [(..., None, slice(None), *[None] * rank) for rank in range(32)]

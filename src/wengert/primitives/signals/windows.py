@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+
+from wengert.support.records import NamedTuple
 
 Array = Any
 Lengths = tuple[int, ...]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from wengert.primitives.sparse.direct_solves import factor_dtype, factor_of, kep
 from wengert.primitives.sparse.iterative_solves import batch_iterative
 from wengert.primitives.sparse.products import sampled_product, sparse_product
 from wengert.primitives.sparse.storage_pattern import StoragePattern
+from wengert.support.records import NamedTuple
 
 Params = Mapping[str, Any]
 Array = np.ndarray[Any, Any]

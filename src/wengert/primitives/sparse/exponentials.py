@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from wengert.primitives.indexing.elements import scatter
 from wengert.primitives.sparse.iterative_solves import batch_iterative
 from wengert.primitives.sparse.products import entries, evaluate_sampled, require_elements
 from wengert.primitives.sparse.storage_pattern import StoragePattern, known_pattern
+from wengert.support.records import NamedTuple
 
 Params = Mapping[str, Any]
 Array = np.ndarray[Any, Any]

@@ -7,11 +7,12 @@ where each element has gone. So views, slices and conversions are SciPy's, and g
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.primitives.sparse.storage_pattern import Shape, StoragePattern, known_pattern, pattern_of
+from wengert.support.records import NamedTuple
 
 Array = np.ndarray[Any, Any]
 SHORT = 1 << 31

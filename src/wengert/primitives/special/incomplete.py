@@ -15,7 +15,7 @@ Like the densities (`densities.py`) these integrals are primitives whose paramet
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.special as sp
@@ -44,6 +44,7 @@ from wengert.primitives.special.densities import (
 )
 from wengert.primitives.special.gamma import polygamma_difference
 from wengert.primitives.trigonometric import faded
+from wengert.support.records import NamedTuple
 
 LOWEST = 45.0
 """How far the logarithm of an integrand falls to where its integral ends."""

@@ -7,7 +7,7 @@ method makes of it is a jump to some other one, within a step.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from wengert.scipy.integrate._methods.held_factors import moving_root
 from wengert.scipy.integrate._methods.jacobian_matrices import FULL
 from wengert.scipy.integrate._methods.tableaux import jacobian_by_state
 from wengert.scipy.integrate._methods.visits import Slope
+from wengert.support.records import NamedTuple
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient
 

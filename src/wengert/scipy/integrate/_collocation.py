@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from wengert.core.values.tensor import Tensor
 from wengert.creation import asarray
 from wengert.errors import NumericalError, ShapeError, UsageError
 from wengert.support.caches import cached
+from wengert.support.records import NamedTuple
 from wengert.transforms.forward import jvp
 from wengert.transforms.tracing import call_converting
 from wengert.transforms.vmap import vmap

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from wengert.scipy.integrate._methods.methods_by_name import AnyMethod
 from wengert.scipy.integrate._methods.rosenbrock import Rosenbrock
 from wengert.scipy.integrate._methods.tableaux import Tableau, jacobian_by_state
 from wengert.scipy.integrate._methods.visits import AlongSolution, Slope
+from wengert.support.records import NamedTuple
 from wengert.traces.jet import Jet
 from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.forward import jvp

@@ -8,7 +8,7 @@ state before and after follow (M. A. Aizerman and F. R. Gantmacher, Q. J. Mech. 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import TOO_MANY, Method, St
 from wengert.scipy.integrate._methods.held_factors import DIVISION, moving_root
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod
 from wengert.scipy.integrate._methods.visits import Slope
+from wengert.support.records import NamedTuple
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import stop_gradient
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from wengert.scipy.integrate._settings import CallArguments, settings_for
 from wengert.scipy.integrate._step_loops import Options, walk_of
 from wengert.scipy.integrate._unseen_derivatives import MORE, beside, is_any_traced, warn_if_unseen
 from wengert.scipy.integrate._unstable_derivatives import BESIDE, warn_if_unstable
+from wengert.support.records import NamedTuple
 from wengert.transforms.forward import jvp
 from wengert.transforms.outer_values import OuterValues
 from wengert.transforms.reverse import stop_gradient

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.core.values.tensor import is_concrete, raw
 from wengert.scipy.integrate._unseen_derivatives import is_any_traced
+from wengert.support.records import NamedTuple
 from wengert.transforms.reverse import stop_gradient
 
 FEWEST = 2

@@ -7,7 +7,7 @@ equations say that states there are the same, and sums over the mesh, its ends a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives, warn_of_calls
 from wengert.scipy.integrate._collocation import NAME, CollocationEquations
 from wengert.scipy.interpolate import PPoly
+from wengert.support.records import NamedTuple
 from wengert.transforms.reverse import stop_gradient
 
 

@@ -7,7 +7,7 @@ come back as a record, along which the equations for cotangents and tangents are
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from wengert.scipy.integrate._results import MESSAGES, RecordedSolution, events_
 from wengert.scipy.integrate._right_hand_side import NAME
 from wengert.scipy.integrate._sensitivities import at_stops_by_sensitivities
 from wengert.scipy.integrate._step_loops import Options, walk_of
+from wengert.support.records import NamedTuple
 from wengert.traces.rules.calls import readable
 from wengert.transforms.reverse import stop_gradient
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from wengert.scipy.integrate._methods.methods_by_name import OUTSIDE, WITH_MASS
 from wengert.scipy.integrate._methods.recorded_steps import UNLIMITED
 from wengert.scipy.integrate._results import OdeSolution, RecordedSolution
 from wengert.sparse.patterns.find_pattern import find_pattern
+from wengert.support.records import NamedTuple
 from wengert.transforms.function_cache import FunctionCache
 from wengert.transforms.outer_values import OuterValues
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import Any
 
 from wengert.core.diagnostics.argument_checks import elements, require_choice, require_flag, shown
 from wengert.errors import UsageError
@@ -23,6 +23,7 @@ from wengert.scipy.integrate._methods.adaptive_steps import Control
 from wengert.scipy.integrate._methods.methods_by_name import METHODS, OUTSIDE
 from wengert.scipy.integrate._right_hand_side import NAME
 from wengert.scipy.integrate._step_loops import Options
+from wengert.support.records import NamedTuple
 
 PLAIN = frozenset((float, int, bool, str, NoneType))
 """Classes of arguments that never change."""

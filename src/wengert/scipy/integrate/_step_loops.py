@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from wengert.scipy.integrate._methods.matrix_choice import checked_elements
 from wengert.scipy.integrate._methods.methods_by_name import FIXED, AnyMethod
 from wengert.scipy.integrate._methods.visits import Slope
 from wengert.scipy.integrate._right_hand_side import RightHandSide
+from wengert.support.records import NamedTuple
 from wengert.transforms.reverse import stop_gradient
 
 MOST_ROWS, LEAST_ROWS, MOST_NUMBERS = 512, 16, 1 << 20

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.integrate import DenseOutput, OdeSolver
@@ -20,6 +20,7 @@ from wengert.scipy.integrate._methods.element_matrices import ElementMatrices
 from wengert.scipy.integrate._methods.recorded_steps import UNLIMITED, polynomial_places
 from wengert.scipy.integrate._programs import IntegrationProgram
 from wengert.scipy.integrate._right_hand_side import NAME
+from wengert.support.records import NamedTuple
 
 Array = np.ndarray[Any, Any]
 ORDER = 5

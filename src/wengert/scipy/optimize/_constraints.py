@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from wengert.core.values.dispatch import one_array
 from wengert.core.values.tensor import Tensor
 from wengert.errors import ShapeError, UsageError
 from wengert.scipy.optimize._optimality import Sides
+from wengert.support.records import NamedTuple
 from wengert.transforms.tracing import call_converting
 
 Function = Callable[..., Any]

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from itertools import accumulate, compress, pairwise
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from wengert.sparse.sparse_functions import hessian as sparse_hessian
 from wengert.sparse.sparse_functions import jacobian as sparse_jacobian
 from wengert.support.attributes import signature
 from wengert.support.held_interrupts import HeldInterrupts
+from wengert.support.records import NamedTuple
 from wengert.transforms.boundary import note_refusals
 from wengert.transforms.jacobian import hessian, jacobian
 from wengert.transforms.reverse import grad

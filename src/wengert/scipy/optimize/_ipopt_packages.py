@@ -9,12 +9,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.errors import UsageError
+from wengert.support.records import NamedTuple
 
 Array = np.ndarray[Any, Any]
 Limits = tuple[Array, Array]

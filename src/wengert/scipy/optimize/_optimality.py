@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.core.diagnostics.source_positions import user_stacklevel
 from wengert.implicit.quadratic_programs.dependent_rows import rows_left_out
 from wengert.implicit.quadratic_programs.programs import multipliers_within
+from wengert.support.records import NamedTuple
 
 NEAR = 1e-4
 """How near to a limit, relative to it, solvers that approach it from inside leave what is active."""

@@ -8,7 +8,7 @@ other floats or arrays, these become arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from wengert.core.graph.identity import Elements
 from wengert.core.values.tensor import Tensor
@@ -16,6 +16,7 @@ from wengert.errors import WengertError
 from wengert.implicit.solver_call import in_plain_form
 from wengert.support.attributes import resemble
 from wengert.support.caches import Recent
+from wengert.support.records import NamedTuple
 from wengert.support.refusals import forgive, refusal_count
 from wengert.transforms.function_cache import FunctionCache
 from wengert.transforms.jit import UnknownShape, jit

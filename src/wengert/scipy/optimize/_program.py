@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from wengert.scipy.optimize._kept_solutions import with_derivatives
 from wengert.scipy.optimize._optimality import Active, Sides, active_set
 from wengert.scipy.optimize._solving import COUNTS, Answer, asking, call_scipy, is_traced_now
 from wengert.scipy.optimize._vector_problem import VectorProblem
+from wengert.support.records import NamedTuple
 from wengert.support.refusals import forgive, refusal_count
 from wengert.transforms.reverse import grad
 

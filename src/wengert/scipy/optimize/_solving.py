@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from wengert.core.memory.views import current
 from wengert.core.values.tensor import Tensor, concrete, is_staged
 from wengert.errors import DtypeError
 from wengert.implicit.solver_call import solve_without_derivatives, warn_of_calls
+from wengert.support.records import NamedTuple
 from wengert.tree import leaves
 
 COUNTS = ("success", "status", "nit", "nfev")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.signal
@@ -14,6 +14,7 @@ from wengert.core.values.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError
 from wengert.scipy.signal._filters import detrend as without_trend
 from wengert.scipy.signal._filters import extend_ends, pad_zeros
+from wengert.support.records import NamedTuple
 
 SCALINGS = ("density", "spectrum")
 Detrend = str | bool | Callable[[Any], Any] | None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.errors import ShapeError
 from wengert.pictures.pattern_pictures import pattern_svg
 from wengert.sparse.patterns.pattern import Pattern
+from wengert.support.records import NamedTuple
 
 Array = np.ndarray[Any, Any]
 

@@ -7,11 +7,12 @@ T. F. Coleman, J. J. Moré, Estimation of sparse Jacobian matrices and graph col
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.sparse.coloring import native_coloring
+from wengert.support.records import NamedTuple
 
 Array = np.ndarray[Any, Any]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from wengert.support.records import NamedTuple
 
 SMALL = 3000
 """Up to so many rows and columns a product is one of dense matrices where a tenth is true."""

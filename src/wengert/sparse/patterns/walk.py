@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from wengert.core.values.dispatch import apply
 from wengert.primitives.conversion import raised
 from wengert.sparse.patterns.column_maps import MANY, Maps, compact_maps, distinct_pairs, known_lengths
 from wengert.sparse.patterns.known_elements import has_elements, known_elements
+from wengert.support.records import NamedTuple
 
 FEW_LINES = 20
 """Rows or columns up to which nobody is told what makes them dense."""

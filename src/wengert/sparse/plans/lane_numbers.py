@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from wengert.core.primitives.kinds import Linear
 from wengert.core.values.aval import aval_of, shape_of
 from wengert.core.values.dispatch import apply
 from wengert.core.values.tensor import is_staged
+from wengert.support.records import NamedTuple
 
 MOST_NUMBERS = 4_000
 """The most operations on numbers that a small function is taken apart into: as many as are soon compiled."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from wengert.sparse.plans.lane_tiles import LaneTiles, TileFunction
 from wengert.sparse.plans.map_plan import Contribution, Placement
 from wengert.sparse.plans.plan_times import COLOURED, PLACE, RECOVERY, work_of
 from wengert.sparse.plans.value_walk import NotByMaps
+from wengert.support.records import NamedTuple
 from wengert.transforms.tracing import as_function, trace
 
 FEW_LANES = 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from wengert.passes.dead_code import eliminate_dead, narrow_graph
 from wengert.sparse.patterns.column_maps import Maps, column_maps
 from wengert.sparse.plans.lane_numbers import LaneArray, LaneOperations, NotByLanes
 from wengert.sparse.plans.value_walk import InnerValues, ValueWalk
+from wengert.support.records import NamedTuple
 from wengert.transforms.forward import push_forward
 from wengert.transforms.reverse import pull_back
 from wengert.transforms.tracing import as_function, trace

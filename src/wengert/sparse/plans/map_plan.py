@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from wengert.sparse.patterns.pattern import Pattern
 from wengert.sparse.patterns.tangent_program import TangentProgram
 from wengert.sparse.plans.plan_times import time_by_maps
 from wengert.sparse.plans.value_walk import InnerValues, NotByMaps, TooManyPoints, ValueWalk
+from wengert.support.records import NamedTuple
 from wengert.transforms.tracing import trace
 
 MOST_READ = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from wengert.pictures.pattern_pictures import pattern_lines, pattern_svg
 from wengert.sparse.coloring.coloring import Coloring
 from wengert.sparse.patterns.pattern import Pattern
 from wengert.support.array_archives import DAMAGED, ChangedError, read_arrays, write_arrays
+from wengert.support.records import NamedTuple
 
 Array = np.ndarray[Any, Any]
 

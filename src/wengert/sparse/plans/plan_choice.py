@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from wengert.sparse.plans.plan_times import (
     work_of,
 )
 from wengert.sparse.plans.value_walk import TooManyPoints
+from wengert.support.records import NamedTuple
 from wengert.transforms.transformed_function import DerivativeOptions
 
 METHODS = ("auto", "maps", "elements", "colors", "dense")

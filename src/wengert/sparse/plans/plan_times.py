@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any
 
 from wengert.core.forms.contraction import Contraction
 from wengert.core.forms.form import Reduction, form_of
@@ -18,6 +18,7 @@ from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph, subgraphs
 from wengert.core.primitives.structured import Structured
 from wengert.core.values.aval import count_elements, shape_of
+from wengert.support.records import NamedTuple
 
 EQUATION, ELEMENT, PLACE = 0.2, 1e-4, 5e-4
 """Microseconds of a plan by maps: for each of its many short equations, for what is computed, for what is placed."""

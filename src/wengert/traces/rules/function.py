@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from wengert.core.values.dispatch import apply, as_tensor
 from wengert.core.values.tensor import Tensor, constant_tensor, innermost_trace, unwrap_plain
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.primitives.indexing.parts import rebind
+from wengert.support.records import NamedTuple
 from wengert.traces.grad_modes import in_forward
 from wengert.traces.rules.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
 from wengert.traces.rules.context import (

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.special
 
 from wengert.control.cond import cond
 from wengert.control.while_loop import while_loop
+from wengert.support.records import NamedTuple
 
 ROOMS = 64, 1024
 """For how many intervals there is room at first, and then; few integrals need more."""

@@ -9,7 +9,7 @@ last ends at t1, which makes the derivatives by these what they are: f(t1), and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from wengert.core.containers.tree_leaves import map_leaves
 from wengert.core.values.dispatch import as_tensor
 from wengert.scipy.integrate._methods.tableaux import root_mean_square
 from wengert.scipy.integrate._methods.visits import Slope, Stages, Start, Trial, Visits
+from wengert.support.records import NamedTuple
 from wengert.transforms.reverse import stop_gradient
 
 SAFETY, SMALLEST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from wengert.scipy.integrate._methods.implicit_method import (
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
 from wengert.scipy.integrate._methods.tableaux import combination, root_mean_square
 from wengert.scipy.integrate._methods.visits import Slope
+from wengert.support.records import NamedTuple
 from wengert.transforms.reverse import stop_gradient
 
 HIGHEST, MOST_ITERATIONS = 5, 4

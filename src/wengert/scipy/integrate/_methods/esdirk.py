@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from wengert.scipy.integrate._methods.implicit_method import (
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
 from wengert.scipy.integrate._methods.tableaux import Rows, combination, root_mean_square
 from wengert.scipy.integrate._methods.visits import Slope, Stages, Start, Visits
+from wengert.support.records import NamedTuple
 from wengert.transforms.reverse import stop_gradient
 
 GAMMA = 0.26

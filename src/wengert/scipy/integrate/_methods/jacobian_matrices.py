@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from wengert.scipy._linear_algebra import lu_factor, lu_solve
 from wengert.scipy.integrate._methods.held_factors import Solver, solvers_by
 from wengert.scipy.integrate._methods.tableaux import jacobian_by_state
 from wengert.sparse.patterns.pattern import Pattern
+from wengert.support.records import NamedTuple
 from wengert.transforms.reverse import stop_gradient
 
 Array = np.ndarray[Any, Any]

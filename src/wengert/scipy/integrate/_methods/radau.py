@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod, new
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
 from wengert.scipy.integrate._methods.tableaux import combination, root_mean_square
 from wengert.scipy.integrate._methods.visits import Slope
+from wengert.support.records import NamedTuple
 from wengert.transforms.reverse import stop_gradient
 
 ROOT = 6**0.5

@@ -8,13 +8,14 @@ for methods of this library.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.scipy.integrate._methods.adaptive_steps import GAVE_UP, Control, Step, Walk
 from wengert.scipy.integrate._methods.implicit_method import ImplicitMethod
 from wengert.scipy.integrate._methods.visits import Slope
+from wengert.support.records import NamedTuple
 
 Array = np.ndarray[Any, Any]
 ORDER = 12

@@ -10,13 +10,14 @@ Differential Equations package, BIT Numer. Math. 63:27, 2023.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.scipy.integrate._methods.jacobian_matrices import Matrices
 from wengert.scipy.integrate._methods.tableaux import Rows, combination, root_mean_square
 from wengert.scipy.integrate._methods.visits import Slope, Stages, Start, Visits
+from wengert.support.records import NamedTuple
 from wengert.transforms.forward import jvp
 
 GAMMA = 0.21193756319429014

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from wengert.scipy.integrate._methods.coefficients import COEFFICIENTS
 from wengert.scipy.integrate._methods.visits import Slope, Stages, Start, Visits
+from wengert.support.records import NamedTuple
 from wengert.transforms.jacobian import jacfwd
 
 Rows = Sequence[Sequence[float]]

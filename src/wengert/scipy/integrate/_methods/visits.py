@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.graph.graph import evaluate
 from wengert.core.values.dispatch import as_tensor
 from wengert.scipy.integrate._methods.held_factors import NAME, moving_with
+from wengert.support.records import NamedTuple
 from wengert.transforms.checkpointing import checkpoint
 from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.forward import push_forward
