@@ -13,27 +13,30 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from functools import partial
-from itertools import chain, islice, repeat
+from itertools import repeat
 from typing import Any, ClassVar, Self
 
 Restore = Callable[[], Any]
 """A function of C that puts a state back, and changes nothing where that is so already."""
-NO = repeat(False)
 
 
 def calling_last(undos: list[Restore]) -> Callable[..., None]:
-    """Return a function, all of it C, that takes the last of a list away and calls it, whatever is passed to it.
+    """Return a function, all of it C, that takes a turn off the end of a list and calls it, whatever is passed to it.
 
-    `max` asks `key` of None first, and then of the three arguments of an `__exit__`: the last key comes of that call,
-    and none is greater than the first. A call that raises ends its own `islice` alone, so that the next one is made.
+    `max` asks `key` of None first, and then of the three arguments of an `__exit__`, and each key comes of a call. None
+    is greater than the first.
 
-    >>> undos = [partial(print, "one"), partial(print, "two")]
+    >>> undos = [*turn(partial(print, "one")), *turn(partial(print, "two"))]
     >>> calling_last(undos)(None, None, None)
     two
     """
     called = map(operator.is_, map(operator.call, iter(undos.pop, None)), repeat(undos))
-    turns = zip(map(repeat, NO, repeat(3)), map(islice, repeat(called), repeat(1)), strict=False)
-    return partial(max, None, key=partial(next, chain.from_iterable(chain.from_iterable(turns))))
+    return partial(max, None, key=partial(next, called))
+
+
+def turn(undo: Restore) -> tuple[Restore, Callable[[], bool], Callable[[], bool], Callable[[], bool]]:
+    """Return what `calling_last` calls at once, from the last on: nothing three times, and what puts a state back."""
+    return undo, bool, bool, bool
 
 
 def calling_all(undos: Iterable[Restore]) -> Restore:
@@ -57,7 +60,7 @@ class StateScope:
     """Change a state while a block runs. A scope may be entered again inside itself.
 
     Attributes:
-        undos: what puts back what was, for each time that it has been entered.
+        undos: what puts back what was, a turn for each time that it has been entered.
         leave: calls the last of these.
         not_entered: what is called instead where there are none.
     """
@@ -65,7 +68,7 @@ class StateScope:
     not_entered: ClassVar[tuple[Restore, ...]] = ()
 
     def __init__(self) -> None:
-        self.undos: list[Restore] = [*self.not_entered]
+        self.undos: list[Restore] = list(self.not_entered)
         self.leave = calling_last(self.undos)
 
     def undo(self) -> Restore:
@@ -78,7 +81,7 @@ class StateScope:
     def __enter__(self) -> Self:
         undo = self.undo()
         try:
-            self.undos.append(undo)
+            self.undos += (undo, bool, bool, bool)  # a turn
             self.change()
             return self
         except BaseException:  # it has come here, so that the block does not begin, and will not end

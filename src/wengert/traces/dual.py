@@ -52,6 +52,7 @@ from wengert.traces.transient import Transient
 
 unregister(globals())  # what would warn goes the general way, and warns there
 Place = tuple[CodeType | None, int]
+DOUBLE, ZERO = np.dtype(float), np.float64(0.0)
 
 
 class Moving:
@@ -139,14 +140,14 @@ class Dual(Transient):
             tangents.append(tangent)
         if still and primitive.joins and not self.masked:
             self.masked = joins_infinity(values, tangents)
-        if isinstance(primitive, Structured):
+        pointwise = isinstance(primitive, Elementwise)
+        if not pointwise and isinstance(primitive, Structured):
             found, moved, passed = primitive.tangent(values, tangents, params, Passed(self.masked, self.steep))
             self.steep = self.steep or (passed.steep and any(t is not None and may_be_infinite(t) for t in moved))
             self.masked = self.masked or (passed.masked and any(map(may_be_infinite, found)))
             return tuple(self.pair_tangent(unwrap_plain(o), t) for o, t in zip(found, moved, strict=True))
         if numbers and primitive.firm:
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
-        pointwise = isinstance(primitive, Elementwise)
         same = len(operands) == 2 and operands[0] is operands[1]
         ends = rooted and (same or not pointwise or primitive.sweeps_as == "power") and may_continue(primitive)
         if (ends or (primitive.square and not pointwise)) and primitive.outputs == 1:
@@ -295,7 +296,9 @@ class Dual(Transient):
         elif isinstance(out, complexfloating):  # Python's complex numbers answer for NumPy's floats, too
             tangents = list(map(strong, tangents))
         if not primitive.singular and not self.steep and not self.masked:
-            moved = None if params or primitive.held else propagate_lanes(primitive, tangents, out, values)
+            moved = None
+            if Tensor in map(type, tangents) and not params and not primitive.held:
+                moved = propagate_lanes(primitive, tangents, out, values)
             if moved is None:
                 moved = propagate_elementwise(primitive, tangents, out, values, params)
             return self.pair_tangent(out, moved)
@@ -364,7 +367,9 @@ class Dual(Transient):
         ):  # under `no_grad` it keeps the tangent of what was, as on a tape
             if tangent is None:
                 tangent, kept = np.zeros(written.shape, written.dtype), False
-            source = np.zeros((), written.dtype).real[()] if tangents[0] is None else tangents[0]
+            source = tangents[0]
+            if source is None:
+                source = ZERO if written.dtype is DOUBLE else np.zeros((), written.dtype).real[()]
             if type(source) is Tensor and type(tangent) is not Tensor:
                 tangent = make_tensor(tangent, None, None)
                 tangent._kept = kept
@@ -395,7 +400,7 @@ def propagate(
 
     Tangents of operands that are None are structural zeros.
     """
-    if all(t is None for t in tangents):
+    if False not in [t is None for t in tangents]:
         return None if primitive.outputs == 1 else (None,) * len(out)
     if isinstance(primitive, Elementwise):
         return propagate_elementwise(primitive, tangents, out, operands, params)
@@ -483,8 +488,9 @@ def propagate_linear(
     """Apply the operation to the tangents, with zeros for the linear operands that have none."""
     count = len(operands) if primitive.variadic else len(primitive.transposes)
     moved = tangents[:count]
-    if any(t is None for t in moved):
-        if not any(t is not None for t in moved):
+    still = [t is None for t in moved]
+    if True in still:
+        if False not in still:
             return None
         moved = [zero_of(x) if t is None else t for t, x in zip(moved, operands, strict=False)]
     return at_once(primitive, *moved, *operands[count:], **params)

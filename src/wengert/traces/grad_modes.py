@@ -28,7 +28,7 @@ from wengert.core.values.recording import (
 )
 from wengert.core.values.tensor import Trace
 from wengert.errors import RangeError, UsageError
-from wengert.support.scopes import Restore, StateScope, calling_all
+from wengert.support.scopes import Restore, StateScope, calling_all, turn
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,7 +69,7 @@ def refuse_to_leave() -> None:
 class Mode(StateScope):
     """Be a context manager and a decorator; generators and coroutines run in the mode whenever they run."""
 
-    not_entered = (refuse_to_leave,)
+    not_entered = turn(refuse_to_leave)
 
     def again(self) -> Mode:
         """Return a mode like this one that has not been entered."""
