@@ -8,8 +8,8 @@ may be that of 0, unless a positive number was added to what is not negative, as
 from __future__ import annotations
 
 import math
-from math import isfinite
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
