@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["OPTIONS", "Failures", "some_of", "together"]
+__all__ = ["OPTIONS", "Failures", "a_third", "some_of", "together"]
 
 Test = Callable[..., None]
 
@@ -101,10 +101,15 @@ def together(names: str, cases: Iterable[Any]) -> Callable[[Test], Test]:
     return decorated
 
 
-def some_of(cases: Sequence[Any], seed: str) -> Sequence[Any]:
-    """Return an eighth of some cases, others for each seed, or all if pytest is told `--every`."""
-    count = len(cases) if OPTIONS.every else -(-len(cases) // 8)
+def some_of(cases: Sequence[Any], seed: str, share: int = 8) -> Sequence[Any]:
+    """Return one of `share` cases, others for each seed, or all if pytest is told `--every`."""
+    count = len(cases) if OPTIONS.every else -(-len(cases) // share)
     return random.Random(seed).sample(cases, count)
+
+
+def a_third(count: int) -> int:
+    """Return how many of some random programs run: a third of them, or all if pytest is told `--every`."""
+    return count if OPTIONS.every else -(-count // 3)
 
 
 def named(value: Any) -> str:

@@ -20,10 +20,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from hypothesis import settings
 
-from tests.cases import OPTIONS
-
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+from tests.cases import OPTIONS, a_third
 
 os.environ.setdefault("WENGERT_NATIVE", "0")
 
@@ -57,6 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     OPTIONS.every = config.getoption("--every")
     if OPTIONS.every:
         config.option.markexpr = ""
+    settings.register_profile("untimed", deadline=None, max_examples=a_third(100))
+    settings.load_profile("untimed")
     OPTIONS.primitives = frozenset(config.getoption("--primitive"))
 
 

@@ -82,7 +82,7 @@ WRAPPINGS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("given", WRAPPINGS)
+@pytest.mark.parametrize("given", [pytest.param(x, marks=[pytest.mark.long] * (x == "views")) for x in WRAPPINGS])
 def test_gradients_are_of_the_constants_that_were_there(given: str) -> None:
     wrong = []
     with warnings.catch_warnings(), np.errstate(all="ignore"):

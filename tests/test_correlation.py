@@ -162,7 +162,9 @@ def natively(x: Any, w: Any, space: Geometry, target: Target, team: Any = None, 
     return memory[8:-8].reshape(*x.shape[:2], w.shape[1], *lengths)
 
 
-@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize(
+    "target", [pytest.param(TARGETS[x], marks=[pytest.mark.long] * (x != "host"), id=x) for x in TARGETS]
+)
 def test_correlations_natively(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     if target is not TARGETS["host"]:  # blocks of few channels, and strips of few rows
         as_if(monkeypatch, panel=1000, second_cache=5000)

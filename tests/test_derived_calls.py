@@ -76,7 +76,7 @@ def test_what_is_derived_of_a_loop_is_what_its_rounds_give(name: str) -> None:
         assert_same(run(jitted), wanted)
 
 
-@pytest.mark.parametrize("name", ["gradients in lanes", "hessian and third"])
+@pytest.mark.parametrize("name", ["gradients in lanes", pytest.param("hessian and third", marks=pytest.mark.long)])
 def test_no_round_is_taken_in_python(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run = MODES[name]
     wanted = run(grown)

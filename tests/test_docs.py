@@ -99,6 +99,7 @@ def python_blocks() -> list[str]:
     return blocks_of("README.md")
 
 
+@pytest.mark.long
 def test_the_tour_runs_when_typed_at_the_prompt():
     blocks = python_blocks()
     assert blocks, "the README has a tour"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cases import some_of, together
+from tests.cases import a_third, some_of, together
 from tests.kernels import as_if, inputs_for, random_program
 from wengert import emission, kernel
 from wengert.compile.programs import Processor
@@ -303,14 +303,14 @@ def test_random_programs(part: int, target: Target, monkeypatch: pytest.MonkeyPa
         for module in (plans, prefetch):
             monkeypatch.setattr(module, "is_far", lambda buffer: buffer.kind != "row")
     short_blocks(part, monkeypatch)
-    for seed in range(part, 45, 3):
+    for seed in range(part, a_third(45), 3):
         made = without_functions(random_program(seed))
         require_equal(made, halves(inputs_for(made, seed)), target)
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 def test_what_is_written_quickly_has_the_same_bits(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(200, 215):
+    for seed in range(200, 200 + a_third(15)):
         made = random_program(seed)
         inputs = inputs_for(made, seed)
         with np.errstate(all="ignore"):
@@ -343,7 +343,7 @@ def test_parts_have_the_same_bits_for_every_number_of_threads(part: int, monkeyp
     as_if(monkeypatch, clock=1e-9, part_lanes=16, fewest_parts=2, written_vectors=(0, 4)[part], piece=1)
     short_blocks(2 - part, monkeypatch)
     team = team_of(2).address
-    for seed in range(100 + part, 130, 2):
+    for seed in range(100 + part, 100 + a_third(30), 2):
         made = without_functions(random_program(seed))
         require_equal(made, halves(inputs_for(made, seed)), team=team)
 

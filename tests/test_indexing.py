@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import wengert as wg
 import wengert.numpy as wnp
-from tests.cases import together
+from tests.cases import a_third, together
 from wengert.errors import TracedTruthError
 from wengert.graph import trace
 
@@ -97,7 +97,7 @@ def check(program: Program, reference: Program, shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(transposed(x)[0], want)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=a_third(200), deadline=None)
 @given(st.data())
 def test_reads_are_those_of_numpy(data: st.DataObject) -> None:
     shape = data.draw(SHAPES)
@@ -109,7 +109,7 @@ def test_reads_are_those_of_numpy(data: st.DataObject) -> None:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=a_third(200), deadline=None)
 @given(st.data())
 def test_programs_that_write_are_those_of_numpy(data: st.DataObject) -> None:
     shape = data.draw(SHAPES)
@@ -150,7 +150,7 @@ def test_programs_that_write_are_those_of_numpy(data: st.DataObject) -> None:
         check(lambda x: run(x, lambda i: i), lambda x: run(x, plain), shape)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=a_third(100), deadline=None)
 @given(st.data())
 def test_assigned_values_broadcast_and_receive_gradients(data: st.DataObject) -> None:
     shape = data.draw(SHAPES)

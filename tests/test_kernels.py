@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cases import together
+from tests.cases import a_third, together
 from tests.kernels import inputs_for, random_program
 from wengert.compile.programs import Processor
 from wengert.errors import FileFormatError, GraphError
@@ -42,7 +42,7 @@ DOUBLE, BOOL, LONG = np.dtype(float), np.dtype(bool), np.dtype(np.int64)
 ROWS, COLUMNS = 4, 3
 ALONG = Affine(0, (COLUMNS, 1))
 NOWHERE = Affine(0, (0, 0))
-SEEDS = range(150)
+SEEDS = range(a_third(150))
 
 
 def changed(record: Any, **fields: Any) -> Any:

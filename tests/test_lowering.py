@@ -6,7 +6,7 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import pytest
 import scipy.special as sp
 
 import wengert as wg
-from tests.cases import OPTIONS, together
+from tests.cases import OPTIONS, some_of, together
 from tests.samples import SAMPLES
 from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves, leaves_of, random_like
@@ -87,11 +87,15 @@ def require_same(graph: Graph, args: Sequence[Any], call: Call = checked, least:
     want = graph(*args)
     found = segments.run(args, call)
     scale = max([least, *(np.abs(b[np.isfinite(b)]).max(initial=0.0) for b in map(np.asarray, want))])
-    for a, b in zip(found, want, strict=True):
-        a, b = np.asarray(a), np.asarray(b)
-        assert (a.shape, a.dtype) == (b.shape, b.dtype)
-        limit = tolerance(b.dtype)
-        np.testing.assert_allclose(a, b, rtol=limit, atol=limit * scale, err_msg=str(graph))
+    try:
+        for a, b in zip(found, want, strict=True):
+            a, b = np.asarray(a), np.asarray(b)
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            limit = tolerance(b.dtype)
+            np.testing.assert_allclose(a, b, rtol=limit, atol=limit * scale)
+    except AssertionError as error:
+        error.add_note(str(graph))
+        raise
     return segments
 
 
@@ -182,7 +186,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_programs(way: str) -> None:
-    for program in PROGRAMS.values():
+    for program in some_of(list(PROGRAMS.values()), way, 2):
         graph = trace(WAYS[way](lambda x, program=program: program(x, TRACED)))(POINT)
         require_same(graph, [POINT])
 
@@ -984,6 +988,36 @@ RAISED_BY: tuple[Callable[[Any], Any], ...] = (
 )
 
 
+OF_WHOLE_NUMBERS: tuple[Callable[[Any], Any], ...] = (
+    lambda n: n + 1,
+    lambda n: [-n, abs(n), n - 3, max(n, 7)],
+    lambda n: n * n,
+    lambda n: 3 * n + 2,
+    lambda n: n + n,
+    lambda n: [n - -n, -n - n, n + (n - 1)],
+    lambda n: wg.cond(n > 5, lambda: n - 5, lambda: n * 2),
+    lambda n: [n % 7, n // 7, n % -5, n // -1, n & 12, n | 3, n ^ -6],
+    lambda n: 5 % n,
+    lambda n: -7 // n,
+    lambda n: (n, 7 % (n - 3), 7 // (n > 3))[0],
+    lambda n: (1 / n > 0) * 3,
+    lambda n: n**2,
+    lambda n: [n**1, n**3],
+    lambda n: n**4,
+    lambda n: [~n, n >> 3, n >> 32],
+    lambda n: n << 2,
+    lambda n: n << 32,
+    lambda n: (n > 3) * n + (n > 2),
+)
+
+
+@cache
+def lowered_for_numbers(function: Callable[[Any], Any]) -> tuple[Graph, Segments]:
+    """Return the graph of a function of a whole number, and its segments."""
+    graph = trace(function)(3)
+    return graph, partition_graph(flatten_calls(graph))
+
+
 @pytest.mark.parametrize(
     "n",
     [
@@ -1016,30 +1050,9 @@ RAISED_BY: tuple[Callable[[Any], Any], ...] = (
     ],
 )
 def test_whole_numbers_of_pythons_are_those_of_python_or_told_as_too_large(n: int) -> None:
-    for function in (
-        lambda n: n + 1,
-        lambda n: [-n, abs(n), n - 3, max(n, 7)],
-        lambda n: n * n,
-        lambda n: 3 * n + 2,
-        lambda n: n + n,
-        lambda n: [n - -n, -n - n, n + (n - 1)],
-        lambda n: wg.cond(n > 5, lambda: n - 5, lambda: n * 2),
-        lambda n: [n % 7, n // 7, n % -5, n // -1, n & 12, n | 3, n ^ -6],
-        lambda n: 5 % n,
-        lambda n: -7 // n,
-        lambda n: (n, 7 % (n - 3), 7 // (n > 3))[0],
-        lambda n: (1 / n > 0) * 3,
-        lambda n: n**2,
-        lambda n: [n**1, n**3],
-        lambda n: n**4,
-        lambda n: [~n, n >> 3, n >> 32],
-        lambda n: n << 2,
-        lambda n: n << 32,
-        lambda n: (n > 3) * n + (n > 2),
-        *(RAISED_BY if 0 <= n < 100 else ()),  # longer ones take gigabytes
-    ):
-        graph = trace(function)(3)
-        segments = partition_graph(flatten_calls(graph))
+    raised = RAISED_BY if 0 <= n < 100 else ()  # longer ones take gigabytes
+    for function in (*OF_WHOLE_NUMBERS, *raised):
+        graph, segments = lowered_for_numbers(function)
         assert segments.whole is not None, [part.reasons for part in segments.parts]
         want = outcome(lambda graph=graph: graph(n))
         assert repr(outcome(lambda segments=segments: segments.run([n], checked))) == repr(want)

@@ -227,7 +227,7 @@ def square() -> Iterator[Any]:
     del PRIMITIVES[name]
 
 
-@pytest.mark.parametrize("count", [1, 2, 5, 9])
+@pytest.mark.parametrize("count", [pytest.param(n, marks=[pytest.mark.long] * (n in (2, 9))) for n in (1, 2, 5, 9)])
 def test_snapshots_take_as_many_steps_as_theory_says_and_no_more_memory(count: int, square: Any) -> None:
     loss = lambda x: np.sum(wg.scan(lambda x, _: (extend.apply(square, x), None), x, None, length=50)[0])
     x = np.ones(5000)
@@ -315,6 +315,7 @@ def test_sizes_are_whole_numbers_of_any_type():
         assert wg.grad(lambda x: wg.fori_loop(0, 3, lambda i, x: x * x, x))(1.0) == 8.0
 
 
+@pytest.mark.long
 def test_second_gradients_of_loops_whose_inner_loops_leave_rows_of_unknown_number():
     def nested(x: Any) -> Any:
         inner = lambda j, y: wg.fori_loop(j, 2, lambda k, y: np.cbrt(y * y + 1.0) * 0.5 + k, y)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from tests.cases import together
+from tests.cases import a_third, together
 from tests.kernels import as_if, inputs_for, random_program
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
@@ -92,7 +92,7 @@ def test_lanes_run_over_rows_of_several_stages(case: str) -> None:
 
 def test_random_programs_whose_rows_are_spelled_out(monkeypatch: pytest.MonkeyPatch) -> None:
     as_if(monkeypatch, spelled_rows=2, spelled_stages=10**6, gathered=(0, 0), row=-(10**6))
-    for seed in range(60):
+    for seed in range(a_third(60)):
         made = random_program(seed)
         found = with_long_lanes(merge_loops(made))
         assert not findings(found), seed
@@ -102,7 +102,7 @@ def test_random_programs_whose_rows_are_spelled_out(monkeypatch: pytest.MonkeyPa
                 np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
-@together("seed", range(100))
+@together("seed", range(a_third(100)))
 def test_random_programs(seed: int) -> None:
     made = random_program(seed)
     found = merge_loops(spelled_out(made))

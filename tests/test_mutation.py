@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import wengert as wg
 import wengert.numpy as wnp
-from tests.cases import together
+from tests.cases import a_third, together
 from wengert.errors import DtypeError, GraphError
 from wengert.testing import check_grads
 
@@ -183,7 +183,7 @@ numbers = st.integers(0, 59)
 instructions = st.tuples(st.integers(0, 8), numbers, numbers, numbers, numbers)
 programs = st.lists(instructions, min_size=1, max_size=12)
 points = st.lists(st.integers(-20, 20), min_size=SIZE, max_size=SIZE).map(lambda xs: np.array(xs) / 10 + 0.05)
-relaxed = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+relaxed = settings(max_examples=a_third(150), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def complex_step(program: list[Instruction], x: Array) -> Array:
@@ -232,7 +232,7 @@ def recorded_throughout(program: list[Instruction]) -> list[Instruction]:
     return [(*instruction[:4], instruction[4] - (instruction[4] % 6 == 5)) for instruction in program]
 
 
-@settings(relaxed, max_examples=60)
+@settings(relaxed, max_examples=a_third(60))
 @given(programs.map(recorded_throughout), points)
 def test_second_order_of_random_programs(program: list[Instruction], x: Array) -> None:
     weights = np.linspace(-1, 1, SIZE)
@@ -254,7 +254,7 @@ def test_second_order_of_random_programs(program: list[Instruction], x: Array) -
         assert_close(second.numpy(), np.array(expected), 1e-5)
 
 
-@settings(relaxed, max_examples=60)
+@settings(relaxed, max_examples=a_third(60))
 @given(programs.map(recorded_throughout), points)
 def test_random_programs_in_other_modes(program: list[Instruction], x: Array) -> None:
     def function(z: Any) -> Any:

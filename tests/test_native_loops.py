@@ -305,7 +305,7 @@ def test_chains_give_what_their_parts_do(case: str) -> None:
             assert type(a) is type(b)
 
 
-@together("case", sorted(LONE - {"scan of integers", "lanes of steps"}))
+@together("case", some_of(sorted(LONE - {"scan of integers", "lanes of steps"}), "called", 4))
 def test_jitted_loops_are_called_natively(case: str) -> None:
     function, *args = LOOPS[case]
     jitted = wg.jit(function)
@@ -745,10 +745,11 @@ def three_deep(x: Any, end: Any) -> Any:
 
 
 NESTED = (implicit, counted_down, of_rows)
+HESSIAN = pytest.param(wg.hessian, marks=pytest.mark.long)
 
 
 @pytest.mark.parametrize("function", NESTED)
-@pytest.mark.parametrize("transformed", [wg.grad, lambda f: wg.grad(wg.grad(f)), wg.hessian])
+@pytest.mark.parametrize("transformed", [wg.grad, lambda f: wg.grad(wg.grad(f)), HESSIAN])
 def test_rows_of_rows_are_left_behind_in_a_chain(function: Any, transformed: Any, failed: list[Graph]) -> None:
     eager, jitted = transformed(function), wg.jit(transformed(function))
     for _ in range(3):

@@ -119,6 +119,7 @@ FUNCTIONS = [
 ]
 
 
+@pytest.mark.long
 @together("function", FUNCTIONS)
 def test_arrays_of_traced_values_are_what_numpy_makes(function: Any) -> None:
     x, step = np.array([0.3, 0.7]), 1e-6
@@ -295,6 +296,7 @@ def fitted(make, a):
     return wg.optim.least_squares(lambda x: make(x[0] ** 2 - a, x[1] - x[0]), np.ones(2)).x[1]
 
 
+@pytest.mark.long
 @together("problem", [constrained, between_ends, solved_by_products, fitted])
 def test_functions_that_solvers_call_eagerly_may_make_arrays(problem: Any) -> None:
     expected = wg.grad(functools.partial(problem, joined))(1.2)

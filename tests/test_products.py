@@ -692,7 +692,7 @@ OF_THREE: dict[str, Callable[..., Any]] = {
 }
 
 
-@together("name", [*FUNCTIONS, *SUMS, *PARTS, *OF_THREE])
+@together("name", [*some_of([*FUNCTIONS, *SUMS, *PARTS], "kept", 3), *OF_THREE])
 def test_graphs_with_products_are_kept_and_found_again(name: str, small_steps: None) -> None:
     """Segments are kept by the numbers of equations and variables."""
     function = FUNCTIONS[name][0] if name in FUNCTIONS else {**SUMS, **PARTS, **OF_THREE}[name]

@@ -371,6 +371,7 @@ def test_constraints_without_a_multiplier_have_the_derivatives_of_the_inside_at_
         np.testing.assert_array_equal(wg.jacobian(solve)(np.ones(2)), np.zeros((2, 2)))
 
 
+@pytest.mark.long
 def test_the_solution_of_a_scaled_program_is_the_scaled_solution() -> None:
     G = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, -1.0]])
     data = np.diag([1.0, 2.0, 0.5]), np.array([-5.0, -0.5, 1.0]), np.ones((1, 3)), np.array([2.0]), G

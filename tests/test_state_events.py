@@ -140,6 +140,7 @@ def test_zeros_within_a_step_are_found_where_a_function_turns():
     assert wg.jit(lambda width: passages(width).status)(0.0) == -1
 
 
+@pytest.mark.long
 def test_integrations_end_where_events_accumulate():
     event = lambda t, y, kept: y[0]
     event.direction, event.reset = -1, lambda t, y, kept: [0.0 * y[0], -kept * y[1]]

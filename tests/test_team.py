@@ -381,7 +381,7 @@ def test_threads_that_dispatch_at_the_same_time() -> None:
 
     def run() -> None:
         product = share_ufunc(np.multiply)
-        wrong.extend(1 for _ in range(300) if not same_bits(product(x, y), expected))
+        wrong.extend(1 for _ in range(100) if not same_bits(product(x, y), expected))
 
     threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:
