@@ -351,6 +351,41 @@ def test_a_loop_of_matrices():
     agree(J(wg.jacfwd(lambda b: wg.fori_loop(0, 4, lambda _, v: a @ v, b)))(b), np.linalg.matrix_power(a, 4))
 
 
+@wg.custom_rule
+def with_a_rule(x):
+    return x * x
+
+
+with_a_rule.defvjp(lambda x: (x * x, x), lambda x, ct: (2.0 * x * ct,))
+
+
+def part_of_what_is_carried(x):
+    """What a loop carries besides has no part in the result, and its slope, infinite at first, none in derivatives."""
+
+    def body(c):
+        t, s, u, i = c
+        return t * wnp.sin(x) + with_a_rule(s), s * x, wnp.sqrt(u) * x, i + 1
+
+    t, *_ = wg.while_loop(lambda c: c[3] < 5, body, (x, x + 1.0, x * 0.0, 0))
+    return wnp.where(t > -100.0, t, 0.0)
+
+
+def test_a_loop_runs_once_though_part_of_it_is_differentiated():
+    def written_out(x):
+        t, s = x, x + 1.0
+        for _ in range(5):
+            t, s = t * wnp.sin(x) + s * s, s * x
+        return t
+
+    f, x = part_of_what_is_carried, 0.7
+    both = J(wg.value_and_grad(f))
+    agree(both(x), wg.value_and_grad(written_out)(x))
+    names = [equation.primitive.name for equation in both.lower(x).graph.equations]
+    assert names.count("while_loop") == 1 == names.count("scan")
+    agree(wg.grad(f)(x), wg.grad(written_out)(x))
+    agree(wg.vmap(wg.grad(f))(np.array([x, 0.3])), [wg.grad(written_out)(x), wg.grad(written_out)(0.3)])
+
+
 def test_a_pullback_can_be_called_twice():
     def twice(x):
         y, pullback = wg.vjp(newton, x)

@@ -1,10 +1,11 @@
 """Random integrations with events, masses and containers: derivatives to the second order, beside SciPy's differences.
 
-    python -m tools.fuzz_integrations --forms 20 --numbers 3 --seed 1
+    python -m tools.fuzz_integrations --forms 20 --numbers 12 --seed 1
 
 A form is what is traced once: a slope, a method, how its numbers are passed, events, a mass matrix. Its number is
 differentiated by parameters, the initial state, both ends and an output time, and compared with SciPy's integrations
-from event to event, whose differences are those of the first and the second order.
+from event to event, whose differences are those of the first and the second order. To trace and compile a form takes a
+hundred times what further numbers take; so it has many, and of the other ways to its derivatives (`OTHERS`) one.
 """
 
 from __future__ import annotations
@@ -61,14 +62,14 @@ class Numbers(NamedTuple):
         matrix: of linear slopes.
         weights: of the two outputs.
         level: of the event, of parameter 0.
-        place: of the state that reaches it.
+        place: 1 at the state that reaches it, 0 at others.
     """
 
     x: Array
     matrix: Array
     weights: Array
     level: float
-    place: int
+    place: Array
 
 
 def event_function(function: Callable[..., Any], terminal: int, reset: Any = None) -> Any:
@@ -132,7 +133,7 @@ def mass_of(form: Form, p: Any, stack: Any = np.array) -> Any:
 def functions(form: Form, numbers: Numbers) -> tuple[Any, Any, Any]:
     """Return slope, event and reset of plain numbers and parameters."""
     bare = slope_by(form, np)
-    index, level = numbers.place, numbers.level
+    place, level = numbers.place, numbers.level
 
     def slope(t: Any, y: Any, p: Any, q: Any) -> Any:
         found = bare(t, y, p, q, numbers.matrix)
@@ -141,7 +142,7 @@ def functions(form: Form, numbers: Numbers) -> tuple[Any, Any, Any]:
         return [found[i] for i in range(form.size)] if form.returns_list and form.size < 12 else found
 
     def event(t: Any, y: Any, p: Any, q: Any) -> Any:
-        return y[index] - level * p
+        return place @ y - level * p
 
     def reset(t: Any, y: Any, p: Any, q: Any) -> Any:
         found = 0.6 * y - 0.3 * q
@@ -174,10 +175,10 @@ def parameters_from(container: str, args: Any, p: Any, q: Any) -> tuple[Any, Any
     return (p, q) if container == "captured" else (args[0][0], args[0][1])
 
 
-def total(form: Form, x: Any, matrix: Any, weights: Any, level: Any, index: int) -> Any:
+def total(form: Form, x: Any, matrix: Any, weights: Any, level: Any, place: Any) -> Any:
     """Return a number that depends on states at an output time and at the end, and on what events leave behind."""
     p, q, y0, t0, t1, part = x[0], x[1], x[2:-3], x[-3], x[-2], x[-1]
-    bare, bare_event, bare_reset = functions(form, Numbers(x, matrix, weights, level, index))
+    bare, bare_event, bare_reset = functions(form, Numbers(x, matrix, weights, level, place))
 
     def of_user(function: Any) -> Any:
         return lambda t, y, *args: function(t, y, *parameters_from(form.container, args, p, q))
@@ -211,7 +212,7 @@ def random_numbers(form: Form, rng: np.random.Generator) -> Numbers | None:
     t0 = rng.uniform(-0.5, 0.5)
     t1 = t0 + (-1.0 if form.is_backward else 1.0) * rng.uniform(0.8, 1.6)
     x = np.concatenate([rng.uniform(0.6, 1.4, 2), rng.uniform(0.2, 0.8, size), [t0, t1, rng.uniform(0.55, 0.9)]])
-    numbers = Numbers(x, matrix, rng.normal(size=(2, size)), 0.0, 0)
+    numbers = Numbers(x, matrix, rng.normal(size=(2, size)), 0.0, np.eye(size)[0])
     if form.event == "none":
         return numbers
     free = form._replace(event="none")
@@ -220,7 +221,8 @@ def random_numbers(form: Form, rng: np.random.Generator) -> Numbers | None:
     at = t0 + rng.uniform(0.2, 0.45) * (t1 - t0)
     rates = np.abs(slope(at, found.sol(at)))
     index = int(np.argmax(rates))
-    return numbers._replace(level=float(found.sol(at)[index] / x[0]), place=index) if rates[index] > 0.1 else None
+    level = float(found.sol(at)[index] / x[0])
+    return numbers._replace(level=level, place=np.eye(size)[index]) if rates[index] > 0.1 else None
 
 
 def without_algebraic_state(form: Form, numbers: Numbers, x: Array) -> tuple[Array, Callable[..., Array]]:
@@ -283,22 +285,30 @@ def differences(form: Form, numbers: Numbers, direction: Array, width: float) ->
 
 
 class Derivatives:
-    """Be the derivatives of a form, traced once."""
+    """Be the derivatives of a form, traced once.
 
-    def __init__(self, form: Form, index: int) -> None:
-        def function(x: Any, matrix: Any, weights: Any, level: Any) -> Any:
-            return total(form, x, matrix, weights, level, index)
+    Attributes:
+        other: the way that is compared with reverse mode: a name among `OTHERS`.
+    """
+
+    def __init__(self, form: Form, other: str) -> None:
+        def function(x: Any, *more: Any) -> Any:
+            return total(form, x, *more)
 
         def forward(x: Any, v: Any, *more: Any) -> Any:
             return wg.jvp(lambda x: function(x, *more), (x,), (v,))
 
         def second(x: Any, v: Any, *more: Any) -> Any:
-            return wg.jvp(lambda x: wg.grad(function)(x, *more), (x,), (v,))
+            return wg.jvp(lambda x: wg.value_and_grad(function)(x, *more), (x,), (v,))
 
-        self.function = function
-        self.forward, self.second = wg.jit(forward), wg.jit(second)
-        self.other = wg.jit(wg.grad(lambda x, v, *more: forward(x, v, *more)[1]))
-        self.lanes = wg.jit(wg.vmap(wg.grad(function)))
+        self.other, self.second = other, wg.jit(second)
+        self.eager, self.forward = wg.value_and_grad(function), wg.jit(forward)
+        self.over_forward = wg.jit(wg.grad(lambda x, v, *more: forward(x, v, *more)[1]))
+        self.lanes = wg.jit(wg.vmap(self.eager))
+
+
+OTHERS = "forward", "eager", "reverse over forward", "lanes"
+"""The last two are not those of LSODA."""
 
 
 def far_from(found: Any, want: Any) -> list[str]:
@@ -317,9 +327,8 @@ def disagreements(form: Form, derivatives: Derivatives, numbers: Numbers, rng: n
     want = differences(form, numbers, direction, WIDTHS[0])
     if want is None:
         return None
-    more = numbers.matrix, numbers.weights, numbers.level
-    value, slope = derivatives.forward(numbers.x, direction, *more)
-    gradient, second = derivatives.second(numbers.x, direction, *more)
+    more = numbers.matrix, numbers.weights, numbers.level, numbers.place
+    (value, gradient), (slope, second) = derivatives.second(numbers.x, direction, *more)
     found = value, slope, second @ direction
     wrong = far_from(found, want)
     if wrong:
@@ -327,14 +336,16 @@ def disagreements(form: Form, derivatives: Derivatives, numbers: Numbers, rng: n
         wrong = [] if want is None else far_from(found, want)
     exactly = 1e-9 if form.gradient != "continuous" and form.method != "LSODA" else 1e-5
     pairs = [("reverse", gradient @ direction, slope, exactly)]
-    if rng.integers(3) == 0 and form.method != "LSODA":
-        pairs.append(("reverse over forward", derivatives.other(numbers.x, direction, *more), second, 100 * exactly))
-    if rng.integers(3) == 0:
-        eager = wg.grad(derivatives.function)(numbers.x, *more)
-        pairs.append(("eager", eager, gradient, 1e-9))
-    if rng.integers(3) == 0 and form.method != "LSODA":
+    if derivatives.other == "forward":
+        one, other = derivatives.forward(numbers.x, direction, *more)
+        pairs += [("value", one, value, 1e-9), ("forward", other, slope, 1e-9)]
+    elif derivatives.other == "reverse over forward":
+        pairs.append((derivatives.other, derivatives.over_forward(numbers.x, direction, *more), second, 100 * exactly))
+    elif derivatives.other == "eager":
+        pairs.append((derivatives.other, derivatives.eager(numbers.x, *more)[1], gradient, 1e-9))
+    else:
         stacked = [np.stack([x, x]) for x in (numbers.x, *map(np.asarray, more))]
-        pairs.append(("lanes", derivatives.lanes(*stacked)[1], gradient, 1e-9))
+        pairs.append((derivatives.other, derivatives.lanes(*stacked)[1][1], gradient, 1e-9))
     for name, one, other, near in pairs:
         if not np.allclose(one, other, rtol=near, atol=near * max(1.0, float(np.max(np.abs(other))))):
             wrong.append(f"{name} {one} for {other}")
@@ -345,7 +356,7 @@ def main() -> None:
     """Compare random integrations; tell which disagree."""
     parser = argparse.ArgumentParser(prog="python -m tools.fuzz_integrations", description="Random integrations.")
     parser.add_argument("--forms", type=int, default=20)
-    parser.add_argument("--numbers", type=int, default=3)
+    parser.add_argument("--numbers", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0)
     chosen = parser.parse_args()
@@ -354,21 +365,20 @@ def main() -> None:
     for number in range(chosen.first, chosen.forms):
         rng = np.random.default_rng([chosen.seed, number])
         form = random_form(rng)
-        known: dict[int, Derivatives] = {}
+        derivatives = Derivatives(form, str(rng.choice(OTHERS[:2] if form.method == "LSODA" else OTHERS)))
         for _ in range(chosen.numbers):
             numbers = random_numbers(form, rng)
             if numbers is None:
                 counts["left out"] += 1
                 continue
-            derivatives = known.setdefault(numbers.place, Derivatives(form, numbers.place))
             try:
                 told = disagreements(form, derivatives, numbers, rng)
             except (WengertError, ArithmeticError, LookupError, TypeError, ValueError) as error:
                 told = [f"{type(error).__name__}: {error}", traceback.format_exc()[-600:]]
             counts["left out" if told is None else "different" if told else "the same"] += 1
             if told:
-                print(f"form {number}, {form}, {numbers.x}:", *told, sep="\n    ", flush=True)
-    print(dict(counts))
+                print(f"form {number}, {form}, {derivatives.other}, {numbers.x}:", *told, sep="\n    ", flush=True)
+        print(dict(counts), flush=True)
     raise SystemExit(bool(counts["different"]))
 
 

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,15 +93,41 @@ def thread_state() -> dict[str, str]:
     return found
 
 
-def steps(data: Any, linear: bool, limits: tuple[float, float]) -> Any:
+def steps(data: Any, linear: bool, limits: Any) -> Any:
     """Return the solution by steps of an iteration that is differentiated as it is."""
     a, matrix = data[:, 0], data[:, 1:]
 
     def step(x: Any, _: Any) -> Any:
         inner = 0.3 * matrix.T @ (matrix @ x if linear else np.tanh(matrix @ x))
-        return np.clip(x - 0.7 * (x + inner - np.sin(a)), *limits), None
+        return np.clip(x - 0.7 * (x + inner - np.sin(a)), limits[0], limits[1]), None
 
     return wg.scan(step, np.zeros(len(data)) + 0.0 * a, None, length=STEPS)[0]
+
+
+@cache
+def references(linear: bool) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """Return value, gradient, and its change with parameters, of the same number by steps: traced once for a size."""
+
+    def value(data: Any, limits: Any) -> Any:
+        return np.sum(np.cos(steps(data, linear, limits)) * np.arange(1.0, len(data) + 1))
+
+    def change(data: Any, limits: Any, moves: Any) -> Any:
+        return wg.jvp(lambda z: wg.grad(value)(z, limits), (data,), (moves,))[1]
+
+    return wg.jit(value), wg.jit(wg.grad(value)), wg.jit(change)
+
+
+def expected(mode: str, problem: Problem) -> Any:
+    """Return what a mode makes of a problem, of derivatives of the iteration."""
+    solver, data = SOLVERS[problem.solver], problem.data
+    value, gradient, change = references(solver.linear)
+    limits = np.array(solver.limits)
+    if mode == "forward":
+        return np.sum(gradient(data, limits) * np.cos(data))
+    if mode == "forward over reverse":
+        return change(data, limits, np.cos(data))
+    wanted = value if mode in ("value", "jit of lanes") else gradient
+    return np.stack([wanted(z, limits) for z in lanes(data)]) if "lanes" in mode else wanted(data, limits)
 
 
 def with_shape(vector: Any, shape: str) -> Any:
@@ -195,11 +221,6 @@ def failures(problem: Problem, modes: Any, random: Any, counts: Counter[str] | N
     """Yield what is wrong with a problem, mode by mode; count what became of the modes."""
     counts = Counter() if counts is None else counts
     solver = SOLVERS[problem.solver]
-    weights = np.arange(1.0, problem.size + 1)
-
-    def expected(z: Any) -> Any:
-        return np.sum(np.cos(steps(z, solver.linear, solver.limits)) * weights)
-
     loss = loss_of(problem)
     for mode in modes:
         yield from traces_of_error(partial(run_problem, mode, loss, problem), mode, random, solver.inside)
@@ -210,7 +231,7 @@ def failures(problem: Problem, modes: Any, random: Any, counts: Counter[str] | N
             yield f"{mode}: {type(error).__name__}: {error}"
             continue
         counts["compared"] += 1
-        other = np.asarray(MODES[mode](expected)(problem.data))
+        other = np.asarray(expected(mode, problem))
         if not np.allclose(found, other, rtol=3e-6, atol=3e-6):
             yield f"{mode}: differs by {np.max(np.abs(found - other)):.1e}"
 

@@ -15,8 +15,8 @@ constants. Both are ordinary loops, so second order needs nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, compress, count
-from operator import gt
+from itertools import chain, count
+from operator import and_, gt
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,13 @@ from wengert.control.argument_aliasing import apart
 from wengert.control.loop_segments import COUNTER, SegmentedLoop
 from wengert.control.loop_snapshots import reversal_of
 from wengert.control.structured_checks import check_loop
-from wengert.control.subgraph_gradients import SweptHalves, backward_body, split_gradient, with_zeros
+from wengert.control.subgraph_gradients import (
+    SweptHalves,
+    backward_body,
+    split_gradient,
+    with_forward_half,
+    with_zeros,
+)
 from wengert.control.subgraphs import (
     batched_graph,
     dependent_outputs,
@@ -390,17 +396,33 @@ class LoopPrimitive(Structured):
 
     # Reverse mode
 
-    def linearize(self, values: Sequence[Any], wanted: Flags, params: Params, passed: Passed = NOTHING_PASSED) -> Any:
-        """Run the forward loop; the pullback runs the backward one."""
+    def linearize(
+        self,
+        values: Sequence[Any],
+        wanted: Flags,
+        params: Params,
+        passed: Passed = NOTHING_PASSED,
+        needed: tuple[Flags, Flags] | None = None,
+    ) -> Any:
+        """Run the forward loop; the pullback runs the backward one.
+
+        What `passed` has made is not made again if it has all that the backward half reads. Of operands and results
+        that are not `needed` there are no cotangents: zeros would go through all iterations for them, and be NaN where
+        a partial is infinite.
+        """
         given, flags = parts(values, params), parts(wanted, params)
         carried, left = self.dependents(flags, params, smooth=True)
+        if needed is not None:
+            flags = parts(list(map(and_, wanted, needed[0])), params)
+            carried, left = list(map(and_, carried, needed[1])), list(map(and_, left, needed[1][len(carried) :]))
         wide = Parts([], flags.constants, carried, flags.sequences)
         own, there = params["spec"].constants, params["spec"].constants + params["spec"].carried
         with budget_for_each(lane_number(values)):
             cuts = self.split(wide.inner, [*carried, *left], params, passed)
+            same = None if passed.made is None else with_forward_half(cuts, passed.made[0])
+            cuts = same or cuts
             own_graphs = params["body"], params["cond"], cuts.forward, cuts.backward
             whole = SegmentedLoop(self, scan_loop, *own_graphs, params["spec"], cuts.read)
-            same = passed.made is not None and passed.made[0] == cuts.forward
             reversal = passed.made[1] if same else reversal_of(whole, cuts.residuals, while_loop)
         ends, rows, saved = ended = passed.made[2] if same else reversal.keep(given)
         made = passed._replace(made=(cuts.forward, reversal, ended))
@@ -414,12 +436,12 @@ class LoopPrimitive(Structured):
         masks = cuts.masked or (bool(sums) and not params["spec"].length)
 
         def pull(cts: Any, masked: bool) -> Sequence[Any]:
-            needed = self.needs([ct is not None for ct in cts], params)
-            if needed is not None and any(map(gt, carried, needed[1])):
-                return self.pull_trimmed(cts, masked, values, wanted, *needed, params, passed.steep)
-            if masked and not cuts.masked:
-                pullback: Pullback = self.linearize(values, wanted, params, made._replace(masked=True))[2]
-                return pullback.send_back(cts, True)
+            used = self.needs([ct is not None for ct in cts], params)
+            fewer = used is not None and any(map(gt, carried, used[1]))
+            if fewer or (masked and not cuts.masked):
+                behind = made._replace(masked=masked), used if fewer else needed
+                pullback: Pullback = self.linearize(values, wanted, params, *behind)[2]
+                return pullback.send_back(cts, masked)
             given_cts = with_zeros(select_flagged(cts, [*carried, *left]), out_avals, near)
             constants = sum(i < own for i in cuts.read)
             others = len(cuts.read) - constants
@@ -445,7 +467,7 @@ class LoopPrimitive(Structured):
             pull,
             masks=masks,
             steep=cuts.steep,
-            again=lambda: self.linearize(values, wanted, params, made._replace(steep=True))[2],
+            again=lambda: self.linearize(values, wanted, params, made._replace(steep=True), needed)[2],
             needed=missed,
         )
         return outs, [*carried, *left], reverse
@@ -467,25 +489,6 @@ class LoopPrimitive(Structured):
                 masked=passed.masked,
                 steep=passed.steep,
             )
-
-    def pull_trimmed(
-        self,
-        cts: Any,
-        masked: bool,
-        values: Sequence[Any],
-        wanted: Flags,
-        used: Flags,
-        results: Flags,
-        params: Params,
-        steep: bool,
-    ) -> list[Any]:
-        """Send back through the loop without the values it carries from which nothing gets to where cotangents are.
-
-        Zeros would go through all iterations for these, and be NaN where a partial is infinite.
-        """
-        kept = list(compress(values, used)), list(compress(wanted, used))
-        _, _, pullback = self.linearize(*kept, self.trim(used, results, params), Passed(masked, steep))
-        return scatter_flagged(pullback.send_back(list(compress(cts, results)), masked), used)
 
 
 def stack_of(aval: Aval, one: Any) -> Variable:

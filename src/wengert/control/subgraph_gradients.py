@@ -19,12 +19,12 @@ from wengert.control.subgraphs import (
     trace_closed,
 )
 from wengert.control.zero_sequence import zeros
-from wengert.core.graph.graph import Graph, evaluate
+from wengert.core.graph.graph import Graph, derive, evaluate
 from wengert.core.graph.loop_spec import Parts
 from wengert.core.values.aval import Aval, aval_of
 from wengert.core.values.recording import next_level
 from wengert.core.values.tensor import Tensor
-from wengert.passes.gradient_split import cut
+from wengert.passes.gradient_split import cut, residual_places
 from wengert.support.records import NamedTuple
 from wengert.traces.guarded_cotangents import is_mask
 from wengert.traces.sweep import sweep
@@ -126,6 +126,26 @@ def trace_halves(graph: Graph, flags: Sequence[Flags], name: str, masked: bool, 
     added = [v.aval for v, want, flag in zip(graph.inputs, wanted, summed, strict=True) if want and flag]
     whole = trace_closed(joint, [*graph.inputs, *(a.firm for a in (*select_flagged(outs, results), *added))], name)
     return SweptHalves(*cut(whole, count, len(outs), at_hand, fixed), *passed[-1])
+
+
+def with_forward_half(halves: SweptHalves, forward: Graph) -> SweptHalves | None:
+    """Return halves whose forward one is another of the same graph; None if that does not keep all that is read."""
+    if halves.forward == forward:
+        return halves
+
+    def make() -> tuple[SweptHalves | None]:
+        count = len(halves.forward.outputs) - len(halves.residuals)
+        places = residual_places(forward, halves.forward, count)
+        if places is None:
+            return (None,)
+        kept, backward, first = forward.outputs[count:], halves.backward, len(halves.read)
+        own = dict(zip(places, backward.inputs[first : first + len(places)], strict=True))
+        saved = [own.get(i, v) for i, v in enumerate(kept)]
+        inputs = [*backward.inputs[:first], *saved, *backward.inputs[first + len(places) :]]
+        graph = Graph(inputs, backward.equations, backward.outputs)
+        return (halves._replace(forward=forward, backward=graph, residuals=tuple([v.aval for v in kept])),)
+
+    return derive(halves.backward, ("behind", forward), make)[0]
 
 
 def with_zeros(cts: Sequence[Any], avals: Sequence[Aval], near: Any) -> list[Any]:

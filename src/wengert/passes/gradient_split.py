@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.graph import Graph
 from wengert.core.values.aval import Aval
+from wengert.passes.common_subexpressions import merge_equal
 from wengert.passes.dead_code import eliminate_dead
-from wengert.passes.equations import distinct_variables, is_view, variables
+from wengert.passes.equations import Known, distinct_variables, is_view, rename_known, variables
+from wengert.passes.inlining import inline_calls
 from wengert.support.machine import MACHINE
 from wengert.support.records import NamedTuple
 
@@ -83,6 +85,25 @@ def cut(joint: Graph, known: int, outputs: int, at_hand: Flags = (), fixed: Flag
     forward = eliminate_dead(Graph(values, early, (*joint.outputs[:outputs], *saved)))
     backward = Graph((*(values[i] for i in read), *saved, *joint.inputs[known:]), (*recomputed, *rest), results)
     return Halves(forward, eliminate_dead(backward), read, tuple(v.aval for v in saved))
+
+
+def residual_places(forward: Graph, own: Graph, outputs: int) -> list[int] | None:
+    """Return where a forward half has the residuals of another one of the same graph; None if it lacks some.
+
+    Args:
+        forward: the half that may have them.
+        own: the other one.
+        outputs: the number of outputs of both that are no residuals.
+    """
+    known: Known = dict(zip(own.inputs, forward.inputs, strict=True))
+    equations = [equation.using(rename_known(known, equation.inputs)) for equation in own.equations]
+    residuals = (*forward.outputs[outputs:], *rename_known(known, own.outputs[outputs:]))
+    joint = Graph(forward.inputs, (*forward.equations, *equations), residuals)
+    merged = merge_equal(inline_calls(joint)).outputs  # of functions with rules that are traced anew, too
+    count = len(forward.outputs) - outputs
+    places = {v: i for i, v in enumerate(merged[:count])}
+    found = [places[v] for v in merged[count:] if v in places]
+    return found if len(set(found)) == len(merged) - count else None
 
 
 def near(equations: Sequence[Equation], needed: set[Variable], given: set[Variable], least: int) -> set[Variable]:
