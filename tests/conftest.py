@@ -28,6 +28,8 @@ os.environ.setdefault("WENGERT_NATIVE", "0")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+gc.set_threshold(20_000, 10, 10)  # to parse all files of the package took 2,000 collections of the young
+
 PLACES: dict[str, int] = {}
 """The places of files, in the order in which their tests run."""
 
@@ -79,13 +81,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what importing and collecting made out of garbage collections, of which some tests do hundreds.
-
-    The young are collected when there are many, for less is frozen old: parsing this package had 2,000 collections.
-    """
+    """Leave what importing and collecting made out of garbage collections, of which some tests do hundreds."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 10, 10)
 
 
 def pytest_runtest_teardown(nextitem: pytest.Item | None, item: pytest.Item) -> None:

@@ -982,8 +982,7 @@ DECIDED = {
 }
 
 
-@together("function", DECIDING)
-@together("way", DECIDED)
+@together("function, way", some_of(list(itertools.product(DECIDING, DECIDED)), "decided", 3))
 def test_rules_decide_under_jit_as_functions_do(function, way):
     run = DECIDED[way](DECIDING[function])
     np.testing.assert_allclose([run(np.float64(x)) for x in (1.5, -2.0)], [3.0, 3.0])

@@ -3,11 +3,13 @@
 import doctest
 import importlib
 import inspect
+import linecache
 import pkgutil
 import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -45,7 +47,8 @@ def is_session(block: str) -> bool:
 def run(test: doctest.DocTest, clear: bool = True) -> None:
     """Run a doctest; a failure raises with its report."""
     reports: list[str] = []
-    doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=reports.append, clear_globs=clear)
+    with patch.object(linecache, "checkcache"):  # which debuggers ask, of all files, in each test
+        doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=reports.append, clear_globs=clear)
     assert not reports, "".join(reports)
 
 

@@ -118,13 +118,15 @@ def test_selections_are_written_back_in_every_mode(program: Callable[..., Any]) 
         return np.sum(program(x, s) ** 2)
 
     lanes = np.stack([X, -X, X * 0.0])
-    eager = wg.grad(loss, argnums=(0, 1))
+    eager, jitted = wg.grad(loss, argnums=(0, 1)), wg.jit(program)
+    gradients = wg.jit(eager), wg.grad(wg.jit(loss), argnums=(0, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for x in lanes:
-            np.testing.assert_allclose(wg.jit(program)(x, 1.7), program(x, 1.7), rtol=1e-14, atol=0)
-            for found in (wg.jit(eager)(x, 1.7), wg.grad(wg.jit(loss), argnums=(0, 1))(x, 1.7)):
-                for one, other in zip(found, eager(x, 1.7), strict=True):
+            np.testing.assert_allclose(jitted(x, 1.7), program(x, 1.7), rtol=1e-14, atol=0)
+            expected = eager(x, 1.7)
+            for gradient in gradients:
+                for one, other in zip(gradient(x, 1.7), expected, strict=True):
                     np.testing.assert_allclose(one, other, rtol=1e-13)
     found = wg.jit(wg.vmap(wg.grad(loss), in_axes=(0, None)))(lanes, 1.7)
     np.testing.assert_allclose(found, np.stack([eager(x, 1.7)[0] for x in lanes]), rtol=1e-13)
@@ -285,12 +287,13 @@ def test_sums_and_the_like_of_selections_are_computed_in_every_mode(name: str) -
     def loss(x: Any) -> Any:
         return np.sum(function(x) ** 2)
 
-    eager = wg.grad(loss)
+    eager, jitted = wg.grad(loss), wg.jit(function)
+    gradients, hessian = (wg.jit(eager), wg.grad(wg.jit(loss))), wg.jit(wg.hessian(loss))
     for x in lanes:
-        np.testing.assert_allclose(wg.jit(function)(x), function(x), rtol=1e-13)
-        for found in (wg.jit(eager)(x), wg.grad(wg.jit(loss))(x)):
-            np.testing.assert_allclose(found, eager(x), rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(wg.jit(wg.hessian(loss))(x), wg.hessian(loss)(x), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(jitted(x), function(x), rtol=1e-13)
+        for gradient in gradients:
+            np.testing.assert_allclose(gradient(x), eager(x), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(hessian(x), wg.hessian(loss)(x), rtol=1e-12, atol=1e-12)
     for found in (wg.vmap(eager)(lanes), wg.jit(wg.vmap(eager))(lanes)):
         np.testing.assert_allclose(found, np.stack([eager(x) for x in lanes]), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(wg.vmap(function)(lanes), np.stack([function(x) for x in lanes]), rtol=1e-13)

@@ -1151,6 +1151,7 @@ COPIED: dict[str, tuple[Callable[..., Any], int]] = {
 """Functions of a matrix that is multiplied in each round, and how often it is copied to longer rows."""
 
 
+@pytest.mark.long
 @together("name", COPIED)
 def test_matrices_of_many_rounds_are_copied_once_to_rows_that_begin_where_lines_do(name: str) -> None:
     function, copies = COPIED[name]

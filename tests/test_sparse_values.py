@@ -211,9 +211,7 @@ def test_degenerate_matrices(kind: Any) -> None:
 def test_threads_enter_patterns_of_their_own() -> None:
     def enter(rows: int) -> list[Any]:
         index = np.array([0])
-        return [
-            pattern_of(scipy.sparse.csr_array((np.ones(1), (index, index)), shape=(rows, i))) for i in range(1, 200)
-        ]
+        return [pattern_of(scipy.sparse.csr_array((np.ones(1), (index, index)), shape=(rows, i))) for i in range(1, 60)]
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -223,7 +221,7 @@ def test_threads_enter_patterns_of_their_own() -> None:
     finally:
         sys.setswitchinterval(interval)
     assert [[pattern.shape for pattern in own] for own in found] == [
-        [(rows, i) for i in range(1, 200)] for rows in range(1, 5)
+        [(rows, i) for i in range(1, 60)] for rows in range(1, 5)
     ]
 
 

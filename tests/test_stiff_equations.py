@@ -100,7 +100,11 @@ def test_steps_of_implicit_methods_are_those_of_scipy(slope, jac, span, start, a
 
 @pytest.mark.parametrize(
     ("method", "orders", "tolerance"),
-    [pytest.param("Radau", 4, 1e-6, marks=pytest.mark.long), ("BDF", 3, 1e-5), ("Kvaerno5", 2, 1e-4)],
+    [
+        pytest.param("Radau", 4, 1e-6, marks=pytest.mark.long),
+        ("BDF", 3, 1e-5),
+        pytest.param("Kvaerno5", 2, 1e-4, marks=pytest.mark.long),
+    ],
 )
 def test_derivatives_of_implicit_methods_are_those_of_the_solution(method, orders, tolerance):
     """To the third order, though the stages are found by iterations; changes of the state by events restart them."""

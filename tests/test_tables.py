@@ -70,10 +70,11 @@ def test_traced_numbers_choose_as_others_do(program: Callable[..., Any]) -> None
         return np.sum(program(x, k) ** 2)
 
     eager, jitted = wg.grad(loss), wg.jit(program)
+    ways = wg.jit(eager), wg.grad(wg.jit(loss)), wg.jit(lambda x, k: wg.jacfwd(loss)(x, k))
     places = np.arange(-3, 3)
     for k in places.tolist():
         np.testing.assert_allclose(jitted(X, k), program(X.copy(), k), rtol=1e-15)
-        for run in (wg.jit(eager), wg.grad(wg.jit(loss)), wg.jit(lambda x, k: wg.jacfwd(loss)(x, k))):
+        for run in ways:
             np.testing.assert_allclose(run(X, k), eager(X, k), rtol=1e-14)
     for lanes in (wg.jit(wg.vmap(eager, in_axes=(None, 0))), wg.vmap(wg.jit(eager), in_axes=(None, 0))):
         np.testing.assert_allclose(lanes(X, places), [eager(X, int(k)) for k in places], rtol=1e-14)

@@ -6,6 +6,7 @@ import math
 import signal as signals
 import statistics
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -337,6 +338,12 @@ def stopped() -> Iterator[None]:
     signals.signal(signals.SIGPROF, before)
 
 
+@cache
+def calls_of(module: str) -> list[Usual]:
+    """Return the calls of a module, which are looked for in a tenth of a second."""
+    return list(usual_calls((module,)))
+
+
 VERSIONS = [version.split(".")[:2] for version in (np.__version__, scipy.__version__)]
 tabled = pytest.mark.skipif(VERSIONS != [["2", "4"], ["1", "17"]], reason="the table is of NumPy 2.4 and SciPy 1.17")
 
@@ -353,7 +360,7 @@ def unlisted(calls: Iterable[Usual], modes: list[str], every: int) -> list[str]:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("module", MODULES)
 def test_unusual_calls_do_what_numpys_and_scipys_do_or_are_listed(module: str) -> None:
-    assert not unlisted(usual_calls((module,)), ["plain"], EVERY)
+    assert not unlisted(calls_of(module), ["plain"], EVERY)
 
 
 @tabled
@@ -362,7 +369,7 @@ def test_unusual_calls_do_what_numpys_and_scipys_do_or_are_listed(module: str) -
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "plain"])
 @pytest.mark.parametrize("module", MODULES)
 def test_unusual_calls_in_transformations_do_what_theirs_do_or_are_listed(module: str, mode: str) -> None:
-    calls = some_of(list(usual_calls((module,))), f"{module}, {mode}")
+    calls = some_of(calls_of(module), f"{module}, {mode}")
     assert not unlisted(calls, [mode], 3 * EVERY)
 
 
