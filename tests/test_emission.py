@@ -135,11 +135,8 @@ def squares(dtype: Any, rows: int, columns: int) -> Program:
 @pytest.mark.parametrize("code", DTYPES)
 def test_all_dtypes_and_extents(code: str) -> None:
     dtype, random = np.dtype(code), np.random.default_rng(0)
-    for target in TARGETS.values():
-        for rows, columns in ((2, 1), (3, 7), (2, 100)):
-            require_equal(
-                squares(dtype, rows, columns), [random.integers(0, 11, (rows, columns)).astype(dtype)], target
-            )
+    for target, extents in some_of(list(itertools.product(TARGETS.values(), ((2, 1), (3, 7), (2, 100)))), code, 3):
+        require_equal(squares(dtype, *extents), [random.integers(0, 11, extents).astype(dtype)], target)
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)

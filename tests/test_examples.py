@@ -293,7 +293,10 @@ def test_programs_have_a_command_line(monkeypatch, capsys):
     assert re.search(r"^largest error +\d\S+$", capsys.readouterr().out, re.MULTILINE)
 
 
-@pytest.mark.parametrize("call", [["-m", "examples.kalman_filter"], [str(ROOT / "examples" / "kalman_filter.py")]])
+BY_PATH = pytest.param([str(ROOT / "examples" / "kalman_filter.py")], marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("call", [["-m", "examples.kalman_filter"], BY_PATH])
 def test_programs_run_by_name_and_by_path(call):
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment["PYTHONPATH"] = str(Path(wg.__file__).parent.parent)  # as if it were installed

@@ -170,12 +170,12 @@ def test_writes_through_views_of_0d_values_reach_what_they_do_in_numpy(make):
                 wanted = run(data.copy())
             except (TypeError, ValueError):  # NumPy has no scalars that can be written to
                 continue
-            for mode, call in MODES.items():
-                found = call(run, data.copy())
+            for mode in some_of(list(MODES), f"{name}, {write.__name__}, {make.__name__}", 3):
+                found = MODES[mode](run, data.copy())
                 compared += 1
                 for a, b in zip(wanted, found, strict=True):
                     np.testing.assert_allclose(raw(b), a, err_msg=f"{name}, {write.__name__}, {mode}")
-    assert compared > 15
+    assert compared > 5
 
 
 def rebinds(x):

@@ -349,7 +349,7 @@ def drawn(random: np.random.Generator, shape: Sequence[int], dtype: Any) -> Any:
     return (x + 1j * random.standard_normal(shape)).astype(dtype) if np.dtype(dtype).kind == "c" else x.astype(dtype)
 
 
-@together("labels", LABELS)
+@together("labels", some_of(LABELS, "steps", 3))
 def test_products_by_labels_are_steps(labels: str, small_steps: None) -> None:
     random = np.random.default_rng(len(labels))
     left, right = labels.split("->")[0].split(",")

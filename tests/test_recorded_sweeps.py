@@ -37,7 +37,7 @@ def arrays(values: Any, like: Any) -> list[Any]:
     return [np.zeros(x.shape, x.dtype) if v is None else np.asarray(wg.stop_gradient(v)) for v, x in pairs]
 
 
-@over(DIFFERENTIATED, few=True)
+@over(DIFFERENTIATED, few=True, third=True)
 def test_second_derivatives_are_those_of_nested_transformations(sample: Sample) -> None:
     call = call_of(sample)
 

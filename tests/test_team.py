@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wengert as wg
+from tests.cases import some_of
 from tests.samples import SAMPLES
 from tests.samples.calls import call_of, same_bits
 from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, TRANSFORMATIONS
@@ -348,7 +349,7 @@ def test_second_order_and_the_other_modes() -> None:
     assert np.allclose(lanes[0], expected, rtol=1e-14)
 
 
-@pytest.mark.parametrize("chain", list(itertools.product(TRANSFORMATIONS, repeat=2)), ids="-".join)
+@pytest.mark.parametrize("chain", some_of(list(itertools.product(TRANSFORMATIONS, repeat=2)), "large", 2), ids="-".join)
 def test_compositions_do_not_depend_on_what_counts_as_large(
     chain: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
