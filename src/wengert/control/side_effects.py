@@ -91,7 +91,7 @@ class Reach:
                 if read.issuperset(ATTRIBUTE.findall(name)) or not read.isdisjoint(SHOWING_ALL):
                     given = f"a function that captures {name}, which is changed after the call"
                     needed = "it must stay as it is, because a graph calls the function later"
-                    action = "Make a new list, array or object instead"
+                    action = "Pass what it reads as an argument, or make a new list, array or object"
                     raise GraphError(self.name, given, needed, action, place=position_of(*place))
 
         return require_unchanged
