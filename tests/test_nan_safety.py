@@ -5,6 +5,7 @@ Every case gives a function, a point, its gradient, and the gradient of its grad
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,9 @@ import pytest
 
 import wengert as wg
 from tests.cases import some_of, together
+from wengert.core.primitives.kinds import Elementwise
+from wengert.core.primitives.primitive import PRIMITIVES
+from wengert.core.values.dispatch import apply
 from wengert.scipy import special
 
 inf = np.inf
@@ -668,3 +672,53 @@ def test_infinite_constants_that_were_chosen_do_not_move_series_and_loops(made: 
     want = root, -root * t, root * (t * t - root * root) / 2
     np.testing.assert_allclose(wg.taylor(wg.jit(f), (0.7,), (1.0,), 2), want, rtol=1e-12)
     np.testing.assert_allclose(wg.jit(lambda x: wg.jvp(f, (x,), (1.0,)))(0.7), want[:2], rtol=1e-12)
+
+
+def infinite_partials() -> Iterator[tuple[Elementwise, int, list[float]]]:
+    """Yield the elementwise primitives that have an infinite partial, by which operand, and one place of such."""
+    points = np.array([-0.5, 0.0, 0.3, 1.0, 2.0])
+    for primitive in PRIMITIVES.values():
+        if not isinstance(primitive, Elementwise) or len(primitive.rules) > 3 or not primitive.singular:
+            continue
+        operands = [x.ravel() for x in np.meshgrid(*[points] * len(primitive.rules))]
+        with contextlib.suppress(TypeError):  # it has parameters, or an order that is no whole number
+            out = primitive.evaluate(*operands)
+            for i, rule in enumerate(primitive.declared):
+                if rule is not None and not hasattr(rule, "refuses"):
+                    found = np.flatnonzero(np.isfinite(out) & np.isinf(rule(np.ones(operands[0].size), out, *operands)))
+                    if found.size:
+                        yield primitive, i, [float(x[found[-1]]) for x in operands]
+
+
+def check_still(primitive: Elementwise, i: int, place: list[float]) -> None:
+    """Compare with 0 what an infinite partial times 0 gives, in all modes."""
+
+    def product(x: Any, y: Any) -> Any:
+        return apply(primitive, *place[:i], x, *place[i + 1 :]) * y
+
+    def moved(u: Any, w: Any) -> Any:
+        return apply(primitive, *place[:i], place[i] + u * w, *place[i + 1 :])
+
+    for f, at in ((product, (place[i], 0.0)), (moved, (1.0, 0.0))):
+        pushed = lambda x, y, f=f: wg.jvp(f, (x, y), (1.0, 0.0))[1]
+        for derivative in (pushed, wg.grad(f), wg.jit(pushed), wg.jit(wg.grad(f))):
+            assert derivative(*at) == 0, (primitive.name, i, place)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:floating point number truncated")
+def test_infinite_partials_times_zero_are_zero_of_every_function() -> None:
+    cases = list(infinite_partials())
+    assert len(cases) > 45
+    for primitive, i, place in cases:
+        assert primitive.steep or primitive.name.startswith("eval_"), (
+            primitive.name
+        )  # degrees that are no whole numbers
+        if primitive.steep:
+            check_still(primitive, i, place)
+
+
+@together("case", [("gammainc", 1, [0.3, 0.0]), ("betainc", 2, [0.3, 2.0, 0.0]), ("entr", 0, [0.0])])
+def test_infinite_partials_of_special_functions_times_zero_are_zero(case: Any) -> None:
+    name, i, place = case
+    check_still(PRIMITIVES[name], i, place)  # type: ignore[arg-type]

@@ -99,10 +99,10 @@ class Elementwise(Primitive):
             raise rule_error(name, given, "an elementwise one acts on each element by itself")
         self.firm = len(rules) == 1
         self.sweeps_as = "unary" if len(rules) == 1 else "binary"
-        if steep or raises or degree:
-            self.sweeps_as = "power"
-        elif masks or len(rules) > 2:
+        if masks or len(rules) > 2:
             self.sweeps_as = "rules"
+        elif steep or raises or degree:
+            self.sweeps_as = "power"
         self.signatures = tuple(None if r is None else RuleSignature(name, r, 2, len(rules)) for r in rules)
         self.singular = singular
         self.passes = self.piecewise = passes

@@ -22,12 +22,13 @@ from wengert.primitives.special.declaration import OF_SCIPY, Rule, flat, is_comp
 from wengert.support.refusals import refusal
 
 
-def by_order(ufunc: np.ufunc, slope: Any) -> Elementwise:
+def by_order(ufunc: np.ufunc, slope: Any, *, steep: bool = False) -> Elementwise:
     """Declare a function of an order, by which there is no derivative, and an argument; `slope(v, x, out)` by that."""
     return special(
         ufunc,
         refusing(ufunc.__name__, "the order v"),
         lambda t, out, v, x: t * slope(v, x, out),
+        steep=steep,
     )
 
 
@@ -47,13 +48,13 @@ def second_kind(v: Any, x: Any) -> Any:
     return (below - np.where(np.isinf(below) & (v < 0), 0.0, above)) / 2
 
 
-by_order(sp.jv, lambda v, x, _out: (sp.jv(v - 1, x) - sp.jv(v + 1, x)) / 2)
+by_order(sp.jv, lambda v, x, _out: (sp.jv(v - 1, x) - sp.jv(v + 1, x)) / 2, steep=True)
 by_order(sp.yv, lambda v, x, _out: second_kind(v, x))
-by_order(sp.iv, lambda v, x, _out: (sp.iv(v - 1, x) + sp.iv(v + 1, x)) / 2)
+by_order(sp.iv, lambda v, x, _out: (sp.iv(v - 1, x) + sp.iv(v + 1, x)) / 2, steep=True)
 by_order(sp.kv, lambda v, x, _out: -(sp.kv(v - 1, x) + sp.kv(v + 1, x)) / 2)
 by_order(sp.hankel1, lambda v, x, _out: (sp.hankel1(v - 1, x) - sp.hankel1(v + 1, x)) / 2)
 by_order(sp.hankel2, lambda v, x, _out: (sp.hankel2(v - 1, x) - sp.hankel2(v + 1, x)) / 2)
-by_order(sp.jve, lambda v, x, _out: (sp.jve(v - 1, real("jve", x)) - sp.jve(v + 1, x)) / 2)
+by_order(sp.jve, lambda v, x, _out: (sp.jv(v - 1, real("jve", x)) - sp.jv(v + 1, x)) / 2, steep=True)
 by_order(sp.yve, lambda v, x, _out: (sp.yve(v - 1, real("yve", x)) - sp.yve(v + 1, x)) / 2)
 by_order(sp.yn, lambda n, x, _out: second_kind(n, x))
 by_order(sp.kn, lambda n, x, _out: -(sp.kv(n - 1, x) + sp.kv(n + 1, x)) / 2)
@@ -279,8 +280,8 @@ struve_derivative: Elementwise = elementwise(
     ),
     singular=True,
 )
-by_order(sp.struve, lambda v, x, _out: at_once(struve_derivative, v, x, modified=False, order=1))
-by_order(sp.modstruve, lambda v, x, _out: at_once(struve_derivative, v, x, modified=True, order=1))
+by_order(sp.struve, lambda v, x, _out: at_once(struve_derivative, v, x, modified=False, order=1), steep=True)
+by_order(sp.modstruve, lambda v, x, _out: at_once(struve_derivative, v, x, modified=True, order=1), steep=True)
 
 
 # Spherical Bessel functions

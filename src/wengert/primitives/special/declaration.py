@@ -23,14 +23,19 @@ OF_SCIPY: dict[np.ufunc, Primitive] = {}
 """The primitives of SciPy's ufuncs."""
 
 
-def special(ufunc: np.ufunc, *rules: Rule | None, **points: Unpack[PointRules]) -> Elementwise:
-    """Declare the primitive of one of SciPy's ufuncs, given the rule of each operand, and what it is at a point."""
+def special(ufunc: np.ufunc, *rules: Rule | None, steep: bool = False, **points: Unpack[PointRules]) -> Elementwise:
+    """Declare the primitive of one of SciPy's ufuncs, given the rule of each operand, and what it is at a point.
+
+    It is `steep` if a partial can be infinite where the value is finite, as at the end of a domain.
+    """
     name = ufunc.__name__.lstrip("_")
     name = f"scipy.{name}" if name in PRIMITIVES else name
     wide = [rule and rule_of_single(rule) for rule in rules]
     declared = [of_scalars(rule) if rule and len(rules) > 1 else rule for rule in wide]
     # SciPy's loops report what they meet to Python, from the thread that calls them
-    found = OF_SCIPY[ufunc] = elementwise(name, ufunc, d=declared, singular=True, evaluate_large=False, **points)
+    found = OF_SCIPY[ufunc] = elementwise(
+        name, ufunc, d=declared, singular=True, steep=steep, evaluate_large=False, **points
+    )
     return found
 
 

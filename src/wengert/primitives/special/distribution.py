@@ -29,16 +29,19 @@ special(
     sp.chdtr,
     lambda t, _out, v, x: t * shape_slope(v / 2, x / 2) / 2,
     lambda t, _out, v, x: t * gamma_density_at(v / 2, x / 2) / 2,
+    steep=True,
 )
 special(
     sp.chdtrc,
     lambda t, _out, v, x: -t * shape_slope(v / 2, x / 2) / 2,
     lambda t, _out, v, x: -t * gamma_density_at(v / 2, x / 2) / 2,
+    steep=True,
 )
 special(
     sp.chdtri,
     lambda t, out, v, p: t * gamma_inverse_by_shape(v / 2, out / 2, 1 - p),
     lambda t, out, v, p: -t * 2 * gamma_inverse_slope(v / 2, out / 2, 1 - p, p),
+    steep=True,
 )
 
 
@@ -59,12 +62,14 @@ special(
     lambda t, _out, a, b, x: t * at_once(faded, x, gamma_density_at(b, gamma_place(a, x))),
     lambda t, _out, a, b, x: t * shape_slope(b, gamma_place(a, x)),
     lambda t, _out, a, b, x: t * at_once(faded, a, gamma_density_at(b, gamma_place(a, x))),
+    steep=True,
 )
 special(
     sp.gdtrc,
     lambda t, _out, a, b, x: -t * at_once(faded, x, gamma_density_at(b, gamma_place(a, x))),
     lambda t, _out, a, b, x: -t * shape_slope(b, gamma_place(a, x)),
     lambda t, _out, a, b, x: -t * at_once(faded, a, gamma_density_at(b, gamma_place(a, x))),
+    steep=True,
 )
 special(sp.pdtr, None, lambda t, _out, k, m: -t * gamma_density_at(np.floor(k) + 1, m))
 special(sp.pdtrc, None, lambda t, _out, k, m: t * gamma_density_at(np.floor(k) + 1, m))
@@ -284,6 +289,7 @@ f_density_of: Elementwise = elementwise(
         lambda t, out, m, n, x: t * f_density_slope(out, m, n, np.where(np.isinf(x), 1.0, x)),
     ),
     singular=True,
+    steep=True,
 )
 
 
@@ -297,16 +303,19 @@ special(
     lambda t, _out, m, n, x: t * f_by_first(m, n, x),
     lambda t, _out, m, n, x: t * f_by_second(m, n, x),
     lambda t, _out, m, n, x: t * f_density(m, n, x),
+    steep=True,
 )
 special(
     sp.fdtrc,
     lambda t, _out, m, n, x: -t * f_by_first(m, n, x),
     lambda t, _out, m, n, x: -t * f_by_second(m, n, x),
     lambda t, _out, m, n, x: -t * f_density(m, n, x),
+    steep=True,
 )
 special(
     sp.fdtri,
     lambda t, out, m, n, _p: -t * f_by_first(m, n, out) / f_density(m, n, out),
     lambda t, out, m, n, _p: -t * f_by_second(m, n, out) / f_density(m, n, out),
     lambda t, out, m, n, _p: t / f_density(m, n, out),
+    steep=True,
 )

@@ -105,7 +105,7 @@ def entropy_at(x: Any) -> Any:
     return np.where(x == 0, 0, np.where(x < 0, -np.inf, -x * np.log(x)))
 
 
-special(sp.entr, lambda t, _out, x: -t * (np.log(x) + 1), scalar=entropy_at)
+special(sp.entr, lambda t, _out, x: -t * (np.log(x) + 1), scalar=entropy_at, steep=True)
 
 
 def divergence_at(distance: Rule, at_zero: Rule) -> Rule:
@@ -132,6 +132,7 @@ special(
     lambda t, _out, x, y: -weigh_ratio(t, x, y),
     scalar=divergence_at(relative_entropy_at, lambda _y: 0),
     cost=100,
+    steep=True,
 )
 special(
     sp.kl_div,
@@ -139,6 +140,7 @@ special(
     lambda t, _out, x, y: np.where(is_nothing(x, y), t, t * (y - x) / np.where(is_nothing(x, y), 1.0, y)),
     scalar=divergence_at(lambda x, y: x * np.log(x / y) - x + y, lambda y: y),
     cost=60,
+    steep=True,
 )
 
 
@@ -223,12 +225,13 @@ special(sp.exp2, lambda t, out, _x: t * out * LN2)
 special(sp.exp10, lambda t, out, _x: t * out * LN10, scalar=lambda x: np.power(10, x))
 special(sp.expm1, lambda t, _out, x: t * np.exp(x))
 special(sp.log1p, lambda t, _out, x: t / (1 + x))
-special(sp.cbrt, lambda t, out, _x: t / (3 * out) / out)
+special(sp.cbrt, lambda t, out, _x: t / (3 * out) / out, steep=True)
 special(sp.cosm1, lambda t, _out, x: -t * np.sin(x), scalar=cosm1_at, cost=30)
 special(
     sp.powm1,
     lambda t, _out, x, y: power_base(t, x**y, x, y),
     lambda t, _out, x, y: power_exponent(t, x**y, x, y),
+    steep=True,
 )
 special(sp.sindg, lambda t, _out, x: t * DEGREE * sp.cosdg(x))
 special(sp.cosdg, lambda t, _out, x: -t * DEGREE * sp.sindg(x))

@@ -282,9 +282,11 @@ special(
     sp.beta,
     beta_slope,
     lambda t, out, a, b: beta_slope(t, out, b, a),
+    steep=True,
 )
 special(
     sp.betaln,
     lambda t, _out, a, b: -t * digamma_difference(a, b),
     lambda t, _out, a, b: -t * digamma_difference(b, a),
+    steep=True,
 )

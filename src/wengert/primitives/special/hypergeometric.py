@@ -13,7 +13,7 @@ from wengert.core.values.dispatch import is_weak
 from wengert.primitives.special.declaration import refusing, special
 
 
-def by_last(ufunc: np.ufunc, names: str, slope: Any) -> Elementwise:
+def by_last(ufunc: np.ufunc, names: str, slope: Any, *, steep: bool = False) -> Elementwise:
     """Declare a function of named parameters, by which there is no derivative, and an argument; `slope` is by that."""
     parameters = [refusing(ufunc.__name__, f"the parameter {name}") for name in names]
 
@@ -21,7 +21,7 @@ def by_last(ufunc: np.ufunc, names: str, slope: Any) -> Elementwise:
         """Differentiate by the argument."""
         return t * slope(*operands)
 
-    return special(ufunc, *parameters, rule)
+    return special(ufunc, *parameters, rule, steep=steep)
 
 
 def over(x: Any, c: Any) -> Any:
@@ -38,8 +38,8 @@ def multiple(factor: Any, function: Any) -> Any:
 
 by_last(sp.hyp0f1, "v", lambda v, z: over(sp.hyp0f1(v + 1, z), v))
 by_last(sp.hyp1f1, "ab", lambda a, b, z: multiple(over(a, b), sp.hyp1f1(a + 1, b + 1, z)))
-by_last(sp.hyp2f1, "abc", lambda a, b, c, z: multiple(over(a * b, c), sp.hyp2f1(a + 1, b + 1, c + 1, z)))
-by_last(sp.hyperu, "ab", lambda a, b, z: multiple(-a, sp.hyperu(a + 1, b + 1, z)))
+by_last(sp.hyp2f1, "abc", lambda a, b, c, z: multiple(over(a * b, c), sp.hyp2f1(a + 1, b + 1, c + 1, z)), steep=True)
+by_last(sp.hyperu, "ab", lambda a, b, z: multiple(-a, sp.hyperu(a + 1, b + 1, z)), steep=True)
 
 
 # Orthogonal polynomials: derivatives are of the family with larger parameters and of the degree below (22.5, 22.7)
@@ -106,4 +106,5 @@ lambertw = elementwise(
     lambda z, *, k, tol: sp.lambertw(z, k, tol),
     d=lambda t, out, _z, *, k, tol: t * np.exp(-out) / (1 + out),
     singular=True,
+    steep=True,
 )

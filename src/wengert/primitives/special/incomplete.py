@@ -312,21 +312,25 @@ special(
     sp.gammainc,
     lambda t, _out, a, x: t * shape_slope(a, x),
     lambda t, _out, a, x: t * gamma_density_at(a, x),
+    steep=True,
 )
 special(
     sp.gammaincc,
     lambda t, _out, a, x: -t * shape_slope(a, x),
     lambda t, _out, a, x: -t * gamma_density_at(a, x),
+    steep=True,
 )
 special(
     sp.gammaincinv,
     lambda t, out, a, y: t * gamma_inverse_by_shape(a, out, y),
     lambda t, out, a, y: t * gamma_inverse_slope(a, out, y, 1 - y),
+    steep=True,
 )
 special(
     sp.gammainccinv,
     lambda t, out, a, y: t * gamma_inverse_by_shape(a, out, 1 - y),
     lambda t, out, a, y: -t * gamma_inverse_slope(a, out, 1 - y, y),
+    steep=True,
 )
 
 
@@ -373,22 +377,26 @@ special(
     lambda t, _out, a, b, x: t * first_shape_slope(a, b, x),
     lambda t, _out, a, b, x: t * second_shape_slope(a, b, x),
     lambda t, _out, a, b, x: t * beta_density_at(a, b, x),
+    steep=True,
 )
 special(
     sp.betaincc,
     lambda t, _out, a, b, x: -t * first_shape_slope(a, b, x),
     lambda t, _out, a, b, x: -t * second_shape_slope(a, b, x),
     lambda t, _out, a, b, x: -t * beta_density_at(a, b, x),
+    steep=True,
 )
 special(
     sp.betaincinv,
     lambda t, out, a, b, y: t * beta_inverse_by_first(a, b, out, y, 1 - y),
     lambda t, out, a, b, y: t * beta_inverse_by_second(a, b, out, y, 1 - y),
     lambda t, out, a, b, y: t * beta_inverse_slope(a, b, out, y, 1 - y),
+    steep=True,
 )
 special(
     sp.betainccinv,
     lambda t, out, a, b, y: t * beta_inverse_by_first(a, b, out, 1 - y, y),
     lambda t, out, a, b, y: t * beta_inverse_by_second(a, b, out, 1 - y, y),
     lambda t, out, a, b, y: -t * beta_inverse_slope(a, b, out, 1 - y, y),
+    steep=True,
 )

@@ -37,7 +37,7 @@ exponential_over: Elementwise = elementwise(
 )
 special(sp.expi, lambda t, _out, x: t * at_once(exponential_over, x))
 special(sp.exp1, lambda t, _out, x: -t * np.exp(-x) / x)
-special(sp.expn, refusing("expn", "the order n"), expn_rule)
+special(sp.expn, refusing("expn", "the order n"), expn_rule, steep=True)
 
 
 # Trigonometric and hyperbolic integrals: what they integrate, with derivatives that meet no 0 times infinity
@@ -107,7 +107,7 @@ elliptic_derivative: Elementwise = elementwise(
 )
 special(sp.ellipk, lambda t, _out, m: t * at_once(elliptic_derivative, 1 - m, second=False, order=1))
 special(sp.ellipkm1, lambda t, _out, p: -t * at_once(elliptic_derivative, p, second=False, order=1))
-special(sp.ellipe, lambda t, _out, m: t * at_once(elliptic_derivative, 1 - m, second=True, order=1))
+special(sp.ellipe, lambda t, _out, m: t * at_once(elliptic_derivative, 1 - m, second=True, order=1), steep=True)
 
 
 # Incomplete ones, of an angle and m
@@ -168,4 +168,5 @@ special(
     sp.ellipeinc,
     lambda t, _out, phi, m: t * np.sqrt(1 - m * np.sin(phi) ** 2),
     lambda t, _out, phi, m: t * at_once(incomplete_elliptic_derivative, phi, m, second=True, order=1),
+    steep=True,
 )

@@ -95,7 +95,9 @@ def quantiles(
         return evaluate
 
     lower, upper = (
-        elementwise(f"{distribution}_{method}", evaluation(below), d=(by_probability, shape_rule), singular=True)
+        elementwise(
+            f"{distribution}_{method}", evaluation(below), d=(by_probability, shape_rule), singular=True, steep=True
+        )
         for method, below, by_probability in (
             ("ppf", True, lambda t, out, _q, a: t * np.exp(-log_density(out, a))),
             ("isf", False, lambda t, out, _q, a: -t * np.exp(-log_density(out, a))),

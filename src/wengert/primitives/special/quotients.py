@@ -174,6 +174,7 @@ special(
     lambda t, _out, x, y: t * slope_by_power(y, np.log(x)),
     scalar=in_double(lambda x, y: power_less_one_at(np.log(x), y)),
     cost=120,
+    steep=True,
 )
 special(
     sp.boxcox1p,
@@ -181,6 +182,7 @@ special(
     lambda t, _out, x, y: t * slope_by_power(y, np.log1p(x)),
     scalar=in_double(lambda x, y: power_less_one_at(np.log1p(x), y)),
     cost=120,
+    steep=True,
 )
 special(
     sp.inv_boxcox,
@@ -188,6 +190,7 @@ special(
     lambda t, out, x, y: t * slope_of_inverse_by_power(out, x, y),
     scalar=root_at(np.exp),
     cost=120,
+    steep=True,
 )
 special(
     sp.inv_boxcox1p,
@@ -195,5 +198,6 @@ special(
     lambda t, _out, x, y: t * slope_of_inverse_by_power(sp.inv_boxcox(x, y), x, y),
     scalar=root_at(np.expm1),
     cost=120,
+    steep=True,
 )
-special(sp.spence, lambda t, _out, x: -t * at_once(log_ratio, x, order=0))
+special(sp.spence, lambda t, _out, x: -t * at_once(log_ratio, x, order=0), steep=True)
