@@ -146,6 +146,15 @@ def damped(x, z):
     return np.tanh(x) + 0.1 * z
 
 
+def last_items_are_read(x, zs):
+    times, states, pairs = [0.0], [x, 0.5 * x], [(x[0], x[1])]
+    for z in zs:
+        states.append(0.5 * states[-1] - 0.1 * states[-2] + z * np.cos(times[-1]))
+        pairs.append((0.9 * pairs[-1][1], states[-1][0]))
+        times.append(times[-1] + 0.1)
+    return np.stack(states).sum(0) @ x + pairs[-1][0] * times[-1] + pairs[3][1]
+
+
 def few_rounds_of_stages(x, zs):
     for z in zs[:16]:
         x = x + 0.1 * damped(damped(damped(x, z), z), z)
@@ -167,6 +176,7 @@ def few_rounds_of_stages(x, zs):
         (numbers_are_given_to_python, 1),
         (carried_numbers_are_given_to_python, 1),
         (matrices_take_turns, 1),
+        (last_items_are_read, 1),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
@@ -216,10 +226,23 @@ def test_calls_in_rounds_evaluate_what_no_call_before_did(monkeypatch):
     assert 0 < evaluated(16) < 3 * evaluated(8)
 
 
-def a_list_is_read(x, zs):
-    out = [x]
+def a_function_reads_a_list(x, zs):
+    out, state = [], x
+
+    def count():
+        return 0.01 * len(out)
+
+    for z in zs:
+        state = 0.5 * state + z + count()
+        out.append(state)
+    return np.stack(out).sum(0) @ x
+
+
+def an_item_before_the_last_is_written_to(x, zs):
+    out = [x * 1.0, x * 2.0]
     for z in zs:
         out.append(0.5 * out[-1] + z)
+        out[-2][0] = 0.25
     return np.stack(out).sum(0) @ x
 
 
@@ -322,7 +345,8 @@ def shapes_grow(x, zs):
 @pytest.mark.parametrize(
     "program",
     [
-        a_list_is_read,
+        a_function_reads_a_list,
+        an_item_before_the_last_is_written_to,
         a_list_has_another_name,
         lists_take_turns,
         an_appended_array_is_written_to,

@@ -104,6 +104,7 @@ class ReachableState:
         lines: source lines that set a variable, in the body and in the `else`, by its place's identity.
         halves: variables that are read where only some paths give them a value.
         times_found: how often a value was found, by identity.
+        times_taken: how often what has contents was found, a variable once for each function that has it; likewise.
     """
 
     def __init__(self, functions: Sequence[Any], site: StatementSite | None = None, values: Sequence[Any] = ()) -> None:
@@ -118,6 +119,7 @@ class ReachableState:
         self.queue: list[tuple[Any, str, Any]] = []
         self.seen: dict[int, Any] = {}
         self.times_found: Counter[int] = Counter()
+        self.times_taken: Counter[int] = Counter()
         self.leading: dict[type, Callable[[Any], Sequence[Any]] | None] = {}
         self.function: Any = functions[0] if functions else None
         self.cells = self.own_cells(functions)
@@ -146,6 +148,7 @@ class ReachableState:
     def take(self, holder: Holder, own: bool = False) -> None:
         """Enter a holder, and look into its contents next."""
         identity = id(holder.target)
+        self.times_taken[identity] += 1
         if identity in self.holders:
             if isinstance(self.holders[identity], GlobalsHolder):  # globals under a name, which may be changed by key
                 self.look_into_all(holder.target)
@@ -452,6 +455,10 @@ class ReachableState:
                 code = self.function.__code__
                 one, other = (line_text(code.co_filename, half[-1], code.co_qualname) if half else "" for half in lines)
                 yield (id(found[0].target), found[1]), (one, other)
+
+    def has_alone(self, name: str) -> bool:
+        """Tell whether no other function that the piece may call has a variable of its function."""
+        return name in self.cells and self.times_taken[id(self.cells[name])] == 1
 
     def entry(self, name: str) -> tuple[Holder, Any] | None:
         """Return the holder and the key of a variable or an attribute, by its dotted name."""

@@ -1,17 +1,21 @@
-"""Lists that a loop does nothing with but append to: the items are rows that it leaves behind."""
+"""Lists that a loop appends to, and of which it reads no more than the last items: rows that it leaves behind.
+
+The items that it reads, `xs[-1]`, are carried: an iteration begins with a list that ends with what stands for them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from wengert.control.mutable_state import SequenceHolder
 from wengert.control.reachable_state import ReachableState
-from wengert.conversion.carried_values import CarriedLeaf, is_memory, shares_any
-from wengert.conversion.traced_regions import TracedRegion, shared_text
+from wengert.control.variable_places import VariablePlace
+from wengert.conversion.carried_values import CarriedLeaf, CarriedPlace, is_memory, shares_any
+from wengert.conversion.traced_regions import Note, TracedRegion, shared_text
 from wengert.core.containers.tree_leaves import unflatten
 from wengert.core.memory.left_rows import enter_row
 from wengert.core.memory.memory_layout import strides_of
@@ -22,7 +26,25 @@ from wengert.core.values.tensor import Tensor, is_staged
 
 MOST_LEAVES = 32
 """Arrays and numbers that are left behind in a round: of more, the loop is written out."""
+Appended: TypeAlias = Sequence[tuple[str, int]]
+"""The names of lists that a loop does nothing with but append to, each with how many of the last items it reads."""
 CONSTANT = (bool, int, float, complex, str, bytes, type(None), np.generic)
+
+
+class LastItem(CarriedPlace):
+    """Be the place that an item has from the end of a list, wherever that is."""
+
+    def __init__(self, place: VariablePlace, note: Note, depth: int) -> None:
+        super().__init__(place, note)
+        self.depth = depth
+
+    def value_left(self, region: TracedRegion) -> Any:
+        """Return the item that is there after an iteration, which may have appended others."""
+        identity = id(self.place.holder.target)
+        return list(region.contents.get(identity, region.heap.kept[identity]).values())[-self.depth]
+
+    def hold(self, found: Sequence[Any]) -> None:
+        """Let the list as it is: what the loop appends comes behind it."""
 
 
 class AppendedLists:
@@ -30,20 +52,32 @@ class AppendedLists:
 
     Attributes:
         holders: the lists, by identity.
+        depths: how many of the last items of each are read, likewise.
         columns: what the last iteration that was looked at appends to each, taken apart: variables
             are put back for that, so that it is done before they get what the loop leaves.
     """
 
-    def __init__(self, heap: ReachableState, names: Sequence[str]) -> None:
+    def __init__(self, heap: ReachableState, appended: Appended) -> None:
         self.heap = heap
         self.holders: dict[int, SequenceHolder] = {}
+        self.depths: dict[int, int] = {}
         self.columns: list[list[tuple[list[Any], Any]]] = []
-        for name in names:
+        for name, depth in appended:
             found = heap.entry(name)
             value = None if found is None else found[0].contents().get(found[1])
             holder = heap.holders.get(id(value))
-            if type(value) is list and isinstance(holder, SequenceHolder) and heap.times_found[id(value)] == 1:
-                self.holders[id(value)] = holder
+            if type(value) is not list or not isinstance(holder, SequenceHolder) or len(value) < depth:
+                continue
+            if heap.times_found[id(value)] == 1 and heap.has_alone(name):
+                self.holders[id(value)], self.depths[id(value)] = holder, depth
+
+    def last_items(self, note: Note) -> list[LastItem]:
+        """Return the places of the items that are read."""
+        return [
+            LastItem(self.heap.place(holder, len(holder.target) - depth), note, depth)
+            for identity, holder in self.holders.items()
+            for depth in range(1, self.depths[identity] + 1)
+        ]
 
     def items(self, region: TracedRegion) -> list[list[Any]]:
         """Return what an iteration appends to each list."""
@@ -54,7 +88,7 @@ class AppendedLists:
         """Tell whether an iteration appends arrays, numbers and constants, and does nothing else to the lists."""
         self.columns = [[region.taken_apart(item) for item in items] for items in self.items(region)]
         for identity in self.holders:
-            before = list(self.heap.kept[identity].values())
+            before = list(region.starts.get(identity, self.heap.kept[identity]).values())
             after = list(region.contents.get(identity, self.heap.kept[identity]).values())
             if len(after) < len(before) or any(map(is_other, before, after)):
                 return False

@@ -429,12 +429,15 @@ class CarriedPlace:
         """Return the leaves that an iteration hands on."""
         return [region.end_of(x) for x in self.leaves_left(region)]
 
+    def value_left(self, region: TracedRegion) -> Any:
+        """Return what an iteration leaves in the place."""
+        return region.value(self.place.holder, self.place.key)
+
     def leaves_left(self, region: TracedRegion) -> list[Any]:
         """Return what an iteration leaves of that which is carried."""
         if not self.avals:
             return []
-        found = region.value(self.place.holder, self.place.key)
-        leaves = self.taken_alike(found, region)[1]
+        leaves = self.taken_alike(self.value_left(region), region)[1]
         return [x for x, aval in zip(leaves, self.carried, strict=True) if aval is not None]
 
     @property
@@ -455,6 +458,11 @@ class CarriedPlace:
     def finish(self, results: Sequence[Any]) -> list[Any]:
         """Let the place hold what the loop left, and return that; raise if it has to be defined and cannot be."""
         found = [x if shape_of(x) else give_strides(x, y.strides) for x, y in zip(results, self.examples, strict=True)]
+        self.hold(found)
+        return found
+
+    def hold(self, found: Sequence[Any]) -> None:
+        """Let the place hold what the loop left of what it carried."""
         if self.undefined is not None and not self.late:
             if not self.place.variable:
                 self.undefined.refuse()
@@ -464,7 +472,6 @@ class CarriedPlace:
             pairs = zip(self.leaves, self.carried, strict=True)
             leaves = [leaf if aval is None else next(rest) for leaf, aval in pairs]
             self.place.write(unflatten(self.structure, leaves))
-        return found
 
 
 def is_plain_object(value: Any) -> bool:

@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from wengert.control.variable_places import StatementSite
+from wengert.conversion.appended_lists import Appended
 from wengert.conversion.known_numbers import NUMBERS, NumbersInRounds, as_python, equations_of
 from wengert.conversion.known_rounds import KnownRounds, Numbers
 from wengert.conversion.loop_emission import changes, roll_loop, say_loop, settled_or_refused
@@ -26,7 +27,7 @@ MOST_ROUNDS = 100_000
 """Rounds that are counted, some 20 us each."""
 
 
-def roll_while(site: StatementSite, body: FunctionType, go_on: Callable[[], Any], appended: Sequence[str]) -> bool:
+def roll_while(site: StatementSite, body: FunctionType, go_on: Callable[[], Any], appended: Appended) -> bool:
     """Carry out a `while` that is about to have a round as one equation, or leave some of its rounds to the caller.
 
     The first round is carried out by itself if it leaves other types or shapes than there were before it.
@@ -35,7 +36,7 @@ def roll_while(site: StatementSite, body: FunctionType, go_on: Callable[[], Any]
         site: what the statement sets.
         body: a round.
         go_on: whether there is another one.
-        appended: the names of which rounds do nothing but append to them.
+        appended: of which names rounds do nothing but append to them, and read the last items.
 
     Returns:
         Whether all of it has been carried out.
@@ -60,7 +61,7 @@ def roll_while(site: StatementSite, body: FunctionType, go_on: Callable[[], Any]
     return False
 
 
-def rounds_of_length(count: int, appended: Sequence[str]) -> Counted:
+def rounds_of_length(count: int, appended: Appended) -> Counted:
     """Return rounds that receive their number."""
     rounds = KnownRounds(count, (Numbers(0, 1),), lambda parts: parts[0])
     return Counted(count, rounds.item, rounds, appended)

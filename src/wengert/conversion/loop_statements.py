@@ -8,6 +8,7 @@ from typing import Any
 
 from wengert.control.reachable_state import ReachableState
 from wengert.control.variable_places import StatementSite
+from wengert.conversion.appended_lists import Appended
 from wengert.conversion.branch_statements import and_, choose, decide, none_set, not_
 from wengert.conversion.called_functions import callee
 from wengert.conversion.counted_whiles import roll_while
@@ -26,9 +27,9 @@ from wengert.traces.written_out import LEAST_ROUNDS, MANY_EQUATIONS, ROLLING, sa
 
 
 def while_stmt(
-    test: FunctionType, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...], appended: Sequence[str] = ()
+    test: FunctionType, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...], appended: Appended = ()
 ) -> None:
-    """Carry out `while`; the body does nothing with the names `appended` but append to them."""
+    """Carry out `while`; `appended` are lists that the body only appends to."""
     flags = ExitFlags(stops, body)
 
     def go_on() -> Any:
@@ -59,9 +60,9 @@ def while_stmt(
 
 
 def for_stmt(
-    iterable: Any, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...], appended: Sequence[str] = ()
+    iterable: Any, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...], appended: Appended = ()
 ) -> None:
-    """Carry out `for`; the body does nothing with the names `appended` but append to them."""
+    """Carry out `for`; `appended` are lists that the body only appends to."""
     flags = ExitFlags(stops, body)
     if isinstance(iterable, StagedRange):
         run_counted(StatementSite(*site), body, flags, iterable.count(), iterable.item)
@@ -272,7 +273,7 @@ def roll(
     site: StatementSite,
     body: FunctionType,
     flags: ExitFlags,
-    appended: Sequence[str],
+    appended: Appended,
 ) -> tuple[Iterator[Any] | None, int]:
     """Carry out a loop whose rounds are known as one equation, if what it does allows that.
 

@@ -13,7 +13,7 @@ from wengert.control.ambiguous_identity import has_other_name, holders_in, ident
 from wengert.control.reachable_state import ReachableState
 from wengert.control.subgraphs import row_variable
 from wengert.control.variable_places import Holder, StatementSite
-from wengert.conversion.appended_lists import AppendedLists
+from wengert.conversion.appended_lists import Appended, AppendedLists
 from wengert.conversion.carried_values import Aliases, CarriedLeaf, CarriedPlace
 from wengert.conversion.known_numbers import kind_of
 from wengert.conversion.known_rounds import KnownRounds, Numbers, Source
@@ -48,14 +48,13 @@ COUNTER = Aval((), np.dtype(np.int64), weak=True)
 class Counted(NamedTuple):
     """Hold how often a loop runs, and what gives the item of each iteration, by its number.
 
-    `rounds` is what it goes through, and `appended` the names of what it does nothing but append to, if it is known
-    how often it runs.
+    `rounds` is what it goes through, and `appended` lists that it only appends to, if it is known how often it runs.
     """
 
     count: Any
     item: Callable[[Any], Any]
     rounds: KnownRounds | None = None
-    appended: Sequence[str] = ()
+    appended: Appended = ()
 
 
 class StagedLoop:
@@ -111,6 +110,7 @@ class StagedLoop:
         self.peeled = peeled
         self.aliases = Aliases(shared_text(self.note))
         self.lists = AppendedLists(self.heap, counted.appended if counted is not None and test is None else ())
+        self.slots.update({x.place.identity: x for x in self.lists.last_items(self.note)})
         more = counted is not None and is_number(counted.count) and counted.count > 0
         self.certain = more and (test is None or test() is True)
 
@@ -257,7 +257,7 @@ class StagedLoop:
 
     def value_left(self, slot: CarriedPlace) -> Any:
         """Return what an iteration leaves in a place."""
-        return self.region.value(slot.place.holder, slot.place.key)
+        return slot.value_left(self.region)
 
     def remember(self) -> None:
         """Let the next trace of this loop expect what has been found out."""

@@ -207,7 +207,7 @@ class Scope(ExpressionRewriter, ast.NodeTransformer):
             leave = [*node.orelse, locate(ast.Break(), node.test)]
             ask = locate(ast.If(locate(ast.UnaryOp(ast.Not(), node.test), node.test), leave, []), node.test)
             node.test, node.body, node.orelse = locate(ast.Constant(True), node.test), [ask, *node.body], []
-        appended = names_appended(node.body)
+        appended = names_appended([*node.body, node.test])
         loop, body, stops = self.loop_body(node)
         test = locate(ast.Return(self.test(node.test)), node.test)
         names = {**changes([test]).places}

@@ -12,6 +12,8 @@ from wengert.support.caches import WeakIdentityMap
 
 Located = TypeVar("Located", bound=ast.AST)
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+MOST_BACK = 8
+"""How far from the end of a list a loop may read items that it carries."""
 SUSPENDING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 
@@ -290,12 +292,29 @@ def changes_in(node: ast.FunctionDef) -> Changes:
     return found
 
 
-def names_appended(statements: Sequence[ast.stmt]) -> tuple[str, ...]:
-    """Return the names of which statements do nothing but append to them, `means.append(m)`."""
-    nodes = [x for statement in statements for x in ast.walk(statement)]
+def names_appended(parts: Sequence[ast.AST]) -> tuple[tuple[str, int], ...]:
+    """Return the names of which a loop does nothing but append to them, and read the last items, `xs.append(-xs[-1])`.
+
+    Each comes with how far from the end the first item is that is read; 0 for none.
+    """
+    nodes = [x for part in parts for x in ast.walk(part)]
     appended = Counter(name for x in nodes if isinstance(x, ast.Expr) and (name := name_appended(x)))
+    read = [found for x in nodes if isinstance(x, ast.Subscript) and (found := item_from_end(x))]
     named = Counter(x.id for x in nodes if isinstance(x, ast.Name))
-    return tuple(sorted(name for name, times in appended.items() if named[name] == times))
+    named.subtract(name for name, _ in read)
+    farthest = {name: max([depth for other, depth in read if other == name], default=0) for name in appended}
+    return tuple(sorted((name, farthest[name]) for name, times in appended.items() if named[name] == times))
+
+
+def item_from_end(node: ast.Subscript) -> tuple[str, int] | None:
+    """Return the name of what an item is read of, and how far from its end the item is: 2 for `xs[-2]`."""
+    index = node.slice
+    if not isinstance(node.value, ast.Name) or not isinstance(node.ctx, ast.Load):
+        return None
+    if not isinstance(index, ast.UnaryOp) or not isinstance(index.op, ast.USub):
+        return None
+    known = isinstance(index.operand, ast.Constant) and index.operand.value
+    return (node.value.id, known) if type(known) is int and 0 < known <= MOST_BACK else None
 
 
 def name_appended(node: ast.Expr) -> str:
