@@ -312,6 +312,7 @@ def plan_derivative(
         plan = problem.plan
         if what not in plan.made:
             plan.made[what] = sparse(base(problem.name, plan.function, problem.back))
+            plan.made[what].is_fixed = True  # another plan is found for what a function captures otherwise
         program = note_refusals(problem.name, plan.made[what].program)(*args, *plan.args)
         return lambda *own: program.run(*own, *plan.args)[0], program.layout.blocks[0].matrix.tocoo().coords
     run = problem.run(what, base, dense)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -89,14 +90,20 @@ class Outcome(NamedTuple):
     status: int
 
 
+@cache
+def known_options() -> frozenset[str]:
+    """Return the names of all options, which ipyopt lists in a millisecond."""
+    options = importlib.import_module("ipyopt").get_ipopt_options()
+    return frozenset([option["name"] for option in options])
+
+
 def solve_by_ipyopt(
     name: str, problem: InteriorProblem, box: Limits, sides: Limits, settings: dict[str, Any]
 ) -> Outcome:
     """Return what IPOPT finds through ipyopt, whose callbacks write into IPOPT's own arrays."""
     package: Any = importlib.import_module("ipyopt")
-    known = {option["name"] for option in package.get_ipopt_options()}
     for key in settings:
-        if RENAMED.get(key, key) not in known:
+        if RENAMED.get(key, key) not in known_options():
             raise unknown_option(name, key, settings[key])
 
     def derivative(function: Callable[..., Array]) -> Callable[..., None]:
