@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -29,7 +30,7 @@ from wengert.core.primitives.primitive import PRIMITIVES, Primitive
 from wengert.core.values.aval import aval_of
 from wengert.core.values.recording import next_level
 from wengert.errors import GraphError
-from wengert.passes import pipeline
+from wengert.passes import pipeline, states_of_loops
 from wengert.passes.common_subexpressions import merge_common
 from wengert.passes.dead_code import eliminate_dead
 from wengert.passes.inlining import inline_calls
@@ -38,6 +39,7 @@ from wengert.passes.rows_in_loops import compute_rows_in_loops
 from wengert.passes.simplify import simplify
 from wengert.primitives.arithmetic import add, multiply, negative
 from wengert.support import config
+from wengert.support.machine import MACHINE
 from wengert.traces.staging import Staging
 from wengert.transforms.tracing import trace
 
@@ -481,6 +483,40 @@ def test_loops_compute_long_rows_that_they_alone_read(reverse: bool, length: int
     want = run(*args)
     for results in (evaluate(graph, args), wg.jit(run)(*args)):
         assert all(map(same_bits, results, want))
+
+
+def recurrence(w: Any, start: Any, xs: Any, how: str) -> Any:
+    """Return a sum of the states of a network; also of those before rounds, if that is asked for."""
+
+    def step(state: Any, x: Any) -> Any:
+        following = np.tanh(state @ w + x)
+        return following, (following, state) if how == "read besides" else (following,)
+
+    if how == "lanes":
+        states = wg.vmap(lambda start, xs: wg.scan(step, start, xs)[1], (0, 1))(start, xs)
+    else:
+        states = wg.scan(step, start, xs, reverse=how == "reverse")[1]
+    return sum([np.sum(x**2) for x in states])
+
+
+@together(
+    "how, starts_at_zeros",
+    list(itertools.product(["", "reverse", "lanes", "read besides", "short", "few rounds"], [False, True])),
+)
+def test_products_read_states_before_rounds_among_those_after(
+    how: str, starts_at_zeros: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(len(how))
+    rounds, size = 3 if how == "few rounds" else 7, 50
+    monkeypatch.setattr(states_of_loops, "MACHINE", MACHINE.replace(second_cache=1 << 30 if how == "short" else 64))
+    w, xs = random.normal(size=(size, size)) / 7, random.normal(size=(rounds, 5, size))
+    start = np.zeros((5, size)) if starts_at_zeros else random.normal(size=(5, size))
+
+    def gradient(w: Any, xs: Any) -> Any:
+        return wg.grad(lambda w: recurrence(w, start, xs, how))(w)
+
+    unused = trace(wg.grad(lambda w, v: recurrence(w, start, xs, how), (0, 1)))(w, w)
+    check(flatten_calls(unused))  # zeros are a result
 
 
 def leaf(result: Any) -> Any:

@@ -18,6 +18,7 @@ from wengert.passes.lanes_last import put_lanes_last
 from wengert.passes.products_after_loops import multiply_after_loops, multiply_in_pairs
 from wengert.passes.rows_in_loops import compute_rows_in_loops
 from wengert.passes.simplify import simplify
+from wengert.passes.states_of_loops import multiply_states_after_rounds
 from wengert.passes.transposed_products import permute_labels
 from wengert.support import config
 
@@ -32,6 +33,7 @@ BEFORE_LOWERING: tuple[Pass, ...] = (
     *PIPELINE,
     share_constants,
     multiply_after_loops,
+    multiply_states_after_rounds,
     compute_rows_in_loops,
     permute_labels,
     put_lanes_last,
