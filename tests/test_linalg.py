@@ -17,6 +17,7 @@ import wengert.numpy as wnp
 import wengert.scipy.linalg as wsl
 from tests.cases import together
 from wengert.errors import GraphError, ShapeError, UsageError
+from wengert.primitives.linear_algebra import determinants
 from wengert.primitives.linear_algebra import orthogonal as factors
 from wengert.primitives.signals import fourier
 from wengert.support.hints import names_left_out
@@ -56,6 +57,18 @@ def test_determinants_have_derivatives_of_every_order_at_matrices_of_every_rank(
     hessian = wg.hessian(np.linalg.det)
     np.testing.assert_allclose(wg.jit(hessian)(a), hessian(a), atol=1e-14)
     np.testing.assert_allclose(wg.vmap(hessian)(np.stack([a, np.eye(size)]))[0], hessian(a), atol=1e-14)
+
+
+@pytest.mark.parametrize("size", [4, 6])
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_cofactors_along_directions_are_those_by_singular_values(size: int, count: int) -> None:
+    rng = np.random.default_rng(size)
+    a, *directions = rng.normal(size=(count + 1, 5, size, size))
+    a[:3] += 3 * np.eye(size)  # these are well conditioned
+    a[4, :, 0] = 0.0
+    found = determinants.evaluate_cofactors(a, *directions)
+    expected = determinants.cofactors_by_singular_values(a, directions)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
 def test_determinants_of_nearly_singular_matrices_lose_nothing() -> None:

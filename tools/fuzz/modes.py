@@ -49,6 +49,9 @@ ROUNDED, ITERATED = 1e-14, 1e-9
 """How close values of Tensors are to NumPy's: those of products that are summed in an order that depends on where
 operands lie, and of complex products, may differ in the last bits; those of solvers, by their tolerances. Others do
 not."""
+NUMBERS = 4e-16
+"""How close single numbers are: NumPy raises its scalars and its arrays without dimensions to powers by two functions,
+whose last bits differ."""
 PRECISION = 2e-5
 """How far values in single precision are from those in double; a decision that rounding makes leads further away."""
 
@@ -225,7 +228,8 @@ def compare_results(this: Subject, found: Any, k: int, exact: bool = False, wide
     for i, (one, other) in enumerate(zip(found, wanted, strict=True)):
         tolerance = 1e-4 if np.asarray(other).dtype in (np.float32, np.complex64) or this.single else 1e-9
         iterated = this.nearness == ITERATED and tolerance > ITERATED
-        tolerance = this.nearness if exact and not iterated else tolerance
+        last_bit = NUMBERS if np.ndim(other) == 0 else 0.0
+        tolerance = max(this.nearness, last_bit) if exact and not iterated else tolerance
         compare(f"result {i} at point {k}", one, other, tolerance, wider)
 
 

@@ -27,22 +27,37 @@ def square_norm(a: Any) -> Any:
     return np.sum(np.real(a * a.conj()), axis=(-2, -1))
 
 
+def regular(a: Any, singular: Any) -> Any:
+    """Return matrices, with identities in place of those that are singular."""
+    return np.where(singular[..., None, None], np.eye(a.shape[-1], dtype=a.dtype), a)
+
+
 def evaluate_cofactors(a: Any, *directions: Any) -> Any:
     """Evaluate the matrix of cofactors det(A) A^-T, the gradient of det; with directions, its derivative along them.
 
     Also where A is singular. (For A that is nearly singular det and inv have the same rounding errors, which cancel.)
-    Along X it is det(A) (tr(A^-1 X) A^-1 - A^-1 X A^-1)^T, which loses digits by the condition of A.
+    Along directions it loses digits by the condition of A, for each of them.
     """
     if a.shape[-1] <= FEW and np.isfinite(a).all():
         return cofactors_by_minors(a, *directions)
-    if len(directions) < 2:
-        determinant = np.linalg.det(a)
-        if np.all(np.absolute(determinant) > 0):
-            inverse = np.linalg.inv(a)
-            if not directions or np.all(square_norm(a) * square_norm(inverse) < WELL_CONDITIONED):
-                return cofactors_by_inverse(determinant, inverse, *directions)
-    finite = np.isfinite(a).all(axis=(-2, -1), keepdims=True)
-    return np.where(finite, cofactors_by_singular_values(np.where(finite, a, 0), directions), np.nan)
+    determinant = np.linalg.det(a)
+    inverse = np.linalg.inv(regular(a, ~(np.absolute(determinant) > 0)))
+    usual = (np.absolute(determinant) > 0) & is_well_conditioned(a, inverse, len(directions))
+    if np.all(usual):
+        return cofactors_by_inverse(determinant, inverse, *directions)
+    shape = np.broadcast_shapes(a.shape, *[x.shape for x in directions])
+    a, inverse, *directions = [np.broadcast_to(x, shape) for x in (a, inverse, *directions)]
+    determinant, usual = [np.broadcast_to(x, shape[:-2]) for x in (determinant, usual)]
+    others = np.isfinite(a).all(axis=(-2, -1)) & ~usual
+    found = np.full(shape, np.nan, np.result_type(a, *directions))
+    found[usual] = cofactors_by_inverse(determinant[usual], inverse[usual], *[x[usual] for x in directions])
+    found[others] = cofactors_by_singular_values(a[others], [x[others] for x in directions])
+    return found
+
+
+def is_well_conditioned(a: Any, inverse: Any, directions: int) -> Any:
+    """Return whether each matrix's cofactors along so many directions lose three digits at most."""
+    return directions == 0 or (square_norm(a) * square_norm(inverse)) ** directions < WELL_CONDITIONED
 
 
 def cofactors_by_minors(a: Any, *directions: Any) -> Any:
@@ -74,25 +89,53 @@ def products_of_minors(x: Any, y: Any) -> Any:
 
 
 def cofactors_by_inverse(determinant: Any, inverse: Any, *directions: Any) -> Any:
-    """Return the matrix of cofactors of a regular matrix, or its derivative along one direction."""
-    factor = determinant[..., None, None]
-    if not directions:
-        return factor * inverse.mT
-    turned = inverse @ directions[0]
-    trace = np.trace(turned, axis1=-2, axis2=-1)[..., None, None]
-    return factor * (trace * inverse - turned @ inverse).mT
+    """Return the matrix of cofactors of a regular matrix, or its derivative along directions.
+
+    Of G = A^-1 along X_1 to X_k it is det(A) times the sum, over permutations of 0 to k, of their signs times the
+    trace of the product of the G X_m of each cycle without 0, and the product of those of the cycle of 0 times G,
+    transposed: derivatives of det(A) and of G by Jacobi's formula.
+    """
+    turned = [inverse @ x for x in directions]
+    found = np.zeros_like(inverse)
+    for places in permutations(range(len(directions) + 1)):
+        first, *others = cycles(places)
+        term = product_of([turned[m - 1] for m in first[1:]], inverse)
+        for cycle in others:
+            traces = product_of([turned[m - 1] for m in cycle[:-1]], turned[cycle[-1] - 1])
+            term = np.trace(traces, axis1=-2, axis2=-1)[..., None, None] * term
+        found = found + sign_of(places) * term
+    return determinant[..., None, None] * found.mT
 
 
-def usual_cofactors(a: Any, *directions: Any) -> tuple[Any, Any] | None:
-    """Return cofactors where matrices are regular; along a direction where they are well conditioned, too."""
+def cycles(places: Sequence[int]) -> list[list[int]]:
+    """Return the cycles of a permutation, each from its least element on."""
+    found: list[list[int]] = []
+    for start in range(len(places)):
+        if not any(start in cycle for cycle in found):
+            found.append([start])
+            while places[found[-1][-1]] != start:
+                found[-1].append(places[found[-1][-1]])
+    return found
+
+
+def sign_of(places: Sequence[int]) -> int:
+    """Return the sign of a permutation."""
+    return int((-1) ** sum(i > j for i, j in combinations(places, 2)))
+
+
+def product_of(factors: Sequence[Any], last: Any) -> Any:
+    """Return the product of matrices, from the left."""
+    for factor in reversed(factors):
+        last = factor @ last
+    return last
+
+
+def usual_cofactors(a: Any, *directions: Any) -> tuple[Any, Any]:
+    """Return cofactors where matrices are regular; along directions where they are well conditioned, too."""
     if a.shape[-1] <= FEW:
         return cofactors_by_minors(a, *directions), np.all(np.isfinite(a))
-    if len(directions) > 1:
-        return None
     determinant, inverse = np.linalg.det(a), np.linalg.inv(a)
-    holds = np.all(np.absolute(determinant) > 0)
-    if directions:
-        holds = holds & np.all(square_norm(a) * square_norm(inverse) < WELL_CONDITIONED)
+    holds = np.all((np.absolute(determinant) > 0) & is_well_conditioned(a, inverse, len(directions)))
     return cofactors_by_inverse(determinant, inverse, *directions), holds
 
 
@@ -109,13 +152,12 @@ def cofactors_by_singular_values(a: Any, directions: Sequence[Any]) -> Any:
     turned = [u.mT.conj() @ x @ vh.mT.conj() for x in directions]
     weights = np.zeros_like(u)
     for places in permutations(range(last + 1)):
-        sign = (-1) ** sum(i > j for i, j in combinations(places, 2))
         pairs: list[Any] = [others, [..., *range(last + 1)]]
         for m, x in enumerate(turned):
             pairs += [x, [..., m, places[m]]]
         kept = [last] if places[last] == last else [last, places[last]]
         found = np.einsum(*pairs, [..., *kept])
-        weights = weights + sign * (found[..., None] * np.eye(s.shape[-1]) if len(kept) == 1 else found)
+        weights = weights + sign_of(places) * (found[..., None] * np.eye(s.shape[-1]) if len(kept) == 1 else found)
     phase = np.linalg.det(u) * np.linalg.det(vh)
     return (phase[..., None, None] * (u.conj() @ weights @ vh.conj())).astype(np.result_type(a, *directions))
 
@@ -169,11 +211,6 @@ def evaluate_scipy_det(a: Any, *, check_finite: bool) -> Any:
 
 
 scipy_det = variant(det, "scipy_det", evaluate_scipy_det)
-
-
-def regular(a: Any, singular: Any) -> Any:
-    """Return matrices, with identities in place of those that are singular."""
-    return np.where(singular[..., None, None], np.eye(a.shape[-1], dtype=a.dtype), a)
 
 
 def vjp_slogdet(ct: Any, out: Any, a: Any) -> Any:
