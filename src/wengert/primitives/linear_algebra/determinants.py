@@ -46,12 +46,12 @@ def evaluate_cofactors(a: Any, *directions: Any) -> Any:
     if np.all(usual):
         return cofactors_by_inverse(determinant, inverse, *directions)
     shape = np.broadcast_shapes(a.shape, *[x.shape for x in directions])
-    a, inverse, *directions = [np.broadcast_to(x, shape) for x in (a, inverse, *directions)]
+    a, inverse, *along = [np.broadcast_to(x, shape) for x in (a, inverse, *directions)]
     determinant, usual = [np.broadcast_to(x, shape[:-2]) for x in (determinant, usual)]
     others = np.isfinite(a).all(axis=(-2, -1)) & ~usual
-    found = np.full(shape, np.nan, np.result_type(a, *directions))
-    found[usual] = cofactors_by_inverse(determinant[usual], inverse[usual], *[x[usual] for x in directions])
-    found[others] = cofactors_by_singular_values(a[others], [x[others] for x in directions])
+    found = np.full(shape, np.nan, np.result_type(a, *along))
+    found[usual] = cofactors_by_inverse(determinant[usual], inverse[usual], *[x[usual] for x in along])
+    found[others] = cofactors_by_singular_values(a[others], [x[others] for x in along])
     return found
 
 
