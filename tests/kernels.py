@@ -21,7 +21,8 @@ from wengert.kernel.kernel import (
     Stage,
     Store,
 )
-from wengert.support.machine import MACHINE
+from wengert.support.machine import MACHINE, Machine
+from wengert.support.records import fields_of
 
 __all__ = ["as_if", "inputs_for", "random_program"]
 
@@ -253,6 +254,6 @@ def inputs_for(program: Program, seed: int = 0) -> list[np.ndarray[Any, Any]]:
 
 def as_if(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
     """Let decisions be those of another machine, which differs in some fields of the record."""
-    assert fields.keys() <= {*MACHINE.fields}
+    assert fields.keys() <= {*fields_of(Machine)}
     for name, value in fields.items():
         monkeypatch.setitem(vars(MACHINE), name, value)

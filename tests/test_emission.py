@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import ctypes
-import dataclasses
 import gc
 import itertools
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +172,7 @@ def test_the_strong_zero_is_zero_wherever_the_cotangent_is(lane: int, code: str,
     stage = Stage((1, x.size), (*loads, Operation("guarded", (0, 1), x.dtype)), (Store("y", Affine(0, (0, 1)), 2),))
     kinds = ("x", "input"), ("t", "input"), ("y", "output")
     buffers = tuple(Buffer(name, x.shape, x.dtype, kind) for name, kind in kinds)  # type: ignore[arg-type]  # as above
-    made = Program(("x", "t"), ("y",), buffers, (Kernel(1, (dataclasses.replace(stage, lane=lane),)),))
+    made = Program(("x", "t"), ("y",), buffers, (Kernel(1, (stage.replace(lane=lane),)),))
     require_sound(made)
     (found,) = Processor(target).compile_program(made)([x, t])
     expected = np.where(t == 0, 0, x)  # which a multiple of t is there, unless it is NaN
@@ -240,9 +238,9 @@ def rosenbrock(n: int) -> Program:
     right = kernel.kernel.Bound(1, 0, n - 1)
     left = kernel.kernel.Bound(1, 1, n)
     gradient = (
-        dataclasses.replace(load("x", 0, 1)),
-        dataclasses.replace(load("x", 0, 1, constant=1), guard=(right,)),
-        dataclasses.replace(load("x", 0, 1, constant=-1), guard=(left,)),
+        load("x", 0, 1),
+        load("x", 0, 1, constant=1).replace(guard=(right,)),
+        load("x", 0, 1, constant=-1).replace(guard=(left,)),
         *(real("multiply", 0, 0), real("subtract", 1, 3), real("multiply", 2, 2), real("subtract", 0, 5)),  # 3 to 6
         *(real("constant", value=-400.0), real("multiply", 0, 4), real("multiply", 7, 8)),  # 7 to 9
         *(one, real("subtract", 0, 10), two, real("multiply", 11, 12), real("add", 9, 13)),  # 10 to 14
@@ -270,11 +268,11 @@ def without_functions(made: Program) -> Program:
     """Return a program of opcodes alone."""
 
     def of(stage: Stage) -> Stage:
-        changed = (dataclasses.replace(o, name="ceil") if o.name == "sin" else o for o in stage.operations)
-        return dataclasses.replace(stage, operations=tuple(changed))
+        changed = (o.replace(name="ceil") if o.name == "sin" else o for o in stage.operations)
+        return stage.replace(operations=tuple(changed))
 
-    kernels = (dataclasses.replace(k, stages=tuple(map(of, k.stages))) for k in made.kernels)
-    return dataclasses.replace(made, steps=tuple(kernels))
+    kernels = (k.replace(stages=tuple(map(of, k.stages))) for k in made.kernels)
+    return made.replace(steps=tuple(kernels))
 
 
 def halves(arrays: Sequence[Any]) -> list[Any]:
@@ -599,4 +597,4 @@ def test_searches_find_the_same_wherever_they_begin(target: Target, name: str) -
         stage = Stage((1, x.size), (load("x", 0, 1), found), (Store("o", Affine(0, (0, 1)), 1),), lane=1)
         made = program([Kernel(1, (stage,))], x=("input", x.shape), row=("input", row.shape), o=("output", x.shape))
         counts = Buffer("o", x.shape, np.dtype(np.int64), "output")
-        require_equal(replace(made, buffers=(*made.buffers[:-1], counts)), [x, row], target)
+        require_equal(made.replace(buffers=(*made.buffers[:-1], counts)), [x, row], target)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -108,13 +107,13 @@ def changed(made: Program, number: int, **fields: Any) -> Program:
     """Return a program with another stage in the place of one."""
     (kernel,) = made.kernels
     stages = list(kernel.stages)
-    stages[number] = replace(stages[number], **fields)
-    return replace(made, steps=(replace(kernel, stages=tuple(stages)),))
+    stages[number] = stages[number].replace(**fields)
+    return made.replace(steps=(kernel.replace(stages=tuple(stages)),))
 
 
 def other_buffer(made: Program, name: str, **fields: Any) -> Program:
     """Return a program with another buffer of a name."""
-    return replace(made, buffers=tuple([replace(b, **fields) if b.name == name else b for b in made.buffers]))
+    return made.replace(buffers=tuple([b.replace(**fields) if b.name == name else b for b in made.buffers]))
 
 
 WHERE = (Bound(1, 0, SIZE - 1),)
@@ -124,13 +123,13 @@ SECOND, THIRD = BASE.kernels[0].stages[1:]
 AGAIN = Operation("load", (), DOUBLE, "a", INSIDE)
 APART = {
     "read in a later stage": changed(BASE, 2, operations=(*THIRD.operations, AGAIN)),
-    "read at another place": changed(BASE, 1, operations=(replace(AGAIN, at=FLIPPED), *SECOND.operations[1:])),
-    "read at two places": changed(BASE, 1, operations=(*SECOND.operations, replace(AGAIN, at=FLIPPED))),
-    "read at computed places": changed(BASE, 1, operations=(*SECOND.operations, replace(AGAIN, name="gather"))),
-    "read where a guard holds": changed(BASE, 1, operations=(replace(AGAIN, guard=WHERE), *SECOND.operations[1:])),
+    "read at another place": changed(BASE, 1, operations=(AGAIN.replace(at=FLIPPED), *SECOND.operations[1:])),
+    "read at two places": changed(BASE, 1, operations=(*SECOND.operations, AGAIN.replace(at=FLIPPED))),
+    "read at computed places": changed(BASE, 1, operations=(*SECOND.operations, AGAIN.replace(name="gather"))),
+    "read where a guard holds": changed(BASE, 1, operations=(AGAIN.replace(guard=WHERE), *SECOND.operations[1:])),
     "written where a guard holds": changed(BASE, 1, stores=(Store("b", INSIDE, 2, WHERE),)),
     "written before": changed(BASE, 0, stores=(*BASE.kernels[0].stages[0].stores, Store("b", INSIDE, 2))),
-    "read before": changed(BASE, 1, operations=(*SECOND.operations, replace(AGAIN, buffer="b"))),
+    "read before": changed(BASE, 1, operations=(*SECOND.operations, AGAIN.replace(buffer="b"))),
     "summed besides": changed(BASE, 1, reductions=(Reduce("add", 2, "column", (0,), "b", INSIDE),)),
     "changed besides": changed(BASE, 1, updates=(Update("a", 2, 2, INSIDE),)),
     "of another dtype": other_buffer(BASE, "b", dtype=np.dtype(np.int64)),
@@ -138,7 +137,7 @@ APART = {
     "in memory of all rows": other_buffer(other_buffer(BASE, "b", kind="temporary"), "a", kind="temporary"),
     "of another kind": other_buffer(BASE, "b", kind="temporary"),
     "of the caller": other_buffer(other_buffer(BASE, "a", kind="input"), "b", kind="output"),
-    "kept for later": replace(BASE, steps=(replace(BASE.kernels[0], kept=(Keep("first", "a", Affine(0, (0,))),)),)),
+    "kept for later": BASE.replace(steps=(BASE.kernels[0].replace(kept=(Keep("first", "a", Affine(0, (0,))),)),)),
 }
 
 
@@ -148,7 +147,7 @@ def test_what_is_needed_has_memory_of_its_own(case: str) -> None:
 
 
 def test_one_buffer_takes_the_place_of_one() -> None:
-    both = (AGAIN, replace(AGAIN, buffer="x", at=INSIDE), *SECOND.operations[2:])
+    both = (AGAIN, AGAIN.replace(buffer="x", at=INSIDE), *SECOND.operations[2:])
     stores = (Store("a", INSIDE, 2), Store("x", INSIDE, 2))
     made = changed(changed(BASE, 0, stores=stores, operations=SECOND.operations[1:] * 3), 1, operations=both)
     made = other_buffer(made, "x", kind="row", shape=(SIZE,))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,7 @@ SEEDS = range(a_third(150))
 
 
 def changed(record: Any, **fields: Any) -> Any:
-    return dataclasses.replace(record, **fields)
+    return record.replace(**fields)
 
 
 # A program with some of everything: y = x / sum(x, axis=1), s = sum(x, axis=0), m = max(x), and c = x - y[:, 0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -101,17 +100,17 @@ def test_columns_of_few_numbers_are_added_up_side_by_side() -> None:
     for schedule in (found, schedule_of(program)):
         (y,) = evaluate(apply_schedule(program, schedule), [x])
         np.testing.assert_allclose(y, evaluate(program, [x])[0], rtol=1e-12)
-    twice = dataclasses.replace(program, steps=(program.kernels[0], program.kernels[0]))
+    twice = program.replace(steps=(program.kernels[0], program.kernels[0]))
     assert "something else writes there" in illegal(twice, Schedule(((1,), (1,)), (1, 1), (), (Unpack(0, 0, 0),)))
 
 
 ILLEGAL: dict[str, tuple[Any, str]] = {
-    "stages": (dataclasses.replace(PLAIN, lanes=((0, 0),)), "lanes for other stages"),
-    "kernels": (dataclasses.replace(PLAIN, tiles=(1, 1)), "tiles for other kernels"),
-    "tile": (dataclasses.replace(PLAIN, tiles=(33,)), "a tile of 33 of 32 rows"),
-    "lane": (dataclasses.replace(PLAIN, lanes=((3,),)), "lanes along dimension 3 of 3"),
-    "pack": (dataclasses.replace(PLAIN, packs=(Pack(0, 0, 0),)), "rows read other elements, or write them"),
-    "unpack": (dataclasses.replace(PLAIN, unpacks=(Unpack(0, 0, 0),)), "no column, or something else writes there"),
+    "stages": (PLAIN.replace(lanes=((0, 0),)), "lanes for other stages"),
+    "kernels": (PLAIN.replace(tiles=(1, 1)), "tiles for other kernels"),
+    "tile": (PLAIN.replace(tiles=(33,)), "a tile of 33 of 32 rows"),
+    "lane": (PLAIN.replace(lanes=((3,),)), "lanes along dimension 3 of 3"),
+    "pack": (PLAIN.replace(packs=(Pack(0, 0, 0),)), "rows read other elements, or write them"),
+    "unpack": (PLAIN.replace(unpacks=(Unpack(0, 0, 0),)), "no column, or something else writes there"),
 }
 
 

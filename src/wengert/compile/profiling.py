@@ -6,7 +6,6 @@ import itertools
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -223,8 +222,8 @@ def timed_step(step: ProgramStep, program: Program) -> Timed:
     failing = program.failing if step.may_fail else ""
     outputs = (*step.writes, *[failing] * bool(failing))
     buffers, reads = program.buffers_by_name, read_by(step)
-    given = [replace(buffers[name], kind="input", contents=b"") for name in reads]
-    made = [replace(buffers[name], kind="output") for name in outputs]
+    given = [buffers[name].replace(kind="input", contents=b"") for name in reads]
+    made = [buffers[name].replace(kind="output") for name in outputs]
     cost = cost_of_product(step, program) if isinstance(step, Product) else None
     name = step.name if isinstance(step, Invoke) else type(step).__name__.lower()
     return TimedWhole(Program(reads, outputs, (*given, *made), (step,), failing), name, cost)
@@ -243,7 +242,7 @@ class TimedKernels(Timed):
         self.parts = [("", cost_of_kernel(kernel, program, target)) for kernel in program.kernels]
         self.kernels = [step.number for step in steps(program, target)[0]]
         clock = Buffer(CLOCK, (len(self.kernels) + 1, 2), np.dtype(np.int64), "output")
-        program = replace(program, outputs=(*program.outputs, CLOCK), buffers=(*program.buffers, clock))
+        program = program.replace(outputs=(*program.outputs, CLOCK), buffers=(*program.buffers, clock))
         self.run = PROCESSOR.load(PROCESSOR.build(TimedEmission(program, target).emit()))
 
     def __call__(self, arrays: Sequence[Any]) -> tuple[list[Any], list[float]]:

@@ -16,6 +16,7 @@ from wengert.native.loader import check_code, kept_function, kept_object
 from wengert.native.threads.elementwise import SHARING
 from wengert.passes.segments import Segments, with_programs
 from wengert.support.fork_safety import UNSTOPPED
+from wengert.support.records import values_of
 from wengert.support.scopes import Meanwhile
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Processor:
         """Return object code, and what is needed to call it, as plain data; of what is kept beside, the number."""
         constants = [(place, bytes(content), is_far) for place, content, is_far in image.constants]
         left = tuple([(place, beside.get(content, content), is_far) for place, content, is_far in constants])
-        return image.replace(constants=left).values()
+        return values_of(image.replace(constants=left))
 
     def unpack(self, data: Any, beside: Sequence[Any] = ()) -> Image:
         """Return what plain data describe, and the bytes that lie beside."""

@@ -6,14 +6,13 @@ import ctypes
 import sys
 from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from wengert.kernel.kernel import Buffer
 from wengert.native.structs import POINTER
 from wengert.support.caches import cached
 from wengert.support.machine import MACHINE, whole_lines
-from wengert.support.records import NamedTuple
+from wengert.support.records import FieldRecord, NamedTuple
 
 ADDRESS = ctypes.sizeof(POINTER.ctype)
 MOVED = 1 << 12
@@ -22,8 +21,7 @@ ROOM = 2
 """Lines of which buffers of the row, and those of parts, are whole multiples, so that their vectors need no masks."""
 
 
-@dataclass(frozen=True)
-class Arena:
+class Arena(FieldRecord):
     """Where buffers lie.
 
     Attributes:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from wengert.emission.plans import accesses
 from wengert.kernel.kernel import Affine, Buffer, Guard, Kernel, Program, Stage
@@ -146,14 +145,13 @@ def rename_buffers(kernel: Kernel, names: dict[str, str]) -> Kernel:
         return old
 
     stages = [
-        replace(
-            stage,
-            operations=tuple([replace(o, buffer=name(o.buffer)) if o.buffer in names else o for o in stage.operations]),
-            stores=tuple([replace(s, buffer=name(s.buffer)) for s in stage.stores]),
-            reductions=tuple([replace(r, into=name(r.into)) for r in stage.reductions]),
-            updates=tuple([replace(u, buffer=name(u.buffer)) for u in stage.updates]),
+        stage.replace(
+            operations=tuple([o.replace(buffer=name(o.buffer)) if o.buffer in names else o for o in stage.operations]),
+            stores=tuple([s.replace(buffer=name(s.buffer)) for s in stage.stores]),
+            reductions=tuple([r.replace(into=name(r.into)) for r in stage.reductions]),
+            updates=tuple([u.replace(buffer=name(u.buffer)) for u in stage.updates]),
         )
         for stage in kernel.stages
     ]
-    kept = tuple([replace(keep, buffer=name(keep.buffer)) for keep in kernel.kept])
-    return replace(kernel, stages=tuple(stages), kept=kept)
+    kept = tuple([keep.replace(buffer=name(keep.buffer)) for keep in kernel.kept])
+    return kernel.replace(stages=tuple(stages), kept=kept)

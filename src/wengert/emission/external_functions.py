@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -59,7 +58,7 @@ from wengert.support.records import NamedTuple
 @functools.cache
 def declaration_of(name: str, target: Target) -> NativeFunction:
     """Return a function as programs call it, which do not have its body."""
-    return replace(function_named(name, target), body=None)
+    return function_named(name, target).replace(body=None)
 
 
 def address_of(name: str, target: Target) -> int:

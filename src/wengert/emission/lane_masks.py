@@ -7,8 +7,6 @@ written out instead; what its masks are is known then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from wengert.native.builder import Builder
 from wengert.native.structs import BOOL, I32, element, numeric
 from wengert.native.values import Value
@@ -20,7 +18,6 @@ FEW = 1 << 30
 """Places along a dimension up to which they, and those of a step beyond, are numbers of 32 bits."""
 
 
-@dataclass
 class Clean:
     """Lanes that are all there.
 
@@ -30,9 +27,8 @@ class Clean:
         units: how many vectors.
     """
 
-    start: Value | int
-    width: int
-    units: int
+    def __init__(self, start: Value | int, width: int, units: int) -> None:
+        self.start, self.width, self.units = start, width, units
 
     def within(self, low: int, high: int, unit: int) -> Condition:
         """Return which lanes of a vector are in a range."""
@@ -52,7 +48,6 @@ class Clean:
         return False
 
 
-@dataclass
 class MaskedLanes(Clean):
     """Lanes of which some may be missing.
 
@@ -60,9 +55,11 @@ class MaskedLanes(Clean):
         extent: how many there are along the dimension.
     """
 
-    extent: int
-    masks: dict[tuple[str, int, int], Value] = field(default_factory=dict)
-    starts: dict[int, Value] = field(default_factory=dict)
+    def __init__(self, start: Value | int, width: int, units: int, extent: int) -> None:
+        super().__init__(start, width, units)
+        self.extent = extent
+        self.masks: dict[tuple[str, int, int], Value] = {}
+        self.starts: dict[int, Value] = {}
 
     def within(self, low: int, high: int, unit: int) -> Condition:
         """Return which lanes of a vector are in a range."""
@@ -103,12 +100,13 @@ class MaskedLanes(Clean):
         return True
 
 
-@dataclass
 class WrittenOut(Clean):
     """Lanes of which it is known which are there."""
 
-    b: Builder
-    masks: dict[tuple[int, int, int, int], Condition] = field(default_factory=dict)
+    def __init__(self, start: Value | int, width: int, units: int, b: Builder) -> None:
+        super().__init__(start, width, units)
+        self.b = b
+        self.masks: dict[tuple[int, int, int, int], Condition] = {}
 
     def within(self, low: int, high: int, unit: int) -> Condition:
         """Return which lanes of a vector are in a range."""

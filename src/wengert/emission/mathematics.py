@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from wengert.native.engine import Target
 from wengert.native.functions import ConstantTable, NativeFunction, Template
 from wengert.native.structs import BOOL, I64, Integer, Signature, Type, VectorType, element, like, vector_of
 from wengert.native.values import Value
+from wengert.support.records import FieldRecord
 
 Dtype = np.dtype[np.generic]
 RARE = ".rare"
@@ -30,8 +30,7 @@ WHOLE_REGISTERS = "-vzeroupper"
 """Makes that true with AVX2: else LLVM clears the upper halves of all 16 registers where a result has 16 bytes."""
 
 
-@dataclass(frozen=True)
-class Specialisation:
+class Specialisation(FieldRecord):
     """For what a function is written out.
 
     Attributes:
@@ -54,7 +53,7 @@ class Specialisation:
 
     def rare(self, number: int) -> Specialisation:
         """Return the form of what is computed instead where one of its conditions holds."""
-        return replace(self, name=f"{self.name}{RARE}{number}")
+        return self.replace(name=f"{self.name}{RARE}{number}")
 
     @property
     def is_outside(self) -> bool:
@@ -192,7 +191,7 @@ def rare_of(form: Specialisation) -> NativeFunction:
 @functools.cache
 def declaration_of_rare(form: Specialisation) -> NativeFunction:
     """Return the declaration of a rare function, for programs that call it and have its body elsewhere."""
-    return replace(rare_of(form), body=None)
+    return rare_of(form).replace(body=None)
 
 
 def called_outside(form: Specialisation) -> list[str]:

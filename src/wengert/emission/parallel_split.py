@@ -7,9 +7,7 @@ the same bits whoever does which part. Sums of many rows have totals in such mem
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from wengert.emission.arena import padded_size
 from wengert.emission.buffer_reuse import in_place
@@ -28,6 +26,7 @@ from wengert.kernel.kernel import (
 )
 from wengert.native.engine import Target
 from wengert.support.machine import MACHINE
+from wengert.support.records import FieldRecord
 
 WITH_TOTAL = 3
 """Numbers of a sum that has a total: what is being added up, the total, and what its roundings lost."""
@@ -37,8 +36,7 @@ ROWS = 256
 time of 64 rows: NumPy adds up all of them. Those to a number are `plans.TERMS`, as NumPy's are then."""
 
 
-@dataclass(frozen=True)
-class KernelStep:
+class KernelStep(FieldRecord):
     """A kernel, or the parts of one.
 
     Attributes:
@@ -93,7 +91,7 @@ class Sharing:
 
     def separate_kernel(self, kernel: Kernel) -> Iterator[Kernel]:
         """Return a kernel as those that are cut one by one."""
-        kernel = dataclasses.replace(kernel, stages=tuple(s for stage in kernel.stages for s in separate_stage(stage)))
+        kernel = kernel.replace(stages=tuple(s for stage in kernel.stages for s in separate_stage(stage)))
         whole = kernel.rows > 1 or cycles(kernel, self.lanes) < MACHINE.moment
         yield from [kernel] if whole else self.by_stages(kernel)
 
@@ -108,7 +106,7 @@ class Sharing:
         own = {r.into for r in summed} | {b for b in names(kernel) if each < extent and self.is_own(b)}
         step = KernelStep(number, kernel, extent, each, {}, tuple(summed), blocks)
         parts_of = {name: self.parts_of(name, step) for name in own}
-        self.steps.append(dataclasses.replace(step, own=parts_of))
+        self.steps.append(step.replace(own=parts_of))
 
     def cut(self, kernel: Kernel) -> tuple[int, int]:
         """Return how long is what is cut of a kernel, and how much of it a part has: all if it is not cut."""
@@ -156,7 +154,7 @@ class Sharing:
         """Return a kernel of one row as one kernel a stage, numbers and buffers of the row being in memory."""
         for name in names(kernel):
             if self.is_own(name):
-                self.buffers[name] = dataclasses.replace(self.buffers[name], kind="temporary")
+                self.buffers[name] = self.buffers[name].replace(kind="temporary")
         self.cells = {}
         for stage in kernel.stages:
             yield Kernel(1, (self.alone(stage),))
@@ -167,7 +165,7 @@ class Sharing:
         """Return a stage whose numbers are in memory."""
         nowhere = Affine(0, (0,) * len(stage.extents))
         operations = tuple(
-            dataclasses.replace(o, name="load", buffer=self.cell(o.buffer, o), at=nowhere) if o.name == "number" else o
+            o.replace(name="load", buffer=self.cell(o.buffer, o), at=nowhere) if o.name == "number" else o
             for o in stage.operations
         )
         stores, reductions = list(stage.stores), []
@@ -175,15 +173,15 @@ class Sharing:
             inner = tuple(d for d in r.over if d)
             if r.kind == "row":
                 into = self.cell(r.into, stage.operations[r.value])
-                reductions.append(dataclasses.replace(r, kind="total", over=(0, *r.over), into=into, at=nowhere))
+                reductions.append(r.replace(kind="total", over=(0, *r.over), into=into, at=nowhere))
             elif r.kind == "column" and r.at is not None:
                 if inner:
-                    reductions.append(dataclasses.replace(r, kind="nested", over=inner))
+                    reductions.append(r.replace(kind="nested", over=inner))
                 else:
                     stores.append(Store(r.into, r.at, r.value))
             else:
                 reductions.append(r)
-        return dataclasses.replace(stage, operations=operations, stores=tuple(stores), reductions=tuple(reductions))
+        return stage.replace(operations=operations, stores=tuple(stores), reductions=tuple(reductions))
 
     def cell(self, number: str, like: Operation) -> str:
         """Return the buffer of a number."""
@@ -234,9 +232,9 @@ def separate_stage(stage: Stage) -> Iterator[Stage]:
     rest = tuple(r for r in stage.reductions if r not in nested)
     for over in groups:
         own = tuple(r for r in nested if frozenset(r.over) - {0} == over)
-        yield dataclasses.replace(stage, stores=(), reductions=own)
+        yield stage.replace(stores=(), reductions=own)
     if rest or stage.stores:
-        yield dataclasses.replace(stage, reductions=rest)
+        yield stage.replace(reductions=rest)
 
 
 def names(kernel: Kernel) -> set[str]:

@@ -8,7 +8,6 @@ import math
 import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -358,7 +357,7 @@ def twins(stage: Stage, accesses: Iterable[tuple[str, Affine | None]]) -> dict[t
     for buffer, at in known:
         if at is None or not stage.lane or at.coefficients[stage.lane] != 2 or any(c % 2 for c in at.coefficients):
             continue
-        if (buffer, replace(at, constant=at.constant ^ 1)) in known:
+        if (buffer, at.replace(constant=at.constant ^ 1)) in known:
             found[buffer, at] = at.constant % 2
     return found
 

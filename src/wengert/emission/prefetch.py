@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from wengert.emission.plans import accesses, dependences, is_far, nest_of, weight_of
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Stage
 from wengert.support.machine import MACHINE
+from wengert.support.records import FieldRecord
 
 
-@dataclass(frozen=True)
-class Ahead:
+class Ahead(FieldRecord):
     """What a stage brings ahead at each of its points.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wengert.emission.instructions import Case, from_memory, in_memory, in_register, instructions_of, literal
@@ -23,6 +22,7 @@ from wengert.native.engine import Target
 from wengert.native.structs import BOOL, I8, I64, Type, VectorType, like, vector, vector_of
 from wengert.native.values import Value
 from wengert.support.machine import MACHINE
+from wengert.support.records import FieldRecord
 
 Index = Value | int
 """A place along a dimension: one that is known while the code is written, or not."""
@@ -31,8 +31,7 @@ Key = tuple[object, ...]
 """What something is and what it is computed of: equal ones are one."""
 
 
-@dataclass
-class Module:
+class Module(FieldRecord):
     """What the kernels of a program share.
 
     Attributes:
@@ -43,10 +42,9 @@ class Module:
 
     target: Target
     buffers: dict[str, Buffer]
-    outside: set[str] = field(default_factory=set)
+    outside: set[str]
 
 
-@dataclass
 class KernelFrame:
     """What the stages of a kernel share.
 
@@ -63,15 +61,20 @@ class KernelFrame:
         registers: the numbers of buffers that are not in memory, where all is computed number by number.
     """
 
-    b: Builder
-    module: Module
-    bases: dict[str, Value]
-    apart: dict[str, int]
-    ahead: list[list[Ahead]]
-    registers: Registers | None = None
-    numbers: dict[str, list[Value]] = field(default_factory=dict)
-    results: dict[Key, list[Value]] = field(default_factory=dict)
-    waiting: dict[str, dict[tuple[int, int], Value]] = field(default_factory=dict)
+    def __init__(
+        self,
+        b: Builder,
+        module: Module,
+        bases: dict[str, Value],
+        apart: dict[str, int],
+        ahead: list[list[Ahead]],
+        registers: Registers | None = None,
+    ) -> None:
+        self.b, self.module, self.bases, self.apart, self.ahead = b, module, bases, apart, ahead
+        self.registers = registers
+        self.numbers: dict[str, list[Value]] = {}
+        self.results: dict[Key, list[Value]] = {}
+        self.waiting: dict[str, dict[tuple[int, int], Value]] = {}
 
     def holds(self, buffer: str) -> bool:
         """Tell whether the numbers of a buffer are in registers."""
@@ -212,7 +215,7 @@ class Values:
     def twin(self, operation: Operation, at: Affine, row: int, unit: int) -> Value:
         """Write the loads of two accesses together, once, and return what one of them gives."""
         own, width = self.plan.twins[operation.buffer, at], self.plan.width
-        first = replace(at, constant=at.constant - own)
+        first = at.replace(constant=at.constant - own)
         key = "twins", operation.buffer, first, row, unit
         if key not in self.results:
             kind = vector_of(in_memory(operation.dtype), 2 * width)

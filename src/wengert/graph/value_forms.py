@@ -27,6 +27,7 @@ from wengert.core.values.aval import NUMBERS, UNKNOWN, Aval
 from wengert.errors import FileFormatError, UsageError
 from wengert.primitives.indexing.index_layout import OPERAND
 from wengert.primitives.sparse.storage_pattern import StoragePattern
+from wengert.support.records import fields_of, values_of
 
 JSON = Any
 DEEPEST = 32
@@ -104,7 +105,7 @@ class Encoder:
         if isinstance(value, Primitive):
             return {"primitive": primitive_name(value)}
         if kind in RECORDS.values():
-            return {kind.__name__.lower(): list(map(self.value, value.values()))}
+            return {kind.__name__.lower(): list(map(self.value, values_of(value)))}
         if isinstance(value, Graph):
             return {"graph": self.graph(value)}
         raise unsaved_error(
@@ -220,7 +221,7 @@ class Decoder:
 
     def record(self, kind: type[Any], form: JSON, depth: int) -> Any:
         """Return a record, which says itself whether its fields fit together."""
-        values = [self.value(item, depth) for item in items(form, len(kind.fields))]
+        values = [self.value(item, depth) for item in items(form, len(fields_of(kind)))]
         try:
             found = kind(*values)
             found.check()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,13 +29,12 @@ from wengert.kernel.kernel import UNKNOWN, Program
 from wengert.kernel.opcodes import OPCODES, READING, SEARCHING
 from wengert.kernel.step_checking import order_faults, step_faults
 from wengert.support import config
-from wengert.support.records import NamedTuple
+from wengert.support.records import FieldRecord, NamedTuple
 
 DTYPES = frozenset(map(np.dtype, ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?")))
 
 
-@dataclass(frozen=True)
-class ProgramRule:
+class ProgramRule(FieldRecord):
     """Say what holds in every program.
 
     Attributes:

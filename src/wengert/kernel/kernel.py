@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+
+from wengert.support.records import FieldRecord
 
 Constant = float | int | bool
 BufferKind = Literal["input", "changed", "output", "temporary", "row", "constant"]
@@ -34,8 +35,7 @@ UNKNOWN = -1
 """The length of rows that grow: those that loops leave behind until a condition ends them, or a count."""
 
 
-@dataclass(frozen=True)
-class Affine:
+class Affine(FieldRecord):
     """Map an index of the iteration space to an element of a buffer: a constant plus coefficients times the index.
 
     Attributes:
@@ -47,8 +47,7 @@ class Affine:
     coefficients: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(FieldRecord):
     """Say where along one dimension something holds: low <= index < high."""
 
     dimension: int
@@ -60,8 +59,7 @@ Guard = tuple[Bound, ...]
 """Where all bounds hold; nothing bounds what has none."""
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(FieldRecord):
     """One scalar operation of a stage, named by its place there.
 
     Attributes:
@@ -85,8 +83,7 @@ class Operation:
     value: Constant = 0.0
 
 
-@dataclass(frozen=True)
-class Store:
+class Store(FieldRecord):
     """Write the value of an operation into a buffer, where a guard holds."""
 
     buffer: str
@@ -95,8 +92,7 @@ class Store:
     guard: Guard = ()
 
 
-@dataclass(frozen=True)
-class Reduce:
+class Reduce(FieldRecord):
     """Combine the values of an operation over some dimensions.
 
     Attributes:
@@ -123,8 +119,7 @@ class Reduce:
         return (self.value,) if self.factor is None else (self.value, self.factor)
 
 
-@dataclass(frozen=True)
-class Update:
+class Update(FieldRecord):
     """Change a buffer that is full at computed places, one point after the other in the order of the dimensions.
 
     Attributes:
@@ -142,8 +137,7 @@ class Update:
     add: bool = False
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(FieldRecord):
     """One iteration space and what is computed at each of its points.
 
     Attributes:
@@ -182,8 +176,7 @@ class Stage:
         return all(update.index not in moving for update in self.updates)
 
 
-@dataclass(frozen=True)
-class Keep:
+class Keep(FieldRecord):
     """Write a number of the row into a buffer at the end of the row; `at` has one coefficient, that of the row."""
 
     number: str
@@ -229,8 +222,7 @@ class ProgramStep:
         return self
 
 
-@dataclass(frozen=True)
-class Kernel(ProgramStep):
+class Kernel(FieldRecord, ProgramStep):
     """Stages that run one after the other for each row.
 
     Attributes:
@@ -246,8 +238,7 @@ class Kernel(ProgramStep):
     tile: int = 1
 
 
-@dataclass(frozen=True)
-class Buffer:
+class Buffer(FieldRecord):
     """Name memory: contiguous, of one dtype.
 
     Attributes:
@@ -282,8 +273,7 @@ class Buffer:
         return lengths[0] == lengths[1] + 1 and (self.size, self.dtype) == (other.size, other.dtype)
 
 
-@dataclass(frozen=True)
-class Run(ProgramStep):
+class Run(FieldRecord, ProgramStep):
     """Run a program.
 
     Attributes:
@@ -317,11 +307,10 @@ class Run(ProgramStep):
 
     def with_programs(self, change: Callable[[Program], Program]) -> Run:
         """Return a run of another program."""
-        return replace(self, program=change(self.program))
+        return self.replace(program=change(self.program))
 
 
-@dataclass(frozen=True)
-class Switch(ProgramStep):
+class Switch(FieldRecord, ProgramStep):
     """Run one of several programs.
 
     Attributes:
@@ -349,11 +338,10 @@ class Switch(ProgramStep):
 
     def with_programs(self, change: Callable[[Program], Program]) -> Switch:
         """Return a choice of other programs."""
-        return replace(self, cases=tuple([case.with_programs(change) for case in self.cases]))
+        return self.replace(cases=tuple([case.with_programs(change) for case in self.cases]))
 
 
-@dataclass(frozen=True)
-class Copy(ProgramStep):
+class Copy(FieldRecord, ProgramStep):
     """Copy all of a buffer into another of its size and dtype; in rows of what it holds it stands for each of them."""
 
     source: str
@@ -370,8 +358,7 @@ class Copy(ProgramStep):
         return (self.target,)
 
 
-@dataclass(frozen=True)
-class Invoke(ProgramStep):
+class Invoke(FieldRecord, ProgramStep):
     """Call a function that is known by a name.
 
     Attributes:
@@ -406,8 +393,7 @@ class Invoke(ProgramStep):
         return self.arguments[-self.results :]
 
 
-@dataclass(frozen=True)
-class Product(ProgramStep):
+class Product(FieldRecord, ProgramStep):
     """Multiply two buffers at each point of a space, and add up along the dimensions along which the result stays.
 
     A product of matrices has three dimensions, stacks of them more; transposes only change index maps. In which order
@@ -459,8 +445,7 @@ class Product(ProgramStep):
         return tuple([n if step else 1 for n, step in zip(self.extents, self.at.coefficients, strict=True)])
 
 
-@dataclass(frozen=True)
-class Carried:
+class Carried(FieldRecord):
     """Say what one iteration of a loop hands to the next.
 
     Attributes:
@@ -479,8 +464,7 @@ class Carried:
     result: str
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(FieldRecord):
     """Say that each iteration of a loop has a row of a buffer, one after the other.
 
     Attributes:
@@ -492,8 +476,7 @@ class Row:
     row: str
 
 
-@dataclass(frozen=True)
-class Loop(ProgramStep):
+class Loop(FieldRecord, ProgramStep):
     """Run a program again and again.
 
     Attributes:
@@ -548,11 +531,10 @@ class Loop(ProgramStep):
 
     def with_programs(self, change: Callable[[Program], Program]) -> Loop:
         """Return a loop of another program."""
-        return replace(self, body=change(self.body))
+        return self.replace(body=change(self.body))
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(FieldRecord):
     """Steps over buffers, run in order: kernels alone, or steps of which each may run a program.
 
     Attributes:

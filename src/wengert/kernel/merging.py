@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from wengert.kernel.kernel import Affine, Bound, Guard, Kernel, Program, Stage
 
@@ -11,7 +10,7 @@ from wengert.kernel.kernel import Affine, Bound, Guard, Kernel, Program, Stage
 def merge_loops(program: Program) -> Program:
     """Return a program whose loops are as few as its index maps allow; every point of them is what it was."""
     own = frozenset([buffer.name for buffer in program.buffers if buffer.kind == "row"])
-    return replace(program, steps=tuple([without_rows(merged_inside(kernel), own) for kernel in program.kernels]))
+    return program.replace(steps=tuple([without_rows(merged_inside(kernel), own) for kernel in program.kernels]))
 
 
 def merged_inside(kernel: Kernel) -> Kernel:
@@ -22,7 +21,7 @@ def merged_inside(kernel: Kernel) -> Kernel:
             if are_one(stage, dimension):
                 stage = without(stage, dimension)
         stages.append(stage)
-    return replace(kernel, stages=tuple(stages))
+    return kernel.replace(stages=tuple(stages))
 
 
 def without_rows(kernel: Kernel, own: frozenset[str]) -> Kernel:
@@ -94,8 +93,8 @@ def remap_stage(stage: Stage, extents: tuple[int, ...], places: tuple[int, ...])
 
     return Stage(
         extents,
-        tuple([replace(o, at=o.at and at(o.at), guard=guard(o.guard)) for o in stage.operations]),
-        tuple([replace(s, at=at(s.at), guard=guard(s.guard)) for s in stage.stores]),
-        tuple([replace(r, at=r.at and at(r.at), over=over(r.over)) for r in stage.reductions]),
-        updates=tuple([replace(u, at=at(u.at)) for u in stage.updates]),
+        tuple([o.replace(at=o.at and at(o.at), guard=guard(o.guard)) for o in stage.operations]),
+        tuple([s.replace(at=at(s.at), guard=guard(s.guard)) for s in stage.stores]),
+        tuple([r.replace(at=r.at and at(r.at), over=over(r.over)) for r in stage.reductions]),
+        updates=tuple([u.replace(at=at(u.at)) for u in stage.updates]),
     )

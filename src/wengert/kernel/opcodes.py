@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from wengert.kernel import fused
+from wengert.support.records import FieldRecord
 
 Gives = Literal["operand", "bool", "stated"]
 """The dtype of a result: that of the last operand, bool, or what the operation states."""
@@ -17,8 +17,7 @@ Takes = Literal["numbers", "bits", "any"]
 """The dtypes of operands: all but bool, all but floating-point ones, or all."""
 
 
-@dataclass(frozen=True)
-class Expansion:
+class Expansion(FieldRecord):
     """What is an expression of other opcodes: our own mathematics.
 
     Errors are the greatest, with and without fma, in units in the last place: those of the exact result, at least of
@@ -39,8 +38,7 @@ class Expansion:
     result: int = 0
 
 
-@dataclass(frozen=True)
-class Opcode:
+class Opcode(FieldRecord):
     """A scalar operation.
 
     Attributes:

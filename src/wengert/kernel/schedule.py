@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from wengert.kernel.checking import check_step
@@ -15,10 +14,10 @@ from wengert.kernel.durations import LANES, StridedAccess, cycles_of_lanes
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduce, Stage, Store
 from wengert.kernel.opcodes import OPCODES
 from wengert.support.machine import MACHINE
+from wengert.support.records import FieldRecord
 
 
-@dataclass(frozen=True)
-class Pack:
+class Pack(FieldRecord):
     """Name a load whose elements are copied before its kernel runs, so that lanes lie side by side.
 
     Attributes:
@@ -30,8 +29,7 @@ class Pack:
     place: int
 
 
-@dataclass(frozen=True)
-class Unpack:
+class Unpack(FieldRecord):
     """Name a column that rows add up side by side, and that is copied to where it belongs after its kernel.
 
     Attributes:
@@ -44,8 +42,7 @@ class Unpack:
     number: int
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(FieldRecord):
     """Say how kernels are carried out.
 
     Attributes:
@@ -276,7 +273,7 @@ def apply_schedule(program: Program, schedule: Schedule) -> Program:
     buffers = list(program.buffers)
     kernels: list[Kernel] = []
     for k, (kernel, lanes, tile) in enumerate(zip(program.kernels, schedule.lanes, schedule.tiles, strict=True)):
-        stages = [replace(stage, lane=lane) for stage, lane in zip(kernel.stages, lanes, strict=True)]
+        stages = [stage.replace(lane=lane) for stage, lane in zip(kernel.stages, lanes, strict=True)]
         copies: Copies = {}
         for pack in schedule.packs:
             if pack.kernel == k:
@@ -285,15 +282,15 @@ def apply_schedule(program: Program, schedule: Schedule) -> Program:
         for unpack in schedule.unpacks:
             if unpack.kernel == k:
                 stages[unpack.stage] = unpack_column(stages[unpack.stage], unpack, buffers, last)
-        kernels += [replace(kernel, stages=tuple(stages), tile=tile), *last]
-    return check_step("scheduled", replace(program, buffers=tuple(buffers), steps=tuple(kernels)))
+        kernels += [kernel.replace(stages=tuple(stages), tile=tile), *last]
+    return check_step("scheduled", program.replace(buffers=tuple(buffers), steps=tuple(kernels)))
 
 
 def with_schedule(program: Program) -> Program:
     """Return a program as it is carried out: it, and those that its steps run, by the schedules that are chosen."""
     if not program.is_nested:
         return apply_schedule(program, schedule_of(program))
-    return replace(program, steps=tuple([step.with_programs(with_schedule) for step in program.steps]))
+    return program.replace(steps=tuple([step.with_programs(with_schedule) for step in program.steps]))
 
 
 def pack_load(stage: Stage, pack: Pack, copies: Copies, buffers: list[Buffer], kernels: list[Kernel]) -> Stage:
@@ -305,7 +302,7 @@ def pack_load(stage: Stage, pack: Pack, copies: Copies, buffers: list[Buffer], k
         copies[key] = copy_load(stage, load, buffers, kernels)
     operations = [*stage.operations]
     operations[pack.place] = copies[key]
-    return replace(stage, operations=tuple(operations))
+    return stage.replace(operations=tuple(operations))
 
 
 def unpack_column(stage: Stage, unpack: Unpack, buffers: list[Buffer], kernels: list[Kernel]) -> Stage:
@@ -319,8 +316,8 @@ def unpack_column(stage: Stage, unpack: Unpack, buffers: list[Buffer], kernels: 
     store = Store(reduction.into, Affine(reduction.at.constant, (0, *[reduction.at.coefficients[d] for d in order])), 0)
     kernels.append(Kernel(1, (Stage((1, *own.shape), (load,), (store,), lane=len(order)),)))
     reductions = [*stage.reductions]
-    reductions[unpack.number] = replace(reduction, into=own.name, at=at)
-    return replace(stage, reductions=tuple(reductions))
+    reductions[unpack.number] = reduction.replace(into=own.name, at=at)
+    return stage.replace(reductions=tuple(reductions))
 
 
 def side_by_side(stage: Stage, given: Affine, dtype: Any, buffers: list[Buffer]) -> tuple[Buffer, Affine, list[int]]:
@@ -339,5 +336,5 @@ def copy_load(stage: Stage, load: Operation, buffers: list[Buffer], kernels: lis
     own, at, order = side_by_side(stage, load.at, load.dtype, buffers)
     read = Affine(load.at.constant, (0, *[load.at.coefficients[d] for d in order]))
     store = Store(own.name, Affine(0, (0, *[at.coefficients[d] for d in order])), 0)
-    kernels.append(Kernel(1, (Stage((1, *own.shape), (replace(load, at=read),), (store,), lane=len(order)),)))
-    return replace(load, buffer=own.name, at=at)
+    kernels.append(Kernel(1, (Stage((1, *own.shape), (load.replace(at=read),), (store,), lane=len(order)),)))
+    return load.replace(buffer=own.name, at=at)

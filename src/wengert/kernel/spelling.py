@@ -8,7 +8,6 @@ stages of a kernel have but a few points, and it has one row, all are spelled ou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -21,8 +20,8 @@ from wengert.support.machine import MACHINE
 
 def spelled_out(program: Program) -> Program:
     """Return a program in which choices along short dimensions are made before it runs."""
-    kernels = [replace(k, stages=tuple(map(decide_guards, k.stages))) for k in program.kernels]
-    return replace(program, steps=tuple(map(with_rows_decided, kernels)))
+    kernels = [k.replace(stages=tuple(map(decide_guards, k.stages))) for k in program.kernels]
+    return program.replace(steps=tuple(map(with_rows_decided, kernels)))
 
 
 def with_rows_decided(kernel: Kernel) -> Kernel:
@@ -46,20 +45,20 @@ def with_rows_last(stage: Stage, own: Mapping[str, int]) -> Stage:
     last = len(stage.extents)
 
     def turn_axes(part: Any) -> Any:
-        at, guard = part.at, tuple([replace(bound, dimension=bound.dimension or last) for bound in part.guard])
+        at, guard = part.at, tuple([bound.replace(dimension=bound.dimension or last) for bound in part.guard])
         if at is not None or part.buffer in own:
             constant, coefficients = (at.constant, at.coefficients) if at is not None else (0, (0,) * last)
             rows = own.get(part.buffer, coefficients[0])
             at = Affine(constant, (0, *coefficients[1:], rows))
-        return replace(part, at=at, guard=guard)
+        return part.replace(at=at, guard=guard)
 
     def turn_sum(total: Reduce) -> Reduce:
         over = tuple(sorted([dimension or last for dimension in total.over]))
         at = total.at or Affine(0, (0,) * last)
         into = Affine(at.constant, (0, *at.coefficients[1:], own.get(total.into, at.coefficients[0])))
-        return replace(total, kind="nested", over=over, at=into)
+        return total.replace(kind="nested", over=over, at=into)
 
-    operations = [replace(o, name="load") if o.name == "number" else o for o in stage.operations]
+    operations = [o.replace(name="load") if o.name == "number" else o for o in stage.operations]
     return Stage(
         (1, *stage.extents[1:], stage.extents[0]),
         tuple(map(turn_axes, operations)),
@@ -82,7 +81,7 @@ def decide_guards(stage: Stage) -> Stage:
 def with_long_lanes(program: Program) -> Program:
     """Return a program in which lanes run over many rows where there are but few points within each."""
     own = frozenset([buffer.name for buffer in program.buffers if buffer.kind == "row"])
-    return replace(program, steps=tuple([spell_out(kernel, own) for kernel in program.kernels]))
+    return program.replace(steps=tuple([spell_out(kernel, own) for kernel in program.kernels]))
 
 
 def spell_out(kernel: Kernel, own: frozenset[str]) -> Kernel:
@@ -97,7 +96,7 @@ def spell_out(kernel: Kernel, own: frozenset[str]) -> Kernel:
         return kernel
     if kernel.rows < MACHINE.spelled_rows or points * (cost + len(stage.operations)) > MACHINE.spelled:
         return kernel
-    return replace(kernel, stages=(without_inner(stage),))
+    return kernel.replace(stages=(without_inner(stage),))
 
 
 def without_inner(stage: Stage) -> Stage:
@@ -174,7 +173,7 @@ class StageOfRows:
                 self.store(store.buffer, store.at, places[store.value])
             for r in given.reductions:
                 if 0 in r.over:
-                    self.sums.append(replace(r, value=places[r.value]))
+                    self.sums.append(r.replace(value=places[r.value]))
                 else:
                     self.store(r.into, r.at, places[r.value])
         for keep in self.kernel.kept:
@@ -186,7 +185,7 @@ class StageOfRows:
         if operation.name == "number" or operation.buffer in self.written:
             known = operation.name in ("number", "load")
             return self.values.get((operation.buffer, operation.at)) if known else None
-        own = replace(operation, operands=tuple([places[x] for x in operation.operands]))
+        own = operation.replace(operands=tuple([places[x] for x in operation.operands]))
         key = own, repr(own.value)  # 0.0 equals -0.0
         if key not in self.known:
             self.known[key] = len(self.operations)
@@ -207,7 +206,7 @@ def with_numbers_alone(program: Program) -> Program:
         in_numbers(with_rows_inside(kernel, buffers), buffers) if has_few_points(kernel) else kernel
         for kernel in program.kernels
     ]
-    return replace(program, buffers=tuple(buffers.values()), steps=tuple(steps))
+    return program.replace(buffers=tuple(buffers.values()), steps=tuple(steps))
 
 
 def has_few_points(kernel: Kernel) -> bool:
@@ -241,7 +240,7 @@ def with_rows_inside(kernel: Kernel, buffers: dict[str, Buffer]) -> Kernel:
     for name in own & buffers.keys():
         if buffers[name].kind == "row":
             steps[name] = prod(buffers[name].shape)
-            buffers[name] = replace(buffers[name], shape=(rows, *buffers[name].shape))
+            buffers[name] = buffers[name].replace(shape=(rows, *buffers[name].shape))
     for stage in kernel.stages:
         for r in stage.reductions:
             if r.kind == "row":
@@ -264,12 +263,12 @@ def in_numbers(kernel: Kernel, buffers: dict[str, Buffer]) -> Kernel:
             if r.kind == "row":
                 buffers.setdefault(r.into, Buffer(r.into, (), stage.operations[r.value].dtype, "row"))
         sums = [Store(r.into, r.at or NOWHERE, r.value) for r in stage.reductions]
-        operations = [replace(o, name="load", at=NOWHERE) if o.name == "number" else o for o in stage.operations]
-        stages.append(replace(stage, operations=tuple(operations), stores=(*stage.stores, *sums), reductions=()))
+        operations = [o.replace(name="load", at=NOWHERE) if o.name == "number" else o for o in stage.operations]
+        stages.append(stage.replace(operations=tuple(operations), stores=(*stage.stores, *sums), reductions=()))
     for keep in kernel.kept:
         load = Operation("load", (), buffers[keep.number].dtype, keep.number, NOWHERE)
         stages.append(Stage((1,), (load,), (Store(keep.buffer, Affine(keep.at.constant, (0,)), 0),)))
-    return replace(kernel, stages=tuple(stages), kept=())
+    return kernel.replace(stages=tuple(stages), kept=())
 
 
 NOWHERE = Affine(0, (0,))
@@ -301,7 +300,7 @@ class Spelling:
             for store in self.given.stores:
                 guard = self.remaining_guard(store.guard, point)
                 if guard is not None:
-                    stores.append(replace(store, at=self.at(store.at, point), value=places[store.value], guard=guard))
+                    stores.append(store.replace(at=self.at(store.at, point), value=places[store.value], guard=guard))
             points.append(places)
         extents = (*self.given.extents[: self.dimension], *self.given.extents[self.dimension + 1 :])
         reductions = [
@@ -314,11 +313,11 @@ class Spelling:
         over = tuple([d - (d > self.dimension) for d in given.over if d != self.dimension])
         ats = [None if given.at is None else self.at(given.at, point) for point in range(len(values))]
         if self.dimension not in given.over:
-            return [replace(given, value=x, over=over, at=at) for x, at in zip(values, ats, strict=True)]
+            return [given.replace(value=x, over=over, at=at) for x, at in zip(values, ats, strict=True)]
         found, dtype = values[0], self.operations[values[0]].dtype
         for x in values[1:]:
             found = self.put(Operation(given.combine, (found, x), dtype))
-        return [replace(given, value=found, over=over, at=ats[0])]
+        return [given.replace(value=found, over=over, at=ats[0])]
 
     def write_operation(self, operation: Operation, places: list[int], point: int) -> int:
         """Write an operation for a point along the dimension, unless there is one like it; return its place."""
@@ -331,7 +330,7 @@ class Spelling:
         else:
             at = None if operation.at is None else self.at(operation.at, point)
             if (operands, at, guard) != (operation.operands, operation.at, operation.guard):
-                operation = replace(operation, operands=operands, at=at, guard=guard)
+                operation = operation.replace(operands=operands, at=at, guard=guard)
         return self.put(operation)
 
     def put(self, operation: Operation) -> int:
@@ -355,7 +354,7 @@ class Spelling:
         if any(not bound.low <= point < bound.high for bound in own):
             return None
         others = [bound for bound in guard if bound.dimension != self.dimension]
-        return tuple([replace(b, dimension=b.dimension - (b.dimension > self.dimension)) for b in others])
+        return tuple([b.replace(dimension=b.dimension - (b.dimension > self.dimension)) for b in others])
 
 
 def without_unread(program: Program) -> Program:
@@ -366,14 +365,14 @@ def without_unread(program: Program) -> Program:
         stages: list[Stage] = []
         for stage in reversed(kernel.stages):
             kept = tuple([store for store in stage.stores if store.buffer not in own or store.buffer in needed])
-            stage = stage if len(kept) == len(stage.stores) else prune_stage(replace(stage, stores=kept))
+            stage = stage if len(kept) == len(stage.stores) else prune_stage(stage.replace(stores=kept))
             if stage.results:
                 stages.insert(0, stage)
             needed |= {o.buffer for o in stage.operations} | {u.buffer for u in stage.updates}
             needed |= {r.into for r in stage.reductions}
-        kernels.append(replace(kernel, stages=tuple(stages)))
+        kernels.append(kernel.replace(stages=tuple(stages)))
     buffers = [buffer for buffer in program.buffers if buffer.name not in own or buffer.name in needed]
-    return replace(program, buffers=tuple(buffers), steps=tuple(kernels))
+    return program.replace(buffers=tuple(buffers), steps=tuple(kernels))
 
 
 def prune_stage(stage: Stage) -> Stage:
@@ -389,15 +388,15 @@ def prune_stage(stage: Stage) -> Stage:
         return stage
     places = {old: new for new, old in enumerate(sorted(used))}
     operations = [
-        replace(stage.operations[old], operands=tuple([places[x] for x in stage.operations[old].operands]))
+        stage.operations[old].replace(operands=tuple([places[x] for x in stage.operations[old].operands]))
         for old in places
     ]
-    stores = [replace(store, value=places[store.value]) for store in stage.stores]
+    stores = [store.replace(value=places[store.value]) for store in stage.stores]
     reductions = [
-        replace(r, value=places[r.value], factor=None if r.factor is None else places[r.factor])
+        r.replace(value=places[r.value], factor=None if r.factor is None else places[r.factor])
         for r in stage.reductions
     ]
-    updates = tuple([replace(u, value=places[u.value], index=places[u.index]) for u in stage.updates])
-    return replace(
-        stage, operations=tuple(operations), stores=tuple(stores), reductions=tuple(reductions), updates=updates
+    updates = tuple([u.replace(value=places[u.value], index=places[u.index]) for u in stage.updates])
+    return stage.replace(
+        operations=tuple(operations), stores=tuple(stores), reductions=tuple(reductions), updates=updates
     )

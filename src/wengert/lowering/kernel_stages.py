@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -139,7 +138,7 @@ class BufferNames:
     def change(self, root: Root, name: str, window: AxisIndex) -> None:
         """Let a root be written to a part of an input."""
         root.buffer, root.window = name, window
-        self.buffers[name] = replace(self.buffers[name], kind="changed")
+        self.buffers[name] = self.buffers[name].replace(kind="changed")
 
     def place_others(self) -> None:
         """Give memory to the other roots that need some: a buffer of the row where only their own row reads them."""

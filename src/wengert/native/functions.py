@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from wengert.native.structs import Scalar, Signature, Type, Void, suffix
 from wengert.support.caches import cached
+from wengert.support.records import FieldRecord
 
 MARK = "~"
 """What stands in the text of a template where names begin that are to become those of a function."""
@@ -15,9 +15,8 @@ BEGIN = f"{MARK}begin"
 """The block that a template begins in."""
 
 
-@dataclass(frozen=True, eq=False)
-class NativeFunction:
-    """A native function.
+class NativeFunction(FieldRecord):
+    """A native function, which is equal to itself alone.
 
     Attributes:
         name: by which it is called.
@@ -39,6 +38,8 @@ class NativeFunction:
     convention: str = ""
     features: str = ""
 
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
     @cached
     def head(self) -> str:
         """Its convention, type and name, as definitions and calls have them."""
@@ -51,8 +52,7 @@ class NativeFunction:
         return f'{found} "target-features"="{self.features}"' if self.features else found
 
 
-@dataclass(frozen=True)
-class ConstantTable:
+class ConstantTable(FieldRecord):
     """Constants in memory.
 
     Attributes:
@@ -66,8 +66,7 @@ class ConstantTable:
     values: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class Template:
+class Template(FieldRecord):
     """Instructions that are written once and pasted into functions often, which is a hundred times as fast.
 
     Attributes:

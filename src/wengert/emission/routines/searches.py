@@ -7,7 +7,6 @@ found does not depend on it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,10 +16,10 @@ from wengert.native.builder import Builder
 from wengert.native.engine import Target
 from wengert.native.structs import BOOL, I64, VectorType, like
 from wengert.native.values import Value
+from wengert.support.records import FieldRecord
 
 
-@dataclass(frozen=True)
-class RowSearch:
+class RowSearch(FieldRecord):
     """Write how many elements of a row stand before some numbers; NaN comes last.
 
     Attributes:

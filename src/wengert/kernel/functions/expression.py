@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from wengert.kernel import opcodes
 from wengert.kernel.functions.coefficients import TABLES
 from wengert.kernel.kernel import Operation
+from wengert.support.records import FieldRecord
 
 __all__ = [
     "Body",
@@ -35,8 +35,7 @@ SHORT = 6
 """Up to so many coefficients a polynomial is one chain of operations."""
 
 
-@dataclass(frozen=True)
-class Features:
+class Features(FieldRecord):
     """Say what a processor can do.
 
     Attributes:
@@ -50,8 +49,7 @@ class Features:
     numbers: bool = False
 
 
-@dataclass(frozen=True)
-class Rare:
+class Rare(FieldRecord):
     """Say what is computed instead, where a condition holds: only if it does for any lane.
 
     Attributes:
@@ -65,8 +63,7 @@ class Rare:
     expression: Expression
 
 
-@dataclass(frozen=True)
-class Expression:
+class Expression(FieldRecord):
     """Operations on arguments.
 
     Attributes:
@@ -85,8 +82,7 @@ class Expression:
         return sum(operation.name == "argument" for operation in self.operations)
 
 
-@dataclass(frozen=True)
-class FloatFormat:
+class FloatFormat(FieldRecord):
     """A floating-point format.
 
     Attributes:
@@ -384,7 +380,7 @@ def needed_alone(expression: Expression) -> Expression:
     new = {place: n for n, place in enumerate(kept)}
     operations = [expression.operations[n] for n in kept]
     return Expression(
-        tuple(replace(o, operands=tuple(new[place] for place in o.operands)) for o in operations),
+        tuple(o.replace(operands=tuple(new[place] for place in o.operands)) for o in operations),
         tuple(new[place] for place in expression.results),
         tuple(
             Rare(new[rare.condition], tuple(new[place] for place in rare.operands), rare.expression)

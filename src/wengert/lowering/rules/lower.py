@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
@@ -56,12 +55,12 @@ from wengert.passes.equations import branches_of, keyword_parameters, unknown_pa
 from wengert.passes.inlining import of_dtype
 from wengert.passes.output_aliasing import axes_in_kernels
 from wengert.primitives.shapes import inverse
+from wengert.support.records import FieldRecord
 
 UNBOUNDED: Mapping[Variable, Bounds] = {}
 
 
-@dataclass(frozen=True)
-class Lowered:
+class Lowered(FieldRecord):
     """Hold what a graph computes as nodes.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,12 @@ from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import Aval, aval_of
 from wengert.lowering.nodes import Access, Nodes, Shape
 from wengert.lowering.rules.scalars import Scalar, convert
-from wengert.support.records import NamedTuple
+from wengert.support.records import FieldRecord, NamedTuple
 
 DType = np.dtype[Any]
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(FieldRecord):
     """Say why an equation is not computed in a kernel."""
 
     reason: str
