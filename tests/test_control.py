@@ -492,6 +492,17 @@ def test_a_loop_ends_after_so_many_rounds():
         wg.while_loop(lambda x: x < 3, lambda x: (x, x), 1.0, max_rounds=2)
 
 
+def test_keys_of_dictionaries_are_in_one_order_whichever_branch_is_taken():
+    def chosen(x):
+        return wg.cond(x > 0, lambda: {"b": x, "a": 2 * x}, lambda: {"a": 2 * x, "b": x})
+
+    assert [*chosen(1.0)] == ["b", "a"]
+    assert [*chosen(-1.0)] == ["a", "b"]
+    for transformed in (wg.jit(chosen), lambda x: wg.vmap(chosen)(np.array([x, -x]))):
+        with pytest.raises(UsageError, match="cond: false_fun is {'a': \\*, 'b': \\*} and true_fun is {'b': \\*, 'a'"):
+            transformed(1.0)
+
+
 def test_structures_pass_through():
     pair = namedtuple("pair", "left right")
     start = {"p": pair(np.ones(2), 3.0)}

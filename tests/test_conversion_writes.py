@@ -1455,7 +1455,7 @@ def arrays_are_swapped_and_read_by_their_old_names(x):
 
 
 @refused(
-    "if: a is a dict of (float64[]) where the condition holds, and another one where it does not; a traced condition "
+    "if: a is a dict of ('v': float64[]) where the condition holds, and another one where it does not; a traced condition "
     "chooses arrays and numbers, and not which of two objects is meant. Choose what is in them, or copy what is chosen "
     "in both branches.",
     "a = b",
@@ -1465,6 +1465,29 @@ def one_of_two_dictionaries(x):
     if x[0] > 1:
         a = b
     return a["v"]
+
+
+@refused(
+    "if: d is a dict of ('b': float64[], 'a': float64[]) where the condition holds, and a dict of ('a': float64[], 'b': "
+    "float64[]) where it does not; both branches of a traced condition must give the same containers, shapes and dtypes. "
+    "Build them with the same keys in the same order.",
+    'd = {"a": x[0], "b": x[1]}',
+)
+def a_dictionary_whose_order_a_branch_decides(x):
+    if x[0] > 1:
+        d = {"b": x[0], "a": x[1]}
+    else:
+        d = {"a": x[0], "b": x[1]}
+    first, second = d.values()
+    return first - 2 * second
+
+
+@refused("loop: d is a dict of ('a': float64[], 'b': float64[]) before an iteration", 'd = {"b": d["a"] * 1.1, "a": d["b"] * 1.5}')
+def a_dictionary_whose_order_rounds_decide(x):
+    d = {"a": x[0], "b": x[1]}
+    while d["a"] < 50:
+        d = {"b": d["a"] * 1.1, "a": d["b"] * 1.5}
+    return next(iter(d.values()))
 
 
 TWINS = (

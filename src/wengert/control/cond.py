@@ -131,7 +131,7 @@ def choose(name: str, index: Any, functions: Sequence[Function], names: Sequence
     for leaf in leaves:
         require_number(name, "an operand", leaf)
     flat = [
-        FlatFunction(name, lambda xs, own=own, f=f: call_branch(name, own, f, xs), structure, shared=leaves)
+        FlatFunction(name, lambda xs, own=own, f=f: call_branch(name, own, f, xs), structure, shared=leaves, in_order=True)
         for own, f in zip(names, functions, strict=True)
     ]
     if is_staged(index) or any_staged(leaves):

@@ -78,10 +78,17 @@ class FlatFunction:
         leading: how many arguments come before these.
         shared: the arguments as they were given outside, if it is an error that the first call writes to one of several
             that share memory.
+        in_order: whether dictionaries with the same keys in another order have another structure.
     """
 
     def __init__(
-        self, name: str, function: Function, structure: Any, leading: int = 0, shared: Sequence[Any] | None = None
+        self,
+        name: str,
+        function: Function,
+        structure: Any,
+        leading: int = 0,
+        shared: Sequence[Any] | None = None,
+        in_order: bool = False,
     ) -> None:
         self.name = name
         self.own = f"{name} (body_fun)"
@@ -89,6 +96,7 @@ class FlatFunction:
         self.given = structure
         self.leading = leading
         self.shared = shared
+        self.in_order = in_order
         self.structure: Any = None
 
     def __call__(self, *leaves: Any) -> list[Any]:
@@ -100,7 +108,7 @@ class FlatFunction:
         if before is not None and self.shared is not None:
             require_unshared(self.name, self.shared, find_writes(own, before))
             self.shared = None
-        results, self.structure = leaves_of_result(found)
+        results, self.structure = leaves_of_result(found, in_order=self.in_order)
         for leaf in results:
             if type(leaf) is not Tensor and not isinstance(leaf, ARRAYS):
                 given = f"a function that returned a {type(leaf).__name__}"

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from wengert.core.containers.container_classes import is_container
 from wengert.core.containers.tree_leaves import flatten
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError
@@ -204,7 +205,11 @@ def value_text(value: Any) -> str:
     leaves, structure = flatten(value)
     if structure is None:
         return f"of type {type(value).__name__}"
-    inside = ", ".join(map(value_text, leaves))
+    if isinstance(value, dict):
+        items = [(k, f"a {type(x).__name__}" if is_container(type(x)) else value_text(x)) for k, x in value.items()]
+        inside = ", ".join(f"{key!r}: {text}" for key, text in items)
+    else:
+        inside = ", ".join(map(value_text, leaves))
     return f"a {type(value).__name__} of ({inside})"
 
 
@@ -217,6 +222,8 @@ def suggest_instead(values: Iterable[Any], otherwise: str) -> str:
         return "Write a value of the same kind in place of None, and beside it a truth that says whether there is one"
     if all(inspect.isroutine(x) or isinstance(x, np.ufunc) for x in values):
         return "Call each in its branch, and choose between what they return"
+    if all(isinstance(x, dict) for x in values) and len({tuple(x) for x in values}) > 1:
+        return "Build them with the same keys in the same order"
     return otherwise
 
 

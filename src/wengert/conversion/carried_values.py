@@ -206,7 +206,7 @@ class CarriedPlace:
         """Carry what the last trace of this loop found to be replaced; of a loop not known yet, an ndarray."""
         if self.undefined is not None:
             return
-        leaves, structure = flatten(self.value)
+        leaves, structure = flatten(self.value, in_order=True)
         if avals is None:
             avals = [aval_of(self.value)] if type(self.value) is np.ndarray else [None] * len(leaves)
         if len(avals) != len(leaves):
@@ -366,7 +366,8 @@ class CarriedPlace:
 
     def taken_alike(self, found: Any, region: TracedRegion) -> tuple[list[Any], list[Any], Any]:
         """Return what the place held before the loop and what an iteration leaves there, taken apart alike."""
-        ways = [functools.partial(way, opened=self.opened) for way in (flatten, region.taken_apart)]
+        before = functools.partial(flatten, in_order=True, opened=self.opened)
+        ways = [before, functools.partial(region.taken_apart, opened=self.opened)]
         return take_alike((self.value, found), region.heap.holders, ways)
 
     def fill(self, found: Any, region: TracedRegion) -> bool:

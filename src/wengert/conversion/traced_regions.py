@@ -225,7 +225,7 @@ class TracedRegion(Ending):
         try:
             for identity, contents in changed.items():
                 self.heap.holders[identity].restore(contents)
-            return flatten(value, is_leaf, opened=opened)
+            return flatten(value, is_leaf, in_order=True, opened=opened)
         finally:
             for identity in changed:
                 self.heap.holders[identity].restore(self.heap.kept[identity])

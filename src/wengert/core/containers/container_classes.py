@@ -48,11 +48,12 @@ def load_optree() -> types.ModuleType:
 
 @functools.cache
 def keep_order() -> None:
-    """Let the order of a dictionary's keys be part of its structure in a namespace, until the program ends."""
-    mode = load_optree().dict_insertion_ordered(True, namespace=IN_ORDER)
-    with WALKING:
-        mode.__enter__()
-    atexit.register(mode.__exit__, None, None, None)
+    """Let the order of a dictionary's keys be part of its structure in two namespaces, until the program ends."""
+    for namespace in (IN_ORDER, OPENED):
+        mode = load_optree().dict_insertion_ordered(True, namespace=namespace)
+        with WALKING:
+            mode.__enter__()
+        atexit.register(mode.__exit__, None, None, None)
 
 
 def is_container(kind: type[Any]) -> bool:

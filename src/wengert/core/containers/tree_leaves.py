@@ -138,7 +138,7 @@ def flatten(
         is_leaf: tells of more leaves.
         in_order: whether dictionaries with the same keys in another order have another structure.
         opened: whether numbers in static fields of dataclasses, and attributes of objects of opened classes, are
-            leaves, too: where they change from round to round.
+            leaves, too: where they change from round to round. Dictionaries are then in order.
 
     >>> leaves, structure = flatten({"a": 1.0, "b": (2.0, None)})
     >>> leaves
@@ -159,7 +159,7 @@ def flatten(
         if found is not None:
             return found
     optree = load_optree()
-    if in_order:
+    if in_order or opened:
         keep_order()
     namespace = OPENED if opened else IN_ORDER if in_order else NAMESPACE
     while True:
