@@ -1455,9 +1455,9 @@ def arrays_are_swapped_and_read_by_their_old_names(x):
 
 
 @refused(
-    "if: a is a dict of ('v': float64[]) where the condition holds, and another one where it does not; a traced condition "
-    "chooses arrays and numbers, and not which of two objects is meant. Choose what is in them, or copy what is chosen "
-    "in both branches.",
+    "if: a is a dict of ('v': float64[]) where the condition holds, and another one where it does not; a traced "
+    "condition chooses arrays and numbers, and not which of two objects is meant. Choose what is in them, or copy what "
+    "is chosen in both branches.",
     "a = b",
 )
 def one_of_two_dictionaries(x):
@@ -1468,9 +1468,9 @@ def one_of_two_dictionaries(x):
 
 
 @refused(
-    "if: d is a dict of ('b': float64[], 'a': float64[]) where the condition holds, and a dict of ('a': float64[], 'b': "
-    "float64[]) where it does not; both branches of a traced condition must give the same containers, shapes and dtypes. "
-    "Build them with the same keys in the same order.",
+    "if: d is a dict of ('b': float64[], 'a': float64[]) where the condition holds, and a dict of ('a': float64[], "
+    "'b': float64[]) where it does not; both branches of a traced condition must give the same containers, shapes and "
+    "dtypes. Build them with the same keys in the same order.",
     'd = {"a": x[0], "b": x[1]}',
 )
 def a_dictionary_whose_order_a_branch_decides(x):
@@ -1482,11 +1482,14 @@ def a_dictionary_whose_order_a_branch_decides(x):
     return first - 2 * second
 
 
-@refused("loop: d is a dict of ('a': float64[], 'b': float64[]) before an iteration", 'd = {"b": d["a"] * 1.1, "a": d["b"] * 1.5}')
+@refused(
+    "loop: d is a dict of ('a': float64[], 'b': float64[]) before an iteration",
+    'd = {"b": d["a"] * 1.1, "a": d["b"] * 2}',
+)
 def a_dictionary_whose_order_rounds_decide(x):
     d = {"a": x[0], "b": x[1]}
     while d["a"] < 50:
-        d = {"b": d["a"] * 1.1, "a": d["b"] * 1.5}
+        d = {"b": d["a"] * 1.1, "a": d["b"] * 2}
     return next(iter(d.values()))
 
 

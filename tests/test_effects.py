@@ -1,6 +1,8 @@
 """What a traced function changes besides its results is carried, or refused with its line; nothing is dropped."""
 
 import re
+from copy import deepcopy
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -381,6 +383,75 @@ def test_writes_to_one_of_two_arguments_that_share_memory_are_refused(function, 
         GraphError, match=r"arguments 0 and 1 .* that share memory, of which the function writes to one"
     ):
         BOTH[mode](function, a, b)
+
+
+@dataclass
+class Store:
+    """A container that can be changed."""
+
+    items: list
+
+
+TWINS = {
+    "list": (lambda: [2.0, 3.0], lambda c: c.__setitem__(0, c[0] * 5.0), lambda c: c[0] * c[1]),
+    "appended": (lambda: [2.0, 3.0], lambda c: c.append(c[0] * 5.0), lambda c: c[-1] * c[1]),
+    "dictionary": (lambda: {"a": 2.0}, lambda c: c.update(a=c["a"] * 5.0), lambda c: c["a"] * 2.0),
+    "deeper": (lambda: [[2.0]], lambda c: c[0].__setitem__(0, c[0][0] * 5.0), lambda c: c[0][0] * 2.0),
+    "attribute": (lambda: Store([2.0]), lambda c: setattr(c, "items", [c.items[0] * 5.0]), lambda c: c.items[0] * 2.0),
+}
+GIVEN_TWICE = {
+    "jit": lambda f, a, b: wg.jit(f)(a, b),
+    "later": lambda f, a, b: [g(*c) for g in [wg.jit(f)] for c in [(deepcopy(a), deepcopy(b)), (a, b)]][-1],
+    "by name": lambda f, a, b: wg.jit(lambda *, x, y: f(x, y))(x=a, y=b),
+    "grad": lambda f, a, b: wg.value_and_grad(f)(a, b)[0],
+    "jvp": lambda f, a, b: wg.jvp(f, (a, b), (a, b))[0],
+    "linearize": lambda f, a, b: wg.linearize(f, a, b)[0],
+    "taylor": lambda f, a, b: wg.taylor(f, (a, b), (a, b), 2)[0],
+    "jit(grad)": lambda f, a, b: wg.jit(wg.value_and_grad(f))(a, b)[0],
+    "grad(jit)": lambda f, a, b: wg.value_and_grad(wg.jit(f))(a, b)[0],
+    "jvp(jit(vmap))": lambda f, a, b: wg.jvp(wg.jit(wg.vmap(f, (None, None, 0))), (a, b, X), (a, b, X))[0][0],
+    "cond": lambda f, a, b: wg.cond(True, f, f, a, b),
+    "jit(cond)": lambda f, a, b: wg.jit(lambda c, x, y: wg.cond(c > 0, f, f, x, y))(1.0, a, b),
+    "in a list": lambda f, a, b: wg.jit(lambda both: f(*both))([a, b]),
+}
+
+
+@together("mode", GIVEN_TWICE)
+@together("kind", TWINS)
+def test_changes_to_one_of_two_arguments_that_are_one_container_are_refused(kind, mode):
+    make, change, read = TWINS[kind]
+    run = GIVEN_TWICE[mode]
+
+    def changed(a, b, *_):
+        change(a)
+        return read(b) + 0.0 * read(a)
+
+    def changed_last(a, b, *_):
+        change(b)
+        return read(a) + 0.0 * read(b)
+
+    def unchanged(a, b, *_):
+        return read(a) + read(b)
+
+    for function in (changed, changed_last):
+        one = make()
+        with pytest.raises(GraphError, match=r"the same \w+ in .*, which the function changes in one of them"):
+            run(function, one, one)
+        assert run(function, make(), make()) == read(make())
+    one = make()
+    assert run(unchanged, one, one) == 2 * read(one)
+
+
+def test_containers_that_pass_through_are_the_callers_own():
+    scratch = [0.0]
+    scratch.append(scratch)
+
+    def f(x, a, b):
+        a[0] += 1.0
+        return x * b[0]
+
+    assert wg.value_and_grad(f)(3.0, scratch, scratch) == (3.0, 1.0)
+    assert scratch[0] == 1.0
 
 
 def test_writes_to_one_of_two_lanes_that_share_memory_are_refused():

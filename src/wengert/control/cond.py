@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from wengert.control.traced_bodies import (
     start_leaves,
     with_common_constants,
 )
+from wengert.control.twin_containers import watch_twins
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number, shown
 from wengert.core.graph.graph import Graph, evaluate
@@ -109,9 +111,10 @@ def check_scalar(name: str, what: str, value: Any) -> None:
         raise ShapeError(name, f"a {what} of shape {aval_of(value).shape}", "one value, of shape (), is needed", action)
 
 
-def call_branch(name: str, own: str, function: Function, operands: Sequence[Any]) -> Any:
-    """Call one of the functions with the operands."""
-    return called_with(f"{name} ({own})", function, "*operands", operands)
+def call_branch(name: str, own: str, function: Function, given: Sequence[Any], operands: Sequence[Any]) -> Any:
+    """Call one of the functions with the operands, which stand for those that were given."""
+    with watch_twins(name, (given, {}), (operands, {})):
+        return called_with(f"{name} ({own})", function, "*operands", operands)
 
 
 def run_branch(name: str, function: Function, own: str, operands: Sequence[Any]) -> Any:
@@ -119,7 +122,7 @@ def run_branch(name: str, function: Function, own: str, operands: Sequence[Any])
     leaves, structure = flatten(tuple(operands))
     inside = start_leaves(leaves)
     before = contents_before(inside)
-    found, result_structure = leaves_of_result(call_branch(name, own, function, unflatten(structure, inside)))
+    found, result_structure = leaves_of_result(call_branch(name, own, function, operands, unflatten(structure, inside)))
     require_apart(name, leaves, find_writes(inside, before))
     tensors = any(type(leaf) is Tensor for leaf in leaves)
     return unflatten(result_structure, own_results(found, tensors if leaves else None))
@@ -130,10 +133,8 @@ def choose(name: str, index: Any, functions: Sequence[Function], names: Sequence
     leaves, structure = flatten(tuple(operands))
     for leaf in leaves:
         require_number(name, "an operand", leaf)
-    flat = [
-        FlatFunction(name, lambda xs, own=own, f=f: call_branch(name, own, f, xs), structure, shared=leaves, in_order=True)
-        for own, f in zip(names, functions, strict=True)
-    ]
+    calls = [functools.partial(call_branch, name, own, f, operands) for own, f in zip(names, functions, strict=True)]
+    flat = [FlatFunction(name, call, structure, shared=leaves, in_order=True) for call in calls]
     if is_staged(index) or any_staged(leaves):
         return stage_choice(name, index, flat, names, leaves)
     results = choose_lanes(with_compared_results(name, flat, names), index, leaves)

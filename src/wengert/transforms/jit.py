@@ -12,6 +12,7 @@ import numpy as np
 
 from wengert.control.argument_aliasing import find_writes, require_apart
 from wengert.control.side_effects import Reach
+from wengert.control.twin_containers import ContainerChanges, Path, containers_by_path, note_changes
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number
 from wengert.core.diagnostics.numpy_warnings import warn_at_users_line
@@ -184,6 +185,8 @@ class Jitted(Entry, Generic[P, R]):
             method = self.fun
         if method is not None:
             return method(*args, **kwargs)
+        if form.changed:
+            note_changes("jit", (args, kwargs), form.changed)
         if form.written:
             require_apart("jit", (*given, *form.captured), form.written)
         results = warn_at_users_line(call_form, form, (*leaves, *form.captured))
@@ -205,6 +208,8 @@ class Jitted(Entry, Generic[P, R]):
         self, form: TracedForm, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, has_tensors: bool
     ) -> None:
         """Let calls like one that gave a result be native, from the second on; `has_tensors`: there are some in it."""
+        if form.changed and len(containers_by_path((args, kwargs))) > 1:
+            return  # native code does not look whether two of them are one
         if form.is_native and not (form.reads_budget and READERS.forgotten):
             if form.called:
                 if form.reads_budget:
@@ -365,17 +370,20 @@ class Jitted(Entry, Generic[P, R]):
         stages: list[Staging] = []
         donated: list[tuple[int, int]] = []
         written: Mapping[int, Position | None] = {}
+        changed: frozenset[Path] = frozenset()
 
         def flat(inputs: list[Tensor]) -> list[Any]:
-            nonlocal out_structure, donated, written
+            nonlocal out_structure, donated, written, changed
             stages.extend(x._trace for x in inputs[:1] if isinstance(x._trace, Staging))
             variables = [tensor._value for tensor in inputs]
             positional, keywords = arguments_of(structure, inputs)
             arguments = self.join(args, positional)
             fixed = {name: kwargs[name] for name in self.static_argnames if name in kwargs}
-            found, out_structure = leaves_of_result(
-                call_user(function, arguments, {**keywords, **fixed}), in_order=True
-            )
+            keywords = {**keywords, **fixed}
+            with ContainerChanges("jit", (args, kwargs), (arguments, keywords)) as changes:
+                result = call_user(function, arguments, keywords)
+            changed = changes.paths()
+            found, out_structure = leaves_of_result(result, in_order=True)
             require_arrays("jit", found, out_structure)
             for stage in stages:
                 inside = {i: None for i, v in enumerate(variables) if v in stage.written}
@@ -393,7 +401,7 @@ class Jitted(Entry, Generic[P, R]):
         name = str(attribute(self.fun, "__name__", "jit"))
         simple = simplify_graph(graph)
         form = TracedForm(name, simple, out_structure, captured, donated, self.native)
-        form.written = written
+        form.written, form.changed = written, changed
         form.merged = merged_results(graph, simple)
         return form
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from wengert.control.argument_aliasing import origin_of, protect_argument, require_apart
 from wengert.control.store_analysis import never_writes
+from wengert.control.twin_containers import watch_twins
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten, unflatten_each
 from wengert.core.diagnostics.source_positions import caller
 from wengert.core.diagnostics.store_guard import call_user
@@ -92,7 +93,8 @@ class Recording:
             arguments[position] = unflatten(structure, traced)
         self.nodes: list[Node] = [tensor._node for tensor in self.inputs]
         try:
-            result = call_user(function, arguments, kwargs)
+            with watch_twins(name, (originals or args, kwargs), (arguments, kwargs)):
+                result = call_user(function, arguments, kwargs)
             if [x._node for x in self.inputs] != self.nodes:
                 self.require_apart(originals or args, arguments)
             self.aux = None

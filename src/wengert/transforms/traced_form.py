@@ -20,6 +20,7 @@ from wengert.control.subgraphs import (
     scatter_parts,
     select_flagged,
 )
+from wengert.control.twin_containers import Path
 from wengert.core.diagnostics.source_positions import Position, caller
 from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate, fitting
@@ -73,6 +74,7 @@ class TracedForm:
         captured: the Tensors that the function captured.
         donated: pairs of (input, output): arguments that the function wrote to, and their last value.
         written: the positions of the arguments that it wrote to, and where it did.
+        changed: where containers among the arguments lie that it changed.
         wish: whether it becomes native code at its first call, or never; None for when that is worth it, `EAGER` for
             the same, but not at its first calls.
         merged: the positions of the results that share memory with others only since equal equations were merged.
@@ -86,6 +88,7 @@ class TracedForm:
     reads_budget = False
 
     written: Mapping[int, Position | None] = MappingProxyType({})
+    changed: frozenset[Path] = frozenset()
     merged: frozenset[int] = frozenset()
 
     def __init__(

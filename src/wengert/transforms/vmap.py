@@ -17,6 +17,7 @@ from wengert.control.argument_aliasing import (
     require_apart,
 )
 from wengert.control.scan import scan
+from wengert.control.twin_containers import Call, watch_twins
 from wengert.core.containers.tree_leaves import flatten, flatten_prefix, unflatten, unflatten_each
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_number
 from wengert.core.diagnostics.store_guard import call_user
@@ -89,7 +90,7 @@ def map_lanes(fun: Function, in_axes: Any, out_axes: Any, batch_size: int | None
         size = lane_count(leaves, axes)
     except (DtypeError, ShapeError) as error:
         raise place_error(error, fun, args, kwargs, find_without_lanes(leaves, axes)) from None
-    lanes = MappedLanes(fun, structures, tuple(kwargs), axes, out_axes)
+    lanes = MappedLanes(fun, (args, kwargs), structures, tuple(kwargs), axes, out_axes)
     if batch_size is None or size <= batch_size:
         values, _, structure = lanes.compute(leaves)
         return unflatten(structure, values)
@@ -108,6 +109,7 @@ class MappedLanes(NamedTuple):
 
     Attributes:
         fun: the function.
+        given: its arguments, as they were given.
         structures: the containers of its arguments, and how many leaves each has.
         names: of the arguments given by name, which come last.
         axes: the axis of each leaf that counts lanes.
@@ -115,6 +117,7 @@ class MappedLanes(NamedTuple):
     """
 
     fun: Function
+    given: Call
     structures: Sequence[tuple[Any, int]]
     names: tuple[str, ...]
     axes: Sequence[int | None]
@@ -178,7 +181,9 @@ class MappedLanes(NamedTuple):
         count = len(given) - len(self.names)
         before = contents_before(lanes)
         try:
-            result = call_user(fun, given[:count], dict(zip(self.names, given[count:], strict=True)))
+            keywords = dict(zip(self.names, given[count:], strict=True))
+            with watch_twins("vmap", self.given, (given[:count], keywords)):
+                result = call_user(fun, given[:count], keywords)
             require_apart("vmap", leaves, find_writes(lanes, before))
             found, out_structure = leaves_of_result(result)
             require_arrays("vmap", found, out_structure)

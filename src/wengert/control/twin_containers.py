@@ -1,0 +1,160 @@
+"""Lists, dictionaries and objects that a function is given in several places: what it changes in one is in the others.
+
+Transformations give the function containers of their own, one for each place, so it is refused there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Any
+
+from wengert.control.mutable_state import holder_of
+from wengert.control.variable_places import Contents, Holder
+from wengert.core.containers.container_classes import is_container
+from wengert.core.containers.tree_leaves import PLAIN, children_of
+from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.values.tensor import Tensor
+from wengert.errors import GraphError
+
+Path = tuple[int, ...]
+"""Which child of which child of the arguments; those by name come last, in the order of their names."""
+Call = tuple[Sequence[Any], Mapping[str, Any]]
+"""Arguments, and those by name."""
+LEAVES = PLAIN | {Tensor}
+USUAL = frozenset({dict, list, tuple})
+NOTHING: Mapping[Path, Any] = MappingProxyType({})
+
+
+class ContainerChanges:
+    """Find which containers of its own a function changes, or another transformation does for it.
+
+    Args:
+        name: the transformation.
+        given: the arguments as the user gave them.
+        inside: what the function receives.
+    """
+
+    def __init__(self, name: str, given: Call, inside: Call) -> None:
+        self.name, self.given = name, given
+        self.before: dict[Path, tuple[Holder, Contents]] = {}
+        self.noted: set[Path] = set()
+        self.inside = containers_by_path(inside)
+        for path, container in self.inside.items():
+            holder = holder_of(container, "")
+            if holder is not None:
+                self.before[path] = holder, holder.contents()
+
+    def __enter__(self) -> ContainerChanges:
+        """Begin."""
+        self.token = WATCHING.set((*WATCHING.get(), self))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Raise a GraphError if a container was changed that lies in several places of what was given."""
+        WATCHING.reset(self.token)
+        if kind is None:
+            note_changes(self.name, self.given, self.paths(), self.inside)
+
+    def paths(self) -> frozenset[Path]:
+        """Return where containers lie that were changed."""
+        found = {p for p, (holder, old) in self.before.items() if holder.differs(old, holder.contents())}
+        return frozenset(found | self.noted)
+
+
+class NothingToWatch:
+    """Watch nothing."""
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing."""
+
+
+NOTHING_TO_WATCH = NothingToWatch()
+WATCHING: ContextVar[tuple[ContainerChanges, ...]] = ContextVar("WATCHING", default=())
+"""The calls of functions going on whose containers are watched, the innermost last."""
+
+
+def watch_twins(name: str, given: Call, inside: Call) -> ContainerChanges | NothingToWatch:
+    """Return a context for the call of a function that must not change a container that it was given twice.
+
+    Args:
+        name: the transformation.
+        given: the arguments as the user gave them.
+        inside: what the function receives.
+    """
+    if not WATCHING.get() and ((LEAVES.issuperset(map(type, given[0])) and not given[1]) or not has_twins(given)):
+        return NOTHING_TO_WATCH
+    return ContainerChanges(name, given, inside)
+
+
+def note_changes(name: str, given: Call, changed: frozenset[Path], inside: Mapping[Path, Any] = NOTHING) -> None:
+    """Raise a GraphError if a container that a function changes is given twice; else let those around it know.
+
+    Args:
+        name: the transformation.
+        given: the arguments as the user gave them.
+        changed: where containers lie that it changed.
+        inside: the containers that it received, where some are those that were given.
+    """
+    containers = containers_by_path(given) if changed else {}
+    for path in sorted(changed & containers.keys()):
+        one = containers[path]
+        places = [p for p, x in containers.items() if x is one and p != path]
+        twin = next((p for p in places if not inside or inside[p] is not inside[path]), None)
+        if twin is not None:
+            raise twin_error(name, one, path[0], twin[0])
+        for watch in WATCHING.get():
+            watch.noted.update(p for p, (holder, _) in watch.before.items() if holder.target is one)
+
+
+def twin_error(name: str, twin: Any, first: int, second: int) -> GraphError:
+    """Return the error about a container that is in two arguments."""
+    first, second = sorted((first, second))
+    places = f"arguments {first} and {second}" if first != second else f"two places of argument {first}"
+    return GraphError(
+        name,
+        f"the same {type(twin).__name__} in {places}, which the function changes in one of them",
+        "containers of their own are needed, because the other one would not change as in plain Python",
+        "Copy one of them",
+        place=position_of(*caller()),
+    )
+
+
+def has_twins(given: Call) -> bool:
+    """Tell whether a container lies in several places."""
+    found: set[int] = set()
+    rest = all_arguments(given)
+    for x in rest:  # which grows
+        kind = type(x)
+        if kind in LEAVES or not (kind in USUAL or is_container(kind)):
+            continue
+        if id(x) in found:
+            return True
+        found.add(id(x))
+        rest += x.values() if kind is dict else children_of(x)
+    return False
+
+
+def all_arguments(given: Call) -> list[Any]:
+    """Return arguments, and behind them those by name."""
+    arguments, keywords = given
+    return [*arguments, *(keywords[name] for name in sorted(keywords))]
+
+
+def containers_by_path(given: Call) -> dict[Path, Any]:
+    """Return the containers in arguments by where they lie; of one that contains itself, not its inside again."""
+    found: dict[Path, Any] = {}
+    rest: list[tuple[Path, Any, frozenset[int]]] = [((), None, frozenset())]
+    while rest:
+        path, container, around = rest.pop()
+        items = children_of(container) if path else all_arguments(given)
+        for i, x in enumerate(items):
+            if type(x) not in LEAVES and is_container(type(x)):
+                found[*path, i] = x
+                if id(x) not in around:
+                    rest.append(((*path, i), x, around | {id(x)}))
+    return found
