@@ -270,6 +270,42 @@ def an_appended_array_is_written_to(x, zs):
     return (np.stack(out) ** 2).sum()
 
 
+def an_appended_row_of_an_array_is_written_to(x, zs):
+    out, products = [x], zs * x
+    for i, z in enumerate(zs):
+        out.append(products[i])
+        x = 0.5 * out[-2] + z
+    products[3] = 1.0
+    return np.stack(out).sum(0) @ x
+
+
+def an_appended_container_has_another_name(x, zs):
+    out = [[x]]
+    for z in zs:
+        last = [0.5 * out[-1][0] + z]
+        out.append(last)
+    last.append(3.0)
+    return sum(items[0] @ x for items in out) * sum(map(len, out))
+
+
+def the_container_that_was_last_has_another_name(x, zs):
+    out = [{"state": x, "weight": 1.0}]
+    for z in zs:
+        last = out[-1]
+        out.append({"state": 0.5 * last["state"] + z, "weight": 1.0})
+    last["weight"] = 5.0
+    return sum(item["state"] * item["weight"] for item in out) @ x
+
+
+def a_container_of_outside_is_appended(x, zs):
+    out, pair = [], [x]
+    for z in zs:
+        x = 0.9 * x + z
+        out.append(pair)
+    pair.append(3.0)
+    return sum(map(len, out)) * x.sum()
+
+
 def a_row_is_written_to(x, zs):
     zs, total = zs * 1, 0.0
     for z in zs:
@@ -350,6 +386,10 @@ def shapes_grow(x, zs):
         a_list_has_another_name,
         lists_take_turns,
         an_appended_array_is_written_to,
+        an_appended_row_of_an_array_is_written_to,
+        an_appended_container_has_another_name,
+        the_container_that_was_last_has_another_name,
+        a_container_of_outside_is_appended,
         a_row_is_written_to,
         numbers_grow,
         types_are_asked,

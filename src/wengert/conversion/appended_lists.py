@@ -5,16 +5,18 @@ The items that it reads, `xs[-1]`, are carried: an iteration begins with a list 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from wengert.control.ambiguous_identity import holders_in
 from wengert.control.mutable_state import SequenceHolder
 from wengert.control.reachable_state import ReachableState
 from wengert.control.variable_places import VariablePlace
-from wengert.conversion.carried_values import CarriedLeaf, CarriedPlace, is_memory, shares_any
+from wengert.conversion.carried_values import CarriedLeaf, CarriedPlace, holders_outside, is_memory, shares_any
 from wengert.conversion.traced_regions import Note, TracedRegion, shared_text
 from wengert.core.containers.tree_leaves import unflatten
 from wengert.core.memory.left_rows import enter_row
@@ -88,11 +90,27 @@ class AppendedLists:
         """Tell whether an iteration appends arrays, numbers and constants, and does nothing else to the lists."""
         self.columns = [[region.taken_apart(item) for item in items] for items in self.items(region)]
         for identity in self.holders:
-            before = list(region.starts.get(identity, self.heap.kept[identity]).values())
+            before = self.items_before(identity, region)
             after = list(region.contents.get(identity, self.heap.kept[identity]).values())
             if len(after) < len(before) or any(map(is_other, before, after)):
                 return False
-        return len(self.leaves()) <= MOST_LEAVES and all(is_left(x, region) for x in self.all_leaves())
+        if len(self.leaves()) > MOST_LEAVES or not self.have_containers_alone(region):
+            return False
+        return all(is_left(x, region) for x in self.all_leaves())
+
+    def items_before(self, identity: int, region: TracedRegion) -> list[Any]:
+        """Return what a list holds at the beginning of an iteration."""
+        return list(region.starts.get(identity, self.heap.kept[identity]).values())
+
+    def have_containers_alone(self, region: TracedRegion) -> bool:
+        """Tell whether containers in items that are read or appended are in nothing else that an iteration leaves.
+
+        What is appended after the loop, and what other names have then, are containers of their own.
+        """
+        left = Counter(id(holder.target) for value in region.values_left() for holder in holders_in(value))
+        read = (self.items_before(x, region)[-depth:] for x, depth in self.depths.items() if depth)
+        held = (id(holder.target) for items in (*read, *self.items(region)) for x in items for holder in holders_in(x))
+        return all(left[x] == (x not in self.heap.holders) for x in held)
 
     def stand_alone(self, carried: Sequence[CarriedLeaf], written: bool) -> bool:
         """Tell whether nothing in the loop may write to what was appended before.
@@ -150,7 +168,10 @@ def is_left(leaf: Any, region: TracedRegion) -> bool:
         return isinstance(leaf, CONSTANT)
     if strides_of(leaf) is not None:
         return False
-    return not is_memory(leaf) or region.has_made(base_and_path(leaf)[0])
+    if not is_memory(leaf):
+        return True
+    base = base_and_path(leaf)[0]
+    return region.has_made(base) and not holders_outside(base, region)  # a row by a traced number is of another array
 
 
 def row_like(leaf: Any, rows: Tensor | list[Any] | None, place: int) -> Any:
