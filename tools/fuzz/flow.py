@@ -6,7 +6,8 @@ import dataclasses
 import random
 
 from tools.fuzz.grammar import Name, Scope, templates
-from tools.fuzz.statements import FEATURES, Lines, Maker, Statements
+from tools.fuzz.rounds import Rounds
+from tools.fuzz.statements import FEATURES, Lines, Maker
 
 __all__ = ["Flow", "program"]
 
@@ -21,7 +22,7 @@ KNOWN = ("np.zeros(0)", "np.arange(2.0)", "np.ones((0, 3))")
 """Results that depend on nothing."""
 
 
-class Flow(Statements):
+class Flow(Rounds):
     """Make random statements, those with blocks among them."""
 
     def wanted(self, depth: int) -> list[tuple[str, float, Maker]]:

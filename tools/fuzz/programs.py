@@ -26,6 +26,7 @@ HEAD = (
     """
 import contextlib
 import functools
+import math
 import types
 
 import numpy as np
@@ -44,6 +45,7 @@ TALL = np.linspace(0.5, 1.5, 70_000)
 PLAIN = wg.tensor([0.75, -0.5])
 FROZEN = wg.tensor([0.5, 1.25], requires_grad=True).requires_grad_(False)
 HIDDEN = np.ma.array([0.5, -1.25, 2.0], mask=[False, True, False])
+LIMITS = types.SimpleNamespace(low=1, high=0.5)
 NOISE = np.random.default_rng(0).normal(size=(65, 65))
 
 

@@ -14,7 +14,7 @@ FEATURES = frozenset(
         *("views", "order", "writes", "out", "zero", "complex", "single", "counters", "containers", "objects"),
         *("functions", "nonlocal", "branches", "loops", "while", "exits", "calls", "control", "integers", "python"),
         *("choices", "exceptions", "contexts", "generators", "dictionaries", "arguments", "spaces", "masked", "large"),
-        *("guards", "matrices"),
+        *("guards", "matrices", "rounds", "lists", "match"),
     }
 )
 
