@@ -65,7 +65,8 @@ def test_cofactors_along_directions_are_those_by_singular_values(size: int, coun
     rng = np.random.default_rng(size)
     a, *directions = rng.normal(size=(count + 1, 5, size, size))
     a[:3] += 3 * np.eye(size)  # these are well conditioned
-    a[4, :, 0] = 0.0
+    a[3:, :, 0] = 0.0  # and these are singular, the last in two ways
+    a[4, 1] = a[4, 2]
     found = determinants.evaluate_cofactors(a, *directions)
     expected = determinants.cofactors_by_singular_values(a, directions)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())

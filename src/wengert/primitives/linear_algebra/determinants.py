@@ -51,7 +51,7 @@ def evaluate_cofactors(a: Any, *directions: Any) -> Any:
     others = np.isfinite(a).all(axis=(-2, -1)) & ~usual
     found = np.full(shape, np.nan, np.result_type(a, *along))
     found[usual] = cofactors_by_inverse(determinant[usual], inverse[usual], *[x[usual] for x in along])
-    found[others] = cofactors_by_singular_values(a[others], [x[others] for x in along])
+    found[others] = cofactors_by_rank(a[others], [x[others] for x in along])
     return found
 
 
@@ -89,22 +89,58 @@ def products_of_minors(x: Any, y: Any) -> Any:
 
 
 def cofactors_by_inverse(determinant: Any, inverse: Any, *directions: Any) -> Any:
-    """Return the matrix of cofactors of a regular matrix, or its derivative along directions.
+    """Return the matrix of cofactors of a regular matrix, or its derivative along directions."""
+    return determinant[..., None, None] * sum_over_cycles([inverse] * (len(directions) + 1), directions)
 
-    Of G = A^-1 along X_1 to X_k it is det(A) times the sum, over permutations of 0 to k, of their signs times the
-    trace of the product of the G X_m of each cycle without 0, and the product of those of the cycle of 0 times G,
-    transposed: derivatives of det(A) and of G by Jacobi's formula.
+
+def sum_over_cycles(inverses: Sequence[Any], directions: Sequence[Any]) -> Any:
+    """Return the derivative of the cofactors along X_1 to X_k over det(A), of G_0 to G_k, which all are A^-1.
+
+    It is the sum, over permutations of 0 to k, of their signs times the trace of the product of the G_m X_m of each
+    cycle without 0, and the product of those of the cycle of 0 times G_0, transposed: derivatives of det(A) and of G
+    by Jacobi's formula.
     """
-    turned = [inverse @ x for x in directions]
-    found = np.zeros_like(inverse)
-    for places in permutations(range(len(directions) + 1)):
+    turned = [inverse @ x for inverse, x in zip(inverses[1:], directions, strict=True)]
+    found = np.zeros_like(inverses[0])
+    for places in permutations(range(len(inverses))):
         first, *others = cycles(places)
-        term = product_of([turned[m - 1] for m in first[1:]], inverse)
+        term = product_of([turned[m - 1] for m in first[1:]], inverses[0])
         for cycle in others:
             traces = product_of([turned[m - 1] for m in cycle[:-1]], turned[cycle[-1] - 1])
             term = np.trace(traces, axis1=-2, axis2=-1)[..., None, None] * term
         found = found + sign_of(places) * term
-    return determinant[..., None, None] * found.mT
+    return found.mT
+
+
+def cofactors_by_rank(a: Any, directions: Sequence[Any]) -> Any:
+    """Return the derivatives of cofactors along directions, of a stack of matrices that are of any rank.
+
+    Of r singular values s that are not 0, the sum is that of `cofactors_by_singular_values` in which all others are
+    left out: each is the inverse's in one of the places, v u^H, and the pseudoinverse of the rest is in the places
+    left. The work is n^3, for n^(k+1).
+    """
+    u, s, vh = np.linalg.svd(a)
+    count, rows = len(directions) + 1, a.shape[-1]
+    ranks = np.sum(s > rows * np.finfo(s.dtype).eps * s[:, :1], axis=-1)
+    found = np.zeros(a.shape, np.result_type(a, *directions))
+    smallest = np.take_along_axis(s, np.maximum(ranks - 1, 0)[:, None], -1)[:, 0]
+    good = (smallest > 0) & (s[:, 0] ** 2 < WELL_CONDITIONED ** (1 / count) * smallest**2)
+    for rank in set(ranks[good & (rows - ranks <= count)].tolist()):
+        chosen = good & (ranks == rank)
+        left, values, right = u[chosen].mT.conj(), s[chosen], vh[chosen].mT.conj()
+        rest = (right[..., :rank] / values[:, None, :rank]) @ left[:, :rank]
+        ends = [right[..., i : i + 1] @ left[:, i : i + 1] for i in range(rank, rows)]
+        total: Any = 0
+        for places in permutations(range(count), rows - rank):
+            inverses = [rest] * count
+            for place, end in zip(places, ends, strict=True):
+                inverses[place] = end
+            total = total + sum_over_cycles(inverses, [x[chosen] for x in directions])
+        scale = np.prod(values[:, :rank], axis=-1) * np.linalg.det(u[chosen]) * np.linalg.det(vh[chosen])
+        found[chosen] = scale[:, None, None] * total
+    others = ~good
+    found[others] = cofactors_by_singular_values(a[others], [x[others] for x in directions])
+    return found
 
 
 def cycles(places: Sequence[int]) -> list[list[int]]:
