@@ -1,6 +1,8 @@
 """What a traced function changes besides its results is carried, or refused with its line; nothing is dropped."""
 
+import contextlib
 import re
+import warnings
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -10,6 +12,7 @@ import pytest
 import wengert as wg
 from tests.cases import together
 from wengert.errors import GraphError
+from wengert.scipy import integrate, optimize
 
 X = np.array([1.0, 2.0])
 COUNT = 0
@@ -582,3 +585,36 @@ def test_disjoint_views_of_one_tensor_may_be_donated():
         np.testing.assert_array_equal(*kept)
     with pytest.raises(GraphError, match="share memory"):
         donated(kept[0][:3], kept[0][2:5])
+
+
+CALLS = []
+
+
+def counted(x, *_):
+    CALLS.append(x)
+    return x * 1.0
+
+
+def failing(x, *_):
+    CALLS.append(x)
+    return x + np.ones(5)[: len(CALLS) + 1]
+
+
+LEFT_OUT = {
+    "scan": lambda f: wg.jit(lambda x: wg.scan(lambda c, _: (f(c), None), x, X)[0])(X),
+    "while": lambda f: wg.jit(lambda x: wg.while_loop(lambda c: c[0] < 5, f, x))(X),
+    "cond": lambda f: wg.jit(lambda x: wg.cond(x[0] > 0, f, f, x))(X),
+    "solve_ivp": lambda f: integrate.solve_ivp(lambda t, y: f(y, t), (0.0, 1.0), X),
+    "odeint": lambda f: integrate.odeint(f, X, X),
+    "root": lambda f: wg.grad(lambda x: optimize.root(lambda y: f(y) - x, X).x[0])(X),
+}
+
+
+@together("mode", LEFT_OUT)
+@together("function", [counted, failing])
+def test_no_traced_value_stays_behind_a_function_that_failed(function, mode):
+    CALLS.clear()
+    with contextlib.suppress(GraphError, ValueError), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        LEFT_OUT[mode](function)
+    assert all("traced" not in repr(x) for x in CALLS)

@@ -117,10 +117,12 @@ class Reach:
         return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:
-        """Put back what was, and raise unless an error is on its way."""
+        """Put back what was, and raise unless an error is on its way: nothing that is traced stays behind it."""
         written = self.restore_written()
         if kind is None:
             self.refuse(written)
+        else:
+            self.heap.restore()
 
     def refuse(self, written: Sequence[tuple[str, Position | None]]) -> None:
         """Raise if something was written to, of what it was to whose place is known, if there is such."""
@@ -160,7 +162,8 @@ def effect_error(name: str, what: str, action: str, position: Position | None = 
     """Return the error about a function that does more than return its results."""
     given = f"a function that {what}"
     needed = "what it changes has to be among its results while it is being traced"
-    return GraphError(name, given, needed, f"{action} and return it", place=position or position_of(*caller()))
+    action = f"{action} and return it, or leave it out"
+    return GraphError(name, given, needed, action, place=position or position_of(*caller()))
 
 
 def users_functions(function: Callable[..., Any]) -> list[Any]:

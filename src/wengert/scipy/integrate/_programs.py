@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert.control.scan import scan
+from wengert.control.side_effects import Reach
 from wengert.core.values.tensor import Tensor, is_concrete, raw
 from wengert.errors import UsageError
 from wengert.scipy.integrate._algebraic import completing, rate_of
@@ -113,7 +114,7 @@ def equation_of(program: IntegrationProgram, kept: OuterValues, options: Options
         return RightHandSide(own, args, like, options.columns, options.has_state_first)
 
     def equation(leaves: Sequence[Any], state: Any, run: Callable[[Integrator], Any]) -> Any:
-        (own, args, mass, algebraic, events, resets, jac), made = kept.replace_values((function, *others), leaves)
+        own, args, mass, algebraic, events, resets, jac = kept.replace_values((function, *others), leaves)[0]
         if function is not kept.values[0]:  # it has been converted, as control flow asked for that
             events, resets, (jac,) = map(convert_functions, (events, resets, (jac,)))
         slope = moving = RightHandSide(own, args, state, options.columns, options.has_state_first)
@@ -137,8 +138,9 @@ def equation_of(program: IntegrationProgram, kept: OuterValues, options: Options
                 return kept.replace_values((function, *others), leaves)[0][2:4]
 
             flow = Flow(lambda leaves: slope_of(leaves, like), None if mass is None else mass_of, method)
-        found = run(Integrator(slope, rate, method, watched, options, algebraic, matrices, flow, tuple(leaves)))
-        made.require_unwritten(NAME)
+        with Reach(NAME, own, (args, events, resets, jac)) as reach:
+            found = run(Integrator(slope, rate, method, watched, options, algebraic, matrices, flow, tuple(leaves)))
+        reach.require_unchanged()
         return found
 
     return equation

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from wengert.control.reachable_state import ReachableState
 from wengert.core.graph.identity import Elements
 from wengert.core.values.tensor import Tensor
 from wengert.errors import WengertError
@@ -100,10 +101,12 @@ def find_outer_function(
             ONCE[outer.lasting_key, kind] = True
             return None
         kept = OUTER.known.get(key)
-        if kept is None and not can_be_traced(made := OuterFunction(name, outer), (first, *args, *outer.leaves)):
-            OUTER.fixed[outer.lasting_key, kind] = True
-            return None
-        kept = kept or OUTER.kept_for(outer, kind, lambda: made)
+        if kept is None:
+            made = OuterFunction(name, outer)
+            if not can_be_traced(made, outer.values, (first, *args, *outer.leaves)):
+                OUTER.fixed[outer.lasting_key, kind] = True
+                return None
+            kept = OUTER.kept_for(outer, kind, lambda: made)
         OUTER.remember(outer, kind, kept)
         found = kept, outer.leaves
     kept, leaves = found
@@ -111,12 +114,13 @@ def find_outer_function(
     return ProblemPlan(kept.made.function, (*args, *own), kept.made.made)
 
 
-def can_be_traced(outer: OuterFunction, args: Sequence[Any]) -> bool:
+def can_be_traced(outer: OuterFunction, users: Sequence[Any], args: Sequence[Any]) -> bool:
     """Tell whether a function does not look at the numbers it captures, by tracing it once.
 
-    Nothing is evaluated: unknowns are zeros here, at which a function may warn of what its user never asked for.
+    Nothing is evaluated: unknowns are zeros here, at which a function may warn of what its user never asked for. What
+    the user's functions change is put back.
     """
-    before = refusal_count()
+    before, heap = refusal_count(), ReachableState((), values=tuple(users))
     try:
         jit(outer.function).form_for(args, {})
     except UnknownShape:  # of what a mask selects: it runs as it is
@@ -126,4 +130,6 @@ def can_be_traced(outer: OuterFunction, args: Sequence[Any]) -> bool:
             raise
         forgive(before)
         return False
+    finally:
+        heap.restore()
     return True
