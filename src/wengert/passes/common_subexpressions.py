@@ -23,8 +23,10 @@ from wengert.passes.equations import (
     throughout,
     with_equations,
 )
-from wengert.primitives.conversion import barrier
+from wengert.primitives.conversion import barrier, overwritten
 
+BARRIERS = barrier, overwritten
+"""What gives the value of its last operand with other derivatives."""
 LARGE = 1 << 16
 """Bytes of a literal array from which those of the same elements become one array, which is known by its place then."""
 SAMPLE = 64
@@ -91,15 +93,18 @@ def literal_key(value: Any) -> Any:
 
 @throughout
 def drop_barriers(graph: Graph) -> Graph:
-    """Replace what a barrier gives by what it is given, so that what is on both sides is computed once."""
-    if not any(equation.primitive is barrier for equation in graph.equations):
+    """Replace values with other derivatives, or none, by the values: what is on both sides is computed once.
+
+    What gives the derivatives is not computed for their sake.
+    """
+    if not any(equation.primitive in BARRIERS for equation in graph.equations):
         return graph
     known: Known = {}
     kept: list[Equation] = []
     for equation in graph.equations:
         inputs = rename_known(known, equation.inputs)
-        if equation.primitive is barrier and is_same_array(inputs[0], equation.outputs[0]):
-            known[equation.outputs[0]] = inputs[0]
+        if equation.primitive in BARRIERS and is_same_array(inputs[-1], equation.outputs[0]):
+            known[equation.outputs[0]] = inputs[-1]
         else:
             kept.append(equation if inputs is equation.inputs else equation.using(inputs))
     return Graph(graph.inputs, kept, rename_known(known, graph.outputs))

@@ -306,7 +306,8 @@ def replace_value(old: Any, new: Any) -> Any:
 overwritten = elementwise(
     "overwritten", replace_value, d=(lambda t, _out, _old, _new: t, None), scalar=lambda _old, new: new, parts="each"
 )
-"""The second value with the derivatives of the first: what a write under `no_grad` leaves, as in PyTorch."""
+"""The second value with the derivatives of the first: what a write under `no_grad` leaves, as in PyTorch, and what is
+known better than by what it moves with. Code does not compute the first for its sake (`drop_barriers`)."""
 
 
 # Errors of the user's program that a traced value decides about: raised when the graph runs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, dataclass_transform
 
 from wengert.errors import UsageError
@@ -49,11 +50,13 @@ class FieldRecord:
 
     _template: ClassVar[Mapping[str, Any]] = {}
     _required: ClassVar[int] = 0
+    _identity: ClassVar[attrgetter[Any]] = attrgetter("__class__")
 
     def __init_subclass__(cls) -> None:
         names = (*cls._template, *cls.__annotations__)
         cls._template = {name: getattr(cls, name, None) for name in names}
         cls._required = sum([not hasattr(cls, name) for name in names])
+        cls._identity = attrgetter("__class__", *names)
 
     def __init__(self, *values: Any, **named: Any) -> None:
         if named or not self._required <= len(values) <= len(self._template):
@@ -83,10 +86,10 @@ class FieldRecord:
         return made
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and values_of(self) == values_of(other)
+        return type(other) is type(self) and self._identity(self) == self._identity(other)
 
     def __hash__(self) -> int:
-        return hash(values_of(self))
+        return hash(self._identity(self))
 
     def __repr__(self) -> str:
         pairs = zip(self._template, values_of(self), strict=True)

@@ -12,6 +12,8 @@ from typing import Any
 from wengert.control.side_effects import Reach
 from wengert.control.subgraphs import trace_within
 from wengert.core.graph.graph import evaluate
+from wengert.core.values.dispatch import apply, as_tensor
+from wengert.primitives.conversion import overwritten
 from wengert.transforms.checkpointing import checkpoint
 from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.forward import push_forward
@@ -64,14 +66,9 @@ def define_rules(own: Any, other: Any, transposed: bool, outer: Callable[[Any, A
     own.defjvp(push_tangents)
 
 
-@custom_rule
 def moving_with(value: Any, mover: Any) -> Any:
     """Return a value that is known better than by what it moves with, of which nothing is computed for it alone."""
-    return value
-
-
-moving_with.defvjp(lambda value, mover: (value, ()), lambda _, ct: (None, ct))
-moving_with.defjvp(lambda primals, tangents: (primals[0], tangents[1]))
+    return apply(overwritten, as_tensor(mover), as_tensor(value))
 
 
 class Division:

@@ -124,8 +124,7 @@ class Visits:
         if self.good is None:
             return place
         held = [np.where(self.good, *stop_gradient(pair)) for pair in zip(place, self.start, strict=True)]
-        found: tuple[Any, ...] = moving_with(tuple(held), place)  # one call, as each is traced
-        return found
+        return tuple(map(moving_with, held, place))
 
     def visit(self, t: Any, y: Any) -> Any:
         """Return the slope at a place."""
