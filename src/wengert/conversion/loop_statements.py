@@ -19,6 +19,7 @@ from wengert.conversion.traced_numbers import SIZED, LoopIterator, StagedRange
 from wengert.conversion.traced_regions import as_truth
 from wengert.conversion.user_operators import ask_truth, left_operand, right_operand, sum_items
 from wengert.core.diagnostics.source_positions import caller, position_of
+from wengert.core.memory.left_rows import pieces_of
 from wengert.core.values.dispatch import weaken
 from wengert.core.values.tensor import is_staged
 from wengert.errors import UsageError
@@ -121,9 +122,10 @@ def decide_items(function: Any, items: Any, each: Callable[[Any], Any]) -> Any:
 
 
 def staged_sum(*args: Any, **kwargs: Any) -> Any:
-    """Return a sum; of many rows that a loop has left behind as one equation."""
-    is_long = ROLLING.allowed and len(args) == 1 and not kwargs and type(args[0]) is list
-    if not is_long or long_rounds(args[0]) is None:
+    """Return a sum; of many rows that a loop has left behind as one equation, whatever is before and after them."""
+    may_be_long = ROLLING.allowed and len(args) == 1 and not kwargs and type(args[0]) is list
+    pieces = pieces_of(args[0]) if may_be_long else []
+    if all(long_rounds(piece) is None for piece in pieces):
         return sum_items(*args, **kwargs)
     total: Any = 0
 
@@ -131,7 +133,8 @@ def staged_sum(*args: Any, **kwargs: Any) -> Any:
         nonlocal total
         total = total + item
 
-    go_through(args[0], body, "total")
+    for piece in pieces:
+        go_through(piece, body, "total")
     return total
 
 

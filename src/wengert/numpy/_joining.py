@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from wengert.core.memory.left_rows import rows_of_run, runs_of
+from wengert.core.memory.left_rows import RowRun, rows_of_run, runs_of
 from wengert.core.memory.memory_layout import strides_of
 from wengert.core.values.dispatch import as_tensor, implements, with_dtype
 from wengert.core.values.interop import without_dispatch
@@ -46,7 +46,7 @@ def concatenate(
         return found
     xs = [x if type(x) is Tensor else array_operand("concatenate", x) for x in arrays]
     if axis == 0 and (runs := runs_of(xs)) is not None:
-        xs = [join_rows(rows_of_run(x)) if type(x) is tuple else x for x in runs]
+        xs = [join_rows(rows_of_run(x)) if type(x) is RowRun else x for x in runs]
     if axis is None:
         xs, axis = [ravel(x) for x in xs], 0
     shapes = [x.shape for x in xs]
@@ -58,7 +58,7 @@ def concatenate(
 
 def place_rows(item: Any, along: int) -> Any:
     """Return an item, or rows of an array (see `runs_of`), as a part of what is stacked along an axis."""
-    if type(item) is not tuple:
+    if type(item) is not RowRun:
         return np.expand_dims(item, along)
     rows: Any = rows_of_run(item)
     return np.moveaxis(rows, 0, along)

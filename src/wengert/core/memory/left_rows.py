@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from wengert.core.values.tensor import Tensor
@@ -16,6 +17,14 @@ class LeftRow(NamedTuple):
     rows: Tensor
     value: Any
     place: int
+
+
+class RowRun(NamedTuple):
+    """Hold rows of an array, one after the other."""
+
+    rows: Tensor
+    first: int
+    length: int
 
 
 KNOWN: WeakIdentityMap[Tensor, LeftRow] = WeakIdentityMap()
@@ -34,7 +43,7 @@ def left_row(item: Any) -> LeftRow | None:
 
 
 def runs_of(items: Sequence[Any]) -> list[Any] | None:
-    """Return items with those that are rows of one array, one after the other, as (array, first place, count).
+    """Return items with those that are rows of one array, one after the other, as a `RowRun`.
 
     None if there are no two such rows.
     """
@@ -45,22 +54,31 @@ def runs_of(items: Sequence[Any]) -> list[Any] | None:
         row = left_row(item)
         if row is None:
             found.append(item)
-        elif found and type(found[-1]) is tuple and follows(found[-1], row):
-            found[-1] = (*found[-1][:2], found[-1][2] + 1)
+        elif found and type(found[-1]) is RowRun and follows(found[-1], row):
+            found[-1] = found[-1]._replace(length=found[-1].length + 1)
         else:
-            found.append((row.rows, row.place, 1))
+            found.append(RowRun(row.rows, row.place, 1))
     return found if len(found) < len(items) else None
 
 
-def follows(run: tuple[Tensor, int, int], row: LeftRow) -> bool:
+def follows(run: RowRun, row: LeftRow) -> bool:
     """Tell whether a row is the one after a run."""
-    return run[0] is row.rows and run[1] + run[2] == row.place
+    return run.rows is row.rows and run.first + run.length == row.place
 
 
-def rows_of_run(run: tuple[Tensor, int, int]) -> Tensor:
+def rows_of_run(run: RowRun) -> Tensor:
     """Return the rows of a run as an array."""
-    rows, first, count = run
-    return rows if count == len(rows) else rows[first : first + count]
+    rows, first, length = run
+    return rows if length == len(rows) else rows[first : first + length]
+
+
+def pieces_of(items: list[Any]) -> list[list[Any]]:
+    """Return items in pieces: rows of one array, one after the other, and others, each by itself."""
+    runs = runs_of(items)
+    if runs is None:
+        return [items]
+    rest = iter(items)
+    return [list(islice(rest, run.length if type(run) is RowRun else 1)) for run in runs]
 
 
 def rows_in_order(items: Sequence[Any]) -> Tensor | None:
