@@ -28,7 +28,11 @@ class Flow(Rounds):
     def wanted(self, depth: int) -> list[tuple[str, float, Maker]]:
         """Return the statements of each feature, with how often they are wanted."""
         found = [*super().wanted(depth), ("choices", 0.4, self.chosen), ("choices", 0.3, self.entangled)]
-        found.append(("guards", 0.2, self.guard))
+        found += [
+            ("guards", 0.2, self.guard),
+            ("dictionaries", 0.2, self.order_keys),
+            ("arguments", 0.2, self.give_twice),
+        ]
         if depth <= 0:
             return found
         return [
@@ -217,6 +221,42 @@ class Flow(Rounds):
                 lines += [f"{three} = {one}" + self.choice.choice((".ravel()", ".reshape(-1)", ".ravel('K')", "[0]"))]
         scope.names += [Name(name, kind, own=True) for name in names]
         return [*lines, f"{written} {self.choice.choice(('+=', '*='))} {value}"]
+
+    def order_keys(self, scope: Scope, _depth: int) -> Lines:
+        """Let a condition decide in which order a dictionary has its keys, and read what comes first."""
+        kind, name, first = self.kind("SVVPM"), self.make.fresh("d"), self.make.fresh("v")
+        one, other, third, fourth = (f"{self.value(kind, scope)} * 1.0" for _ in range(4))
+        condition = f"if {self.make.condition(scope, 1)}:"
+        turned = [f"    {name} = {{'b': {third}, 'a': {fourth}}}"]
+        moved = self.choice.choice((turned, [f"    {name}['a'] = {name}.pop('a')"], [f"    {name}['b'] = {third}"]))
+        scope.names += [Name(f"{name}['a']", kind, own=kind != "S"), Name(f"{name}['b']", kind)]
+        if self.choice.random() < 0.7:
+            scope.names.append(Name(first, kind))
+        read = self.choice.choice(("next(iter({}.values()))", "{}[list({})[0]]", "sum({}.values())", "{0}[min({0})]"))
+        value = f"{read.format(name, name)} * 0.5"
+        return [f"{name} = {{'a': {one}, 'b': {other}}}", condition, *moved, f"{first} = {value}"]
+
+    def give_twice(self, scope: Scope, _depth: int) -> Lines:
+        """Give a function the same container twice, of which it may write to one and read the other."""
+        kind, name, held, found = self.kind("SVVP"), self.make.fresh("g"), self.make.fresh("l"), self.make.fresh("v")
+        made, key = self.choice.choice((("[{}, {}]", "[0]"), ("{{'a': {}, 'b': {}}}", "['a']"), ("Box({})", ".value")))
+        items = [f"{self.value(kind, scope)} * 1.0" for _ in range(2)]
+        change = self.choice.choice(("{p}{k} = {p}{k} * 0.5", "{p}{k} *= 0.5", "{p}{k} = {q}{k} + 1.0", "pass"))
+        places, given, head = "p, q", "{l}, {l}", ""
+        if self.choice.random() < 0.4:
+            places = "both"
+            given, head = self.choice.choice((("[{l}, {l}]", "p, q = both"), ("({l}, [{l}])", "p, (q,) = both")))
+        jitted = change == "pass" and "Box" not in made  # which refuses changes of what it is given twice
+        call = self.choice.choice(("{g}({})", "wg.jit({g})({})") if jitted else ("{g}({})",))
+        arguments = given.replace("{l}", held)
+        body = [head or "pass", change.format(p="p", q="q", k=key), f"return p{key} + q{key} * 0.5"]
+        scope.names += [Name(f"{held}{key}", kind, own=kind != "S"), Name(found, kind)]
+        return [
+            f"{held} = {made.format(*items)}",
+            f"def {name}({places}):",
+            *("    " + line for line in body),
+            f"{found} = {call.format(arguments, g=name)}",
+        ]
 
     def attempt(self, scope: Scope, depth: int) -> Lines:
         """Make a try statement whose body may raise, as a condition decides."""
