@@ -416,6 +416,8 @@ GIVEN_TWICE = {
     "cond": lambda f, a, b: wg.cond(True, f, f, a, b),
     "jit(cond)": lambda f, a, b: wg.jit(lambda c, x, y: wg.cond(c > 0, f, f, x, y))(1.0, a, b),
     "in a list": lambda f, a, b: wg.jit(lambda both: f(*both))([a, b]),
+    "jacfwd": lambda f, a, b: [wg.jacfwd(f)(a, b), f(deepcopy(a), deepcopy(b))][-1],
+    "hessian": lambda f, a, b: [wg.hessian(f, (0, 1))(a, b), f(deepcopy(a), deepcopy(b))][-1],
 }
 
 
@@ -443,6 +445,26 @@ def test_changes_to_one_of_two_arguments_that_are_one_container_are_refused(kind
         assert run(function, make(), make()) == read(make())
     one = make()
     assert run(unchanged, one, one) == 2 * read(one)
+
+
+LOOPS_OF_TWINS = {
+    "scan": lambda f, c: wg.scan(lambda c, _: (f(c), None), c, X),
+    "while_loop": lambda f, c: wg.while_loop(lambda c: c[0][0] < 50.0, f, c),
+    "fori_loop": lambda f, c: wg.fori_loop(0, 2, lambda _, c: f(c), c),
+    "jit(scan)": lambda f, c: wg.jit(lambda x: wg.scan(lambda c, _: (f(c), None), c, x * X))(1.0),
+}
+
+
+@pytest.mark.parametrize("run", LOOPS_OF_TWINS.values(), ids=LOOPS_OF_TWINS)
+def test_rounds_do_not_change_one_of_two_containers_that_are_one_at_first(run):
+    def changed(c):
+        c[0][0] = c[0][0] * 3.0
+        return c
+
+    with pytest.raises(GraphError, match=r"the same list in two places of argument \d, which the function changes"):
+        run(changed, ([2.0],) * 2)
+    run(changed, ([2.0], [2.0]))
+    run(lambda c: ([c[0][0] * 3.0], c[1]), ([2.0],) * 2)
 
 
 def test_containers_that_pass_through_are_the_callers_own():

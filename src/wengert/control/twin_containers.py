@@ -5,10 +5,11 @@ Transformations give the function containers of their own, one for each place, s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from wengert.control.mutable_state import holder_of
 from wengert.control.variable_places import Contents, Holder
@@ -25,6 +26,8 @@ Call = tuple[Sequence[Any], Mapping[str, Any]]
 LEAVES = PLAIN | {Tensor}
 USUAL = frozenset({dict, list, tuple})
 NOTHING: Mapping[Path, Any] = MappingProxyType({})
+NO_NAMES: Mapping[str, Any] = MappingProxyType({})
+T = TypeVar("T")
 
 
 class ContainerChanges:
@@ -89,6 +92,25 @@ def watch_twins(name: str, given: Call, inside: Call) -> ContainerChanges | Noth
     if not WATCHING.get() and ((LEAVES.issuperset(map(type, given[0])) and not given[1]) or not has_twins(given)):
         return NOTHING_TO_WATCH
     return ContainerChanges(name, given, inside)
+
+
+def apart_from_twins(name: str, function: Callable[..., T], given: Sequence[Any]) -> Callable[..., T]:
+    """Return a function of a loop that must not change a container that its first arguments hold twice at first.
+
+    Args:
+        name: the loop.
+        function: the user's.
+        given: what the first arguments are in the first round.
+    """
+    if not has_twins((given, NO_NAMES)):
+        return function
+
+    @functools.wraps(function)
+    def call(*arguments: Any) -> T:
+        with ContainerChanges(name, (given, NO_NAMES), (arguments[: len(given)], NO_NAMES)):
+            return function(*arguments)
+
+    return call
 
 
 def note_changes(name: str, given: Call, changed: frozenset[Path], inside: Mapping[Path, Any] = NOTHING) -> None:
