@@ -1156,15 +1156,79 @@ def test_a_variable_of_one_branch_that_is_not_used():
 def test_a_variable_that_is_not_there_before_a_loop():
     def program(n):
         while n > 0:
-            last = n * 2
+            if n < 3:
+                last = n * 2
             n = n - 1
         return last
 
     assert error_of(program, 5) == (
-        "loop: last has no value before a loop that a traced value decides about; it may be used in or after the loop "
-        "only if it has one. Set it before the loop, to a value of the shape and dtype that it has after."
-        + line_of(program, "last = n * 2")
+        "loop: last has no value before a loop that a traced value decides about; each iteration has to set it before "
+        "it is read, to arrays and numbers alone. Set it before the loop, to a value of the shape and dtype that it "
+        "has after." + line_of(program, "last = n * 2")
     )
+
+
+def last_number(x, n):
+    for j in range(n):
+        x = x * 1.1
+    return x, j
+
+
+def last_values(x, n):
+    k = 0
+    while k < n:
+        y = {"product": x * k, "pair": [k, x]}
+        k += 1
+    return y
+
+
+def before_the_end(x, n):
+    for j in range(n):
+        y = x * j
+        if y > 2.0:
+            break
+    else:
+        j = j + 10
+    return y, j
+
+
+def of_two_loops(x, n):
+    for j in range(n):
+        x = x + 1.0
+    for j in range(n - 1):
+        x = x * 2.0
+    return x * j
+
+
+def of_loops_in_a_branch(x, n):
+    if x > 1.0:
+        for j in range(n):
+            y = x * j
+    if n > 1:
+        return y * j
+    return x
+
+
+@together("program", [last_number, last_values, before_the_end, of_two_loops, of_loops_in_a_branch])
+def test_variables_that_loops_set_are_pythons(program):
+    traced = jit(program)
+    for n in (1, 2, 4):
+        assert_alike(traced(1.5, n), program(1.5, n))
+        assert list(map(type, flatten(traced(1.5, n))[0])) == list(map(type, flatten(program(1.5, n))[0]))
+    if program is of_loops_in_a_branch:
+        assert traced(1.5, 0) == 1.5
+    else:
+        with pytest.raises(UnboundLocalError, match="where it is not associated with a value"):
+            traced(1.5, 0)
+
+
+def test_variables_that_loops_set_are_differentiated():
+    for f in (of_two_loops, lambda x, n: last_values(x, n)["product"], lambda x, n: before_the_end(x, n)[0]):
+        wanted = wg.grad(f)(1.5, 4)
+        moved = lambda x, n, f=f: wg.jvp(lambda x: f(x, n), (x,), (1.0,))[1]
+        lanes = jit(wg.vmap(wg.grad(f), in_axes=(0, None)))(np.array([1.5]), 4)[0]
+        found = jit(wg.grad(f))(1.5, 4), jit(moved)(1.5, 4), wg.grad(jit(f))(1.5, 4), lanes
+        assert_alike(found, (wanted,) * 4)
 
 
 def test_a_shape_that_grows_in_a_loop():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
+from wengert.errors import DtypeError, TracedTruthError
 
 
 class Pair:
@@ -398,3 +401,60 @@ def test_comparisons_of_total_ordering_are_converted(chosen: Callable[[Any, Any]
     for x in (1.0, 3.0, 2.0):
         assert jitted(x) == f(x)
         assert slope(x) == wg.grad(f)(x)
+
+
+class Compared:
+    """Give what a comparison gives, and the value itself for a number."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __bool__(self) -> Any:
+        return self.value > 1.0
+
+    def __float__(self) -> Any:
+        return self.value
+
+    __int__ = __index__ = __complex__ = __float__
+
+
+def test_truths_that_are_comparisons_decide_under_jit() -> None:
+    def f(x: Any) -> Any:
+        y = x * 3.0 if not Compared(x) else -x
+        if Compared(x):
+            y = y * x
+        return y if bool(Compared(x)) or y > 2.0 else y + 1.0
+
+    for x in (0.5, 0.9, 1.5):
+        assert wg.jit(f)(x) == pytest.approx(f(x))
+        slopes = 3.0 if x < 1 else -2 * x
+        assert wg.jit(wg.grad(f))(x) == pytest.approx(slopes)
+        assert wg.jit(wg.vmap(f))(np.full(2, x))[1] == pytest.approx(f(x))
+
+
+@together(
+    "ask, kind, action",
+    [
+        (bool, "bool", r"Write bool\(\.\.\.\) around what it returns"),
+        *[
+            (ask, ask.__name__, "Compute with the Tensor itself, in place of the object")
+            for ask in (float, complex, int)
+        ],
+        ([1.0, 2.0].__getitem__, "index", "Compute with the Tensor itself, in place of the object"),
+        (math.sin, "float", "Compute with the Tensor itself"),
+    ],
+)
+def test_numbers_of_objects_that_are_tensors_are_refused_at_the_line(ask: Any, kind: str, action: str) -> None:
+    def f(x: Any) -> Any:
+        return ask(Compared(x)) * x  # here
+
+    text = rf"^__{kind}__: a method that returned a Tensor \(File .*, in .*f: .*# here\); what Python takes .*{action}"
+    for g in [wg.grad(f), lambda x: wg.jvp(f, (x,), (1.0,))] + [wg.jit(f)] * (ask is not bool):
+        with pytest.raises(TracedTruthError, match=text):
+            g(1.5)
+
+
+def test_powers_modulo_a_number_are_refused() -> None:
+    for g in (wg.grad(lambda x: pow(x, 2, 7)), wg.jit(lambda x: pow(x, 2, 7))):
+        with pytest.raises(DtypeError, match=r"^pow: three arguments, of which one is a Tensor; two .*x\*\*y % z"):
+            g(3.0)

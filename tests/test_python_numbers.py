@@ -399,6 +399,7 @@ WEAK: dict[str, Callable[[Any, Any], Any]] = {
     "chain": lambda x, y: (0 < x < 9) + (0 < y < 9),
     "invert": lambda x, y: ~(x > 1),
     "conjugate": lambda x, y: (x > 1).conjugate(),
+    "complex conjugate": lambda x, y: ((x + 1j * y).conjugate() * x).imag,
     "loop": lambda x, y: steps_to_zero(x),
 }
 

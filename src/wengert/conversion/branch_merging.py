@@ -391,7 +391,7 @@ class Merge:
         leaves, structure = self.regions[half].taken_apart(pair[half])
         if not all(is_array(x) or is_number(x) for x in leaves):
             return None
-        zeros = unflatten(structure, [np.zeros(x.shape, x.dtype) if is_array(x) else type(x)(0) for x in leaves])
+        zeros = unflatten(structure, list(map(zeros_like, leaves)))
         self.zeros.append(zeros)
         return (pair[half], zeros) if half == 0 else (zeros, pair[half])
 

@@ -47,7 +47,7 @@ from wengert.core.memory.views import base_and_path, current
 from wengert.core.memory.write_watches import lost_text
 from wengert.core.values.aval import Aval, aval_of, is_number, shape_of, unite_scalars
 from wengert.core.values.dispatch import conform
-from wengert.core.values.tensor import Tensor
+from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError, describe
 from wengert.support.function_contents import UNBOUND
 from wengert.support.records import NamedTuple
@@ -172,6 +172,7 @@ class CarriedPlace:
         carried: the avals of the leaves that are carried, None for others.
         inputs: the leaves that are carried, at the beginning of the last iteration traced, with their variables.
         undefined: what it holds at the beginning of an iteration if it is not handed on.
+        before: what a variable holds before the loop that may have a value there, and whether it has.
         ways: how the leaves may lie in memory, as the first or as what an iteration leaves.
         expected: whether what is carried is only expected so far.
         begun: the container or object that it holds at the beginning of an iteration, with its contents.
@@ -188,6 +189,7 @@ class CarriedPlace:
         self.note = note
         self.value = place.read()
         self.undefined: Undefined | None = None
+        self.before: tuple[Any, Any] | None = None
         self.spoiled = self.expected = self.disappointed = self.late = self.opened = False
         self.leaves: list[Any] = []
         self.structure: Any = None
@@ -198,8 +200,9 @@ class CarriedPlace:
         self.inside: list[tuple[Holder, Contents]] = []
         self.wrote = self.wrote_inside = False
         if is_undefined(self.value):
-            known = isinstance(self.value, HalfDefined)
-            before = self.value.without_value() if known else self.value
+            before = self.value
+            if isinstance(before, HalfDefined):
+                self.before, before = before.halves(), before.without_value()
             self.undefined = before if isinstance(before, Undefined) else self.missing()
 
     def expect(self, avals: Sequence[Aval | None] | None) -> None:
@@ -275,7 +278,7 @@ class CarriedPlace:
         text = describe(
             "loop",
             f"{self.place.name} has no value before a loop that a traced value decides about",
-            "it may be used in or after the loop only if it has one",
+            "each iteration has to set it before it is read, to arrays and numbers alone",
             "Set it before the loop, to a value of the shape and dtype that it has after",
         )
         return Undefined(text + self.where())
@@ -301,10 +304,13 @@ class CarriedPlace:
             self.inside = [(x, x.contents()) for x in holders_in(begun, within=True)]
             self.place.write(self.undefined if self.late else begun)
 
-    def grow(self, found: Any, region: TracedRegion, certain: bool) -> bool:
-        """Take in what an iteration leaves in the place; tell whether another one has to be traced."""
+    def grow(self, found: Any, region: TracedRegion, certain: bool, is_read: bool = False) -> bool:
+        """Take in what an iteration leaves in the place; tell whether another one has to be traced.
+
+        `certain` says whether there is one, `is_read` whether a variable is read as one that may have no value.
+        """
         if self.undefined is not None and not self.late:
-            return self.fill(found, region) or (certain and self.fill_late(found, region))
+            return self.fill(found, region) or ((certain or is_read) and self.fill_late(found, region, certain))
         if found is self.value:
             return False
         if is_undefined(found):
@@ -383,15 +389,23 @@ class CarriedPlace:
         self.undefined = None
         return True
 
-    def fill_late(self, found: Any, region: TracedRegion) -> bool:
-        """Let a variable that each iteration sets hold zeros before the loop, if it holds arrays and numbers."""
+    def fill_late(self, found: Any, region: TracedRegion, certain: bool) -> bool:
+        """Let a variable that each iteration sets hold zeros before the loop, if it holds arrays and numbers.
+
+        One that may have a value before it holds that, which is to be alike if no iteration is certain.
+        """
         if self.place.hidden or not self.place.variable or is_undefined(found) or self.spoiled:
             return False
         leaves, self.structure = region.taken_apart(found)
         if not all((is_array(x) or is_number(x)) and not strides_of(x) for x in leaves):
             return False
-        self.carried = [aval_of(x) for x in leaves]
-        self.leaves = [zeros_like(x) for x in leaves]
+        avals: list[Aval | None] = [aval_of(x) for x in leaves]
+        known, structure = ([], None) if self.before is None else flatten(self.before[0])
+        alike = structure == self.structure and all(is_array(x) or is_number(x) for x in known)
+        alike = alike and list(map(aval_of, known)) == avals
+        if not (alike or certain or self.before is None):
+            return False
+        self.carried, self.leaves = avals, known if alike else [zeros_like(x) for x in leaves]
         self.value = unflatten(self.structure, self.leaves)
         self.late = True
         return True
@@ -473,6 +487,16 @@ class CarriedPlace:
             pairs = zip(self.leaves, self.carried, strict=True)
             leaves = [leaf if aval is None else next(rest) for leaf, aval in pairs]
             self.place.write(unflatten(self.structure, leaves))
+
+    def leave_where(self, begun: Any) -> None:
+        """Let a variable that each iteration sets have its value where there was one, or it had one before."""
+        assert self.undefined is not None
+        if self.before is not None:
+            begun = np.logical_or(begun, self.before[1])
+        if is_staged(begun):
+            self.place.write(self.undefined.with_value(self.place.read(), begun))
+        elif not begun:
+            self.place.write(self.undefined)
 
 
 def is_plain_object(value: Any) -> bool:

@@ -14,7 +14,7 @@ from wengert.control.reachable_state import ReachableState
 from wengert.control.subgraphs import row_variable
 from wengert.control.traced_bodies import with_common_constants
 from wengert.control.variable_places import StatementSite
-from wengert.conversion.branch_statements import and_, choose
+from wengert.conversion.branch_statements import choose
 from wengert.conversion.known_numbers import NumbersInRounds
 from wengert.conversion.known_rounds import Numbers
 from wengert.conversion.staged_loop import Counted, StagedLoop, Thunk
@@ -64,12 +64,16 @@ class LoopEmission:
         avals = [*(a for slot in slots for a in slot.avals), *map(aval_of, written), *map(aval_of, left)]
         step = loop.region.function([*outputs, *map(loop.region.end_of, left)], avals)
         runs = bool(init or left) or loop.region.checks
+        late = [slot for slot in slots if slot.late and not loop.certain]
+        begun = loop.begins() if late else True
         results = list(self.repeat(step, init, examples) if runs else ())
         for k, known in self.known_numbers(init, [*outputs, *left]).items():
             results[k] = known
         if not runs:
             self.decision()  # refuses a condition that changes something
         self.leave(results, written)
+        for slot in late:
+            slot.leave_where(begun)
 
     def leave(self, results: Sequence[Any], written: Sequence[Tensor]) -> None:
         """Let places, Tensors that it writes to, and lists hold the results of the loop, in this order."""
@@ -255,9 +259,7 @@ def staged_loop(
     if peeled or not found.first_differs():
         LoopEmission(found).emit()
         return
-    more: Any = True if counted is None else counted.count > 0
-    if test is not None:
-        more = and_(more, test)
+    more = found.begins()
 
     def first_and_rest() -> None:
         rest = counted

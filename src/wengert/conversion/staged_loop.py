@@ -14,6 +14,7 @@ from wengert.control.reachable_state import ReachableState
 from wengert.control.subgraphs import row_variable
 from wengert.control.variable_places import Holder, StatementSite
 from wengert.conversion.appended_lists import Appended, AppendedLists
+from wengert.conversion.branch_statements import and_
 from wengert.conversion.carried_values import Aliases, CarriedLeaf, CarriedPlace
 from wengert.conversion.known_numbers import kind_of
 from wengert.conversion.known_rounds import KnownRounds, Numbers, Source
@@ -143,7 +144,10 @@ class StagedLoop:
                 self.require_same_holders()
             if self.arrays_written():
                 continue
-            news = [slot.grow(self.value_left(slot), self.region, self.certain) for slot in self.slots.values()]
+            news = [
+                slot.grow(self.value_left(slot), self.region, self.certain, slot.place.name in self.heap.halves)
+                for slot in self.slots.values()
+            ]
             if self.arrays_shared():
                 continue
             news += [slot.lie_anew(self.region) for slot in self.slots.values()]
@@ -170,6 +174,11 @@ class StagedLoop:
             raise error
         if not self.lists.fit(self.region):
             raise not_alike("a list to which a round appends what is no array, number or constant of its own")
+
+    def begins(self) -> Any:
+        """Return whether there is an iteration, asked before the loop."""
+        more: Any = True if self.counted is None else self.counted.count > 0
+        return more if self.test is None else and_(more, self.test)
 
     def require_same_kinds(self, changed: Sequence[str]) -> None:
         """Raise if a round writes to rows that the loop goes through, or leaves other types and shapes."""

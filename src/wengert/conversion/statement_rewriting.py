@@ -183,10 +183,13 @@ class Scope(ExpressionRewriter, ast.NodeTransformer):
         """Return the call that stands for `if`."""
         one, other = changes(body).places, changes(orelse).places
         places = sorted({*one, *other})
-        lines = tuple((x, one.get(x, ()), other.get(x, ())) for x in places)
-        site = (node.lineno, lines, tuple(x for x in places if x in self.halves))
+        site = self.site(node, tuple((x, one.get(x, ()), other.get(x, ())) for x in places))
         call = self.operation("if_stmt", [test, name_node(BODY, node), name_node(ELSE, node), constant(site)], node)
         return [self.nest(BODY, body, node), self.nest(ELSE, orelse, node), locate(ast.Expr(call), node)]
+
+    def site(self, node: ast.stmt, lines: tuple[tuple[str, Any, Any], ...]) -> tuple[Any, ...]:
+        """Return where a statement stands that changes names, each given with its lines: a `StatementSite`'s parts."""
+        return node.lineno, lines, tuple(name for name, *_ in lines if name in self.halves)
 
     def nest(self, name: str, body: Sequence[ast.stmt], node: ast.AST, argument: str = "") -> ast.stmt:
         """Return the nested function that statements become."""
@@ -213,7 +216,7 @@ class Scope(ExpressionRewriter, ast.NodeTransformer):
         names = {**changes([test]).places}
         for name, lines in changes(body).places.items():
             names[name] = (*names.get(name, ()), *lines)
-        site = (node.lineno, tuple((x, names[x], ()) for x in sorted(names)))
+        site = self.site(node, tuple((x, names[x], ()) for x in sorted(names)))
         pieces = [name_node(TEST, node), name_node(BODY, node)]
         call = self.operation("while_stmt", [*pieces, constant(stops), constant(site), constant(appended)], node)
         found = [self.nest(TEST, [test], node), self.nest(BODY, body, node), locate(ast.Expr(call), node)]
@@ -226,7 +229,7 @@ class Scope(ExpressionRewriter, ast.NodeTransformer):
         item = locate(ast.Assign([self.visit(node.target)], name_node(ITEM, node.target)), node.target)
         body = [item, *body]
         names = changes(body).places
-        site = (node.lineno, tuple((x, names[x], ()) for x in sorted(names)))
+        site = self.site(node, tuple((x, names[x], ()) for x in sorted(names)))
         call = self.operation(
             "for_stmt",
             [

@@ -348,10 +348,10 @@ def is_endless(node: ast.While) -> bool:
 
 
 class PathReads:
-    """Find names that one branch of an `if` binds and that are read where only some paths have bound them.
+    """Find names that a branch of an `if` or a loop binds and that are read where only some paths have bound them.
 
     Attributes:
-        half: the names that one branch of an `if` binds, and nothing before or in the other does.
+        half: the names that one branch of an `if` binds, and nothing before or in the other does, and those of loops.
         read: the names that are read where not all paths have bound them.
     """
 
@@ -379,8 +379,11 @@ class PathReads:
                 own, after = [statement], bound | set(changes([statement]).bound)
             else:
                 ends = [self.follow(x, bound | set(changes(own).bound)) for x in blocks]
-                is_loop = isinstance(statement, ast.For | ast.While)
-                after = bound | set(changes(own if is_loop else [statement]).bound) if ends or own else bound
+                after = bound | set(changes([statement]).bound) if ends or own else bound
+                if isinstance(statement, ast.For | ast.While):
+                    asked = statement.iter if isinstance(statement, ast.For) else statement.test
+                    whole, after = after, bound | set(changes([asked]).bound)
+                    self.half |= whole - after
             loads = (x for node in own for x in ast.walk(node) if isinstance(x, ast.Name))
             self.read |= {x.id for x in loads if not isinstance(x.ctx, ast.Store) and x.id not in bound}
             if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):

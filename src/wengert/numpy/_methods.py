@@ -11,6 +11,7 @@ from typing import Any, Never
 
 import numpy as np
 
+from wengert.core.values.dispatch import weaken
 from wengert.core.values.members import ArrayLike, Axis
 from wengert.core.values.numpy_overrides import RAISED, carry_out
 from wengert.core.values.tensor import Tensor
@@ -222,7 +223,8 @@ class ArrayMethods:
         """Return the complex conjugate; of real numbers, the Tensor itself."""
         if self.dtype.kind == "b" and self.weak:  # Python's is an integer
             return call(operator.pos, self)
-        return call(conjugate, self) if self.dtype.kind == "c" else self
+        found = call(conjugate, self) if self.dtype.kind == "c" else self
+        return call(weaken, found) if self.weak else found
 
     def conjugate(self) -> Tensor:
         """Return the complex conjugate; of real numbers, the Tensor itself."""

@@ -46,14 +46,18 @@ def calling_all(undos: Iterable[Restore]) -> Restore:
 
 def leave(scope: StateScope, *error: object) -> None:
     """Put back what a scope has changed: what `contextlib.ExitStack` calls."""
-    scope.leave(*error)
+    scope.__exit__(*error)
 
 
 class Leaving:
     """Be the `__exit__` of scopes: of each its own function."""
 
     def __get__(self, scope: StateScope | None, _kind: type[StateScope]) -> Callable[..., None]:
-        return leave if scope is None else scope.leave
+        if scope is None:
+            return leave
+        if not scope.undos:
+            scope.undos += scope.not_entered
+        return scope.leave
 
 
 class StateScope:
@@ -68,7 +72,7 @@ class StateScope:
     not_entered: ClassVar[tuple[Restore, ...]] = ()
 
     def __init__(self) -> None:
-        self.undos: list[Restore] = list(self.not_entered)
+        self.undos: list[Restore] = []
         self.leave = calling_last(self.undos)
 
     def undo(self) -> Restore:

@@ -47,7 +47,9 @@ COMPILED = "wengert.optim.root_scalar, which wengert.jit compiles; the results o
 LISTS = "which takes lists of Tensors, or make one array of the list with np.stack"
 MIRRORED = ("interpolate", "linalg", "ndimage", "signal", "spatial", "special", "stats")
 SLICE = re.compile(r"[\w)]\[.*:.*\]$")
-WRITTEN = "Make the array that is written to with wengert.numpy (zeros, empty, or asarray for one that exists)"
+WRITTEN = (
+    "Make the array that is written to with wengert.numpy (zeros, empty, or asarray for one that exists, or for a list)"
+)
 WRITTEN_SLICES = f"{WRITTEN}; where an end of x[i:i + n] is what is asked for, write x[i + np.arange(n)]"
 
 

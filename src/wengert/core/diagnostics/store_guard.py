@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 from wengert.core.diagnostics.numpy_warnings import warn_at_users_line
+from wengert.core.diagnostics.python_errors import about_tensor
 from wengert.core.diagnostics.source_positions import ASSIGNING, names_beside, use_at
 from wengert.core.primitives.signatures import say_parameter
 from wengert.errors import GraphError, WengertError
@@ -129,6 +130,8 @@ def call_user(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping
     except Exception as error:  # C code raises errors of any class, its own among them
         if isinstance(error, TypeError):
             say_parameter(error)
+            if (ours := about_tensor(error)) is not None:
+                raise ours.with_traceback(error.__traceback__) from None
         if isinstance(error, NUMPYS) and isinstance(error.__cause__, WengertError):
             raise error.__cause__.with_traceback(error.__traceback__) from None
         if str(error) == DROPPED:
