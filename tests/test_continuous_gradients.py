@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import wengert as wg
 from wengert.errors import GraphError, TracedTruthError, UsageError
@@ -46,6 +47,24 @@ def test_derivatives_are_those_of_the_solution():
     np.testing.assert_allclose(forward, want[0] @ X, rtol=5e-5)
     no_states = {"y0": np.zeros(0), "t_eval": [1.0], "gradient": "continuous"}
     assert wg.grad(lambda k: k + np.sum(solve_ivp(lambda t, y: -k * y, (0.0, 1.0), **no_states).y))(2.0) == 1.0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("method", "order"), [("RK23", 3), ("DOP853", 8)])
+def test_errors_of_derivatives_of_steps_are_those_derivatives_of_the_errors(method, order):
+    # y' = k A y to T: a step is off by terms of (k A)^(p + 1), so (p + 1 + T A) times errors are the change with k
+    matrix, start = np.array([[-0.5, 2.0, 0.0], [-2.0, -0.3, 0.4], [0.2, 0.0, -1.0]]), np.array([1.0, 0.5, -0.3])
+
+    def end(k):
+        options = {"t_eval": [5.0], "rtol": 1e-6, "atol": 1e-6}
+        return solve_ivp(lambda t, y: k * (matrix @ y), (0.0, 5.0), start, method, **options).y[:, 0]
+
+    found, change = wg.jvp(end, (1.0,), (1.0,))
+    wanted = scipy.linalg.expm(5.0 * matrix) @ start
+    error, error_of_change = found - wanted, change - 5.0 * matrix @ wanted
+    expected = (order + 1) * error + 5.0 * matrix @ error
+    assert np.linalg.norm(error_of_change - expected) < 0.06 * np.linalg.norm(expected)
+    assert np.linalg.norm(error_of_change) > 10.0 * np.linalg.norm(error)
 
 
 @pytest.mark.long
