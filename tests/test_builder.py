@@ -430,9 +430,9 @@ def test_a_function_that_the_system_lacks_is_refused() -> None:
         kept_code(program(lost))
 
 
-@pytest.mark.parametrize("rounds", [10, engine.LONGEST])
-def test_many_instructions_without_a_jump_are_written_the_quick_way(
-    rounds: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("rounds", "brief"), [(10, False), (10, True), (engine.LONGEST, False)])
+def test_many_instructions_without_a_jump_and_brief_functions_are_written_the_quick_way(
+    rounds: int, brief: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
 
@@ -447,8 +447,11 @@ def test_many_instructions_without_a_jump_are_written_the_quick_way(
 
     real = engine.machine
     monkeypatch.setattr(engine, "machine", machine)
-    (function,) = compiled(NativeFunction(f"chain_{rounds}", Signature(I64, (I64,)), lambda b, n: b.give(chain(n))))
-    assert asked == [rounds == engine.LONGEST]
+    signature = Signature(I64, (I64,))
+    (function,) = compiled(
+        NativeFunction(f"chain_{rounds}_{brief}", signature, lambda b, n: b.give(chain(n)), brief=brief)
+    )
+    assert asked == [brief or rounds == engine.LONGEST]
     assert function(12345) == chain(12345)
 
 

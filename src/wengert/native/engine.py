@@ -83,14 +83,19 @@ def machine(target: Target, is_quick: bool = False) -> Any:
     )
 
 
-def is_long(text: str) -> bool:
-    """Tell whether a module has more than `LONGEST` instructions without a jump, as an unrolled loop of numbers has."""
-    length = 0
+def is_quick_module(text: str) -> bool:
+    """Tell whether LLVM is to take little time for a module, whatever its code will take.
+
+    That is one with more than `LONGEST` instructions without a jump, as an unrolled loop of numbers has, and one whose
+    functions are all to be written quickly, which LLVM goes through all of its passes for otherwise (twice the time).
+    """
+    length, are_brief = 0, True
     for line in text.splitlines():
         length = length + 1 if line.startswith("  ") else 0
+        are_brief &= not line.startswith("define ") or "optnone" in line
         if length > LONGEST:
             return True
-    return False
+    return are_brief
 
 
 def emit_object(text: str, target: Target) -> bytes:
@@ -104,7 +109,7 @@ def emit_object(text: str, target: Target) -> bytes:
         llvm = load_llvm()
         module = llvm.parse_assembly(text)
         module.verify()
-        found = bytes(machine(target, is_long(text)).emit_object(module))
+        found = bytes(machine(target, is_quick_module(text)).emit_object(module))
         del module  # whose release locks LLVM, too
         return found
 
@@ -113,7 +118,7 @@ def emit_assembly(text: str, target: Target) -> str:
     """Return a module in LLVM's language as instructions of a processor, to be read."""
     with UNSTOPPED, HeldInterrupts():
         module = load_llvm().parse_assembly(text)
-        found = str(machine(target, is_long(text)).emit_assembly(module))
+        found = str(machine(target, is_quick_module(text)).emit_assembly(module))
         del module
         return found
 
