@@ -78,18 +78,18 @@ def jacobi(n: Any, a: Any, b: Any, x: Any) -> Any:
 def chebyshev_second(n: Any, x: Any) -> Any:
     """Return the derivative of Chebyshev's polynomial U, which is Gegenbauer's with parameter 1.
 
-    Of a negative degree n it is that of the degree -2 - n, with the other sign.
+    Of a negative degree n it is that of the degree -2 - n, with the other sign, and so 0 of -1.
     """
-    return np.where(n < -1, -1.0, 1.0) * gegenbauer(np.maximum(n, -2 - n), 1.0, x)
+    return np.where(n < -1, -1.0, 1.0) * gegenbauer(np.where(np.equal(n, -1), 0, np.maximum(n, -2 - n)), 1.0, x)
 
 
 by_last(sp.eval_legendre, "n", legendre)
 by_last(sp.eval_sh_legendre, "n", lambda n, x: 2 * legendre(n, 2 * x - 1))
-by_last(sp.eval_chebyt, "n", chebyshev_first)
+by_last(sp.eval_chebyt, "n", chebyshev_first, steep=True)
 by_last(sp.eval_chebyu, "n", chebyshev_second)
-by_last(sp.eval_sh_chebyt, "n", lambda n, x: 2 * chebyshev_first(n, 2 * x - 1))
+by_last(sp.eval_sh_chebyt, "n", lambda n, x: 2 * chebyshev_first(n, 2 * x - 1), steep=True)
 by_last(sp.eval_sh_chebyu, "n", lambda n, x: 2 * chebyshev_second(n, 2 * x - 1))
-by_last(sp.eval_chebyc, "n", lambda n, x: chebyshev_first(n, x / 2))
+by_last(sp.eval_chebyc, "n", lambda n, x: chebyshev_first(n, x / 2), steep=True)
 by_last(sp.eval_chebys, "n", lambda n, x: chebyshev_second(n, x / 2) / 2)
 by_last(sp.eval_gegenbauer, "na", gegenbauer)
 by_last(sp.eval_jacobi, "nab", jacobi)
