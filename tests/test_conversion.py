@@ -126,6 +126,23 @@ def cases_with_guards(x):
     return total
 
 
+@case((1.5,), (0.5,), (-1.0,), (2.0,))
+def cases_with_names_and_truths(x):
+    level = 3.0
+    match x:
+        case 2 | Limits.LOW as level:
+            x = x * level + 1.0
+    match bool(x > 1):
+        case True:
+            x = x * level
+        case False | None:
+            x = x - level
+    small = not x > 2
+    if small is not True:
+        x = x * 3
+    return x if (x > 5) is True or small is False else x * x
+
+
 @case((1.5,), (0.5,), (-1.0,))
 def properties_that_are_read(x):
     spring, stiff = Spring(x), Stiff(2.0 + x * x)

@@ -26,7 +26,7 @@ class MatchRewriter(ast.NodeTransformer):
     def visit_Match(self, node: ast.Match) -> Any:
         """Replace a statement with guards, or numbers as patterns; leave others, which no traced value decides."""
         self.generic_visit(node)
-        if not any(case.guard is not None or is_compared(case.pattern) for case in node.cases):
+        if not any(case.guard is not None or is_compared(compared_part(case)[0]) for case in node.cases):
             return node
         number = next(self.numbers)
         subject, matched = f"{SUBJECT}{number}", f"{MATCHED}{number}"
@@ -42,12 +42,26 @@ def assign(name: str, value: ast.expr, place: ast.AST) -> ast.stmt:
 
 
 def is_compared(pattern: ast.pattern) -> bool:
-    """Tell whether a pattern is a number, a dotted name, or several of these: the subject is compared with it."""
+    """Tell whether the subject is compared with a pattern: a number, truth, None, dotted name, or several."""
     if isinstance(pattern, ast.MatchOr):
         return all(map(is_compared, pattern.patterns))
+    if isinstance(pattern, ast.MatchSingleton):
+        return True
     if not isinstance(pattern, ast.MatchValue):
         return False
     return not isinstance(pattern.value, ast.Constant) or isinstance(pattern.value.value, Number)
+
+
+def compared_part(case: ast.match_case) -> tuple[ast.pattern, str | None]:
+    """Return a pattern without the name that it gives its subject, `1` and `n` of `case 1 as n`, and that name.
+
+    A guard would need the name before it is known whether the pattern fits: such a pattern stays as it is.
+    """
+    pattern = case.pattern
+    inner = pattern.pattern if isinstance(pattern, ast.MatchAs) and case.guard is None else None
+    if isinstance(pattern, ast.MatchAs) and inner is not None and is_compared(inner):
+        return inner, pattern.name
+    return pattern, None
 
 
 def comparison(pattern: ast.pattern, subject: str) -> ast.expr:
@@ -55,13 +69,16 @@ def comparison(pattern: ast.pattern, subject: str) -> ast.expr:
     name = name_node(subject, pattern)
     if isinstance(pattern, ast.MatchOr):
         return locate(ast.BoolOp(ast.Or(), [comparison(x, subject) for x in pattern.patterns]), pattern)
+    if isinstance(pattern, ast.MatchSingleton):
+        return locate(ast.Compare(name, [ast.Is()], [locate(ast.Constant(pattern.value), pattern)]), pattern)
     assert isinstance(pattern, ast.MatchValue)
     return locate(ast.Compare(name, [ast.Eq()], [pattern.value]), pattern)
 
 
 def replaced_case(case: ast.match_case, rest: list[ast.stmt], subject: str, matched: str) -> list[ast.stmt]:
     """Return what stands for a case and those that follow it, the `rest`."""
-    pattern, place = case.pattern, case.pattern
+    (pattern, name), place = compared_part(case), case.pattern
+    body = case.body if name is None else [assign(name, name_node(subject, place), place), *case.body]
     before: Sequence[ast.stmt] = ()
     tests: list[ast.expr] = []
     if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
@@ -74,6 +91,6 @@ def replaced_case(case: ast.match_case, rest: list[ast.stmt], subject: str, matc
         before, tests = [no, locate(asked, place)], [name_node(matched, place)]
     tests += [] if case.guard is None else [case.guard]
     if not tests:
-        return [*before, *case.body]
+        return [*before, *body]
     test = tests[0] if len(tests) == 1 else locate(ast.BoolOp(ast.And(), tests), place)
-    return [*before, locate(ast.If(test, case.body, rest), place)]
+    return [*before, locate(ast.If(test, body, rest), place)]

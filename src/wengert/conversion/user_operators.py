@@ -281,10 +281,18 @@ def compare_pair(sign: str, value: Any, other: Any) -> Any:
     if sign in OPERATORS:
         return OPERATORS[sign].function(left_operand(value), right_operand(other))
     name = sign.removeprefix("not ").removesuffix(" not")
-    if ROLLING.strict and name == "is" and any(is_staged(x) and x.weak for x in (value, other)):
-        raise not_alike("the identity of a number")
-    found = require_defined(value) is require_defined(other) if name == "is" else contains(value, other)
+    found = are_identical(value, other) if name == "is" else contains(value, other)
     return found if name == sign else not_(found)
+
+
+def are_identical(value: Any, other: Any) -> Any:
+    """Return whether two values are one object; a traced truth of Python's is `True` where it holds."""
+    for found, truth in ((value, other), (other, value)):
+        if type(truth) is bool and is_staged(found) and found.weak and found.dtype == np.bool_:
+            return found if truth else not_(found)
+    if ROLLING.strict and any(is_staged(x) and x.weak for x in (value, other)):
+        raise not_alike("the identity of a number")
+    return require_defined(value) is require_defined(other)
 
 
 def contains(value: Any, items: Any) -> Any:
