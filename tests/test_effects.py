@@ -640,3 +640,24 @@ def test_no_traced_value_stays_behind_a_function_that_failed(function, mode):
         warnings.simplefilter("ignore", UserWarning)
         LEFT_OUT[mode](function)
     assert all("traced" not in repr(x) for x in CALLS)
+
+
+SOLVERS = {
+    "least_squares": lambda f: optimize.least_squares(lambda x: f(x) - 1.0, [0.0]).x,
+    "curve_fit": lambda f: optimize.curve_fit(lambda x, a: f(x) * a, np.arange(4.0), np.arange(4.0))[0],
+    "minimize": lambda f: optimize.minimize(lambda x: np.sum((f(x) - 1.0) ** 2), [0.0]).x,
+    "root": lambda f: optimize.root(lambda x: f(x) - 1.0, [0.0]).x,
+    "brentq": lambda f: optimize.brentq(lambda x: f(x) - 1.0, 0.0, 3.0),
+    "odeint": lambda f: integrate.odeint(lambda y, t: -f(y), [1.0], np.array([0.0, 1.0]))[-1] * np.e,
+    "solve_ivp": lambda f: integrate.solve_ivp(lambda t, y: -f(y), (0.0, 1.0), [1.0], rtol=1e-8).y[:, -1] * np.e,
+    "quad": lambda f: integrate.quad(lambda x: f(x) * 2.0, 0.0, 1.0)[0],
+}
+
+
+def test_solvers_call_functions_that_keep_lists_of_their_calls():
+    """What others left there, whose time is over, is no value that they capture."""
+    CALLS.clear()
+    for solver in (*SOLVERS.values(), *SOLVERS.values()):
+        count = len(CALLS)
+        np.testing.assert_allclose(solver(counted), 1.0, rtol=1e-6)
+        assert len(CALLS) > count

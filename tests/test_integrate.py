@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.interpolate
 
 import wengert as wg
 from tests.cases import together
-from wengert.errors import ShapeError, UsageError
+from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.scipy import integrate
 from wengert.testing import check_grads
 
@@ -73,3 +74,43 @@ def test_errors() -> None:
     with pytest.raises(UsageError) as refused:
         integrate.cumulative_trapezoid(y, initial=1)
     assert str(refused.value) == "cumulative_trapezoid: initial=1; 0 or None is needed. Add it to the result."
+
+
+# Functions that cannot be traced
+
+TABLE = scipy.interpolate.interp1d(np.linspace(0.0, 2.0, 20), np.sin(np.linspace(0.0, 2.0, 20)))
+UNTRACED = {
+    "table": lambda t, y: -y * TABLE(t),
+    "number": lambda t, y: [-float(y[0]) * np.cos(t)],
+    "list": lambda t, y: (LIST.append(t), -y * y)[1],
+}
+LIST: list[Any] = []
+
+
+def half(_t: Any, y: Any) -> Any:
+    return float(y[0]) - 0.8
+
+
+@together("name", UNTRACED)
+@together("method", ["RK45", "Radau"])
+def test_functions_that_cannot_be_traced_are_integrated_by_scipy(name: str, method: str) -> None:
+    LIST.clear()
+    fun = UNTRACED[name]
+    for more in ({}, {"t_eval": [0.5, 1.0], "events": half, "rtol": 1e-6}):
+        found = integrate.solve_ivp(fun, (0.0, 1.0), [1.0], method, **more)
+        want = scipy.integrate.solve_ivp(fun, (0.0, 1.0), [1.0], method, **more)
+        np.testing.assert_allclose(found.y, want.y, rtol=1e-12)
+        assert found.t_events is None or np.array_equal(found.t_events[0], want.t_events[0])
+    found = integrate.odeint(fun, [1.0], [0.0, 1.0], tfirst=True)
+    np.testing.assert_allclose(found, scipy.integrate.odeint(fun, [1.0], [0.0, 1.0], tfirst=True), rtol=1e-6)
+    assert not any(isinstance(t, wg.Tensor) for t in LIST)
+    found = integrate.quad(lambda t: fun(t, np.array([1.0]))[0], 0.0, 1.0)
+    np.testing.assert_allclose(found[0], scipy.integrate.quad(lambda t: fun(t, np.array([1.0]))[0], 0.0, 1.0)[0])
+    LIST.clear()
+    for differentiated in (
+        lambda y: integrate.solve_ivp(fun, (0.0, 1.0), y, method, t_eval=[1.0]).y[0, 0],
+        lambda y: integrate.odeint(fun, y, [0.0, 1.0], tfirst=True)[1, 0],
+        lambda y: integrate.quad(lambda t: fun(t, y)[0], 0.0, 1.0)[0],
+    ):
+        with pytest.raises(GraphError):
+            wg.jit(wg.grad(differentiated))(np.array([1.0]))

@@ -61,7 +61,7 @@ def test_programs_are_kept_and_see_what_changes(monkeypatch):
         model.rate = rate
         np.testing.assert_allclose(solve_ivp(model.slope, (0, 1), [1.0], rtol=1e-6).y[0, -1], np.exp(-rate), rtol=1e-4)
     with pytest.raises(GraphError, match="seen"):
-        solve_ivp(model.watch, (0, 1), [1.0])
+        wg.grad(lambda y: solve_ivp(model.watch, (0, 1), y).y[0, -1])(np.ones(1))
 
 
 STATE = {"rate": 1.0}
@@ -217,16 +217,18 @@ def counting(count):
 
 def writing(array):
     def slope(t, y):
-        array[0] = 3.0
+        array[0] += 1.0
         return -y
 
     return slope
 
 
 @pytest.mark.parametrize("slope", [appending([]), appending([0.5]), counting(0.0), writing(np.ones(2))])
-def test_what_functions_do_besides_is_refused(slope):
+def test_what_functions_do_besides_is_refused_where_derivatives_are_taken_and_left_to_scipy_elsewhere(slope):
+    found = solve_ivp(slope, (0.0, 1.0), [1.0])
+    assert np.array_equal(found.y, scipy.integrate.solve_ivp(slope, (0.0, 1.0), [1.0]).y)
     with pytest.raises(GraphError, match=r"not its own|from outside"):
-        solve_ivp(slope, (0.0, 1.0), [1.0])
+        wg.grad(lambda y: solve_ivp(slope, (0.0, 1.0), y, t_eval=[1.0]).y[0, 0])(np.ones(1))
 
 
 def test_functions_that_change_what_they_capture_whenever_they_are_traced_are_refused():

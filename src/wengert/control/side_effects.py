@@ -17,6 +17,7 @@ from wengert.core.memory.views import current
 from wengert.core.memory.write_watches import Watch, lost_text, rebind_handle, snapshot
 from wengert.core.values.aval import is_differentiable
 from wengert.core.values.frozen import is_frozen
+from wengert.core.values.recording import has_ended
 from wengert.core.values.tensor import Tensor, is_staged
 from wengert.errors import GraphError
 from wengert.support.attributes import own_attributes
@@ -47,7 +48,8 @@ class Reach:
         self.name = name
         found = users_functions(function)
         self.heap = ReachableState((), values=(*found, *more))
-        self.tensors = [(x, snapshot(x)) for x in self.heap.tensors if not lost_text(x)] if found else []
+        usable = [x for x in self.heap.tensors if not (lost_text(x) or has_ended(x._trace))]
+        self.tensors = [(x, snapshot(x)) for x in usable] if found else []
 
     def parameters(self) -> list[Tensor]:
         """Return the Tensors that are being differentiated by what goes on outside, or were and are frozen."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,6 +28,7 @@ from wengert.scipy.integrate._arguments import (
 )
 from wengert.scipy.integrate._events import Watched, require_crossing, settings_of
 from wengert.scipy.integrate._jumps import warn_if_jumping
+from wengert.scipy.integrate._left_to_scipy import integrate_or_leave_to_scipy
 from wengert.scipy.integrate._methods.adaptive_steps import Control, Walk
 from wengert.scipy.integrate._methods.matrix_choice import require_elements
 from wengert.scipy.integrate._methods.methods_by_name import OUTSIDE
@@ -43,6 +45,9 @@ from wengert.support.records import NamedTuple
 from wengert.transforms.forward import jvp
 from wengert.transforms.outer_values import OuterValues
 from wengert.transforms.reverse import stop_gradient
+
+SCIPYS = frozenset(("RK23", "RK45", "DOP853", "Radau", "BDF"))
+"""Methods whose steps are SciPy's."""
 
 
 def solve_ivp(
@@ -81,8 +86,9 @@ def solve_ivp(
     of steps, as a pendulum at rest has none: then pass `max_step`. A warning tells so, except in traced functions.
 
     The integration is traced and compiled once for all functions of the same code: floats and arrays of them, passed
-    or captured, may have other values in the next call. `fun` is traced as functions are under `jit`; what it does
-    besides computing its result happens while that is done only.
+    or captured, may have other values in the next call. `fun` is traced as functions are under `jit`. One that cannot
+    be, as it looks at numbers, or counts its calls, is integrated by SciPy itself, if the method is SciPy's, and no
+    derivative is taken; else it is refused.
 
     Implicit methods find out which elements of the Jacobian may be other than zero. Where these are few they compute
     them alone, and factorise banded matrices, or sparse ones, whichever takes less time.
@@ -201,7 +207,15 @@ def solve_ivp(
         warn_if_missing(found, times)
         return found
     integration = Integration(values, options, (t0, t1), state, control, algebraic, is_judged)
-    return integration.result(times, bool(dense_output), kind == "forward")
+
+    traced = functools.partial(integration.result, times, bool(dense_output), kind == "forward")
+    own = mass, step, gradient, memory_budget, lband, uband, *resets
+    if method not in SCIPYS or start != "given" or max_steps != DEFAULT_STEPS or any(x is not None for x in own):
+        return traced()
+    plain = fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args
+    names = {"rtol": rtol, "atol": atol, "first_step": first_step, "max_step": max_step}
+    jacobian = {name: x for name, x in (("jac", jac), ("jac_sparsity", jac_sparsity)) if x is not None}
+    return integrate_or_leave_to_scipy(NAME, traced, (fun, *functions, jac), plain, names | jacobian)
 
 
 def with_moving_times(options: Options, t0: Any, times: Any) -> Options:

@@ -18,6 +18,7 @@ from wengert.creation import asarray
 from wengert.errors import DtypeError, ShapeError, UsageError, named_after
 from wengert.scipy.integrate._arguments import DEFAULT_STEPS, as_floats, as_state, as_time, require_within
 from wengert.scipy.integrate._initial_value import Integration, with_moving_times
+from wengert.scipy.integrate._left_to_scipy import integrate_or_leave_to_scipy
 from wengert.scipy.integrate._settings import CallArguments, settings_for
 
 NAME = "odeint"
@@ -46,7 +47,8 @@ def odeint(
     """Solve y' = func(y, t), y(t[0]) = y0, with derivatives; see `scipy.integrate.odeint`.
 
     SciPy's changes between methods of Adams and of backward differences. Here it is Rodas5P, which serves stiff and
-    other equations alike, with the tolerances of SciPy's; differentiated are its steps, as by `solve_ivp`.
+    other equations alike, with the tolerances of SciPy's; differentiated are its steps, as by `solve_ivp`. Functions
+    that cannot be traced are integrated by SciPy, as there.
 
     Args:
         func: `func(y, t, *args)` gives the slope.
@@ -106,21 +108,26 @@ def odeint(
         integration = Integration(values, options, ends, state, settings.control, None, settings.is_judged)
         return integration.result(times, dense_output=False, by_sensitivities=False)
 
-    with named_after(NAME, "solve_ivp"):
-        states, found, counts = states_between(solve, times, start, splits, h0)
-    if misses_end(found):
-        from scipy.integrate import ODEintWarning  # with all else of it, which takes 50 ms
+    def integrate() -> Any:
+        with named_after(NAME, "solve_ivp"):
+            states, found, counts = states_between(solve, times, start, splits, h0)
+        if misses_end(found):
+            from scipy.integrate import ODEintWarning  # with all else of it, which takes 50 ms
 
-        warnings.warn(f"{NAME}: {found.message}", ODEintWarning, stacklevel=user_stacklevel())
-    if places is not None:
-        states = states[places]
-    if not full_output:
-        return states
-    return states, {
-        "nfe": np.reshape(counts[0], (1,)),
-        "nje": np.reshape(counts[1], (1,)),
-        "message": found.message,
-    }
+            warnings.warn(f"{NAME}: {found.message}", ODEintWarning, stacklevel=user_stacklevel())
+        if places is not None:
+            states = states[places]
+        if not full_output:
+            return states
+        return states, {
+            "nfe": np.reshape(counts[0], (1,)),
+            "nje": np.reshape(counts[1], (1,)),
+            "message": found.message,
+        }
+
+    names = {"ml": ml, "mu": mu, "rtol": rtol, "atol": atol, "tcrit": tcrit, "h0": h0, "hmax": hmax, "mxstep": mxstep}
+    plain = func, y0, t, args, Dfun, col_deriv, full_output
+    return integrate_or_leave_to_scipy(NAME, integrate, (func,), plain, {**names, "tfirst": tfirst})
 
 
 def misses_end(found: Any) -> bool:

@@ -27,6 +27,7 @@ from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.implicit.attaching import reaches_traced
 from wengert.scipy.integrate._integrals.integral import NAME, integral, warn_if_inexact
 from wengert.scipy.integrate._integrals.meshes import Accuracy, integrate
+from wengert.scipy.integrate._left_to_scipy import integrate_or_leave_to_scipy
 from wengert.support.refusals import forgive, refusal_count
 from wengert.transforms.reverse import stop_gradient
 from wengert.transforms.tracing import trace_converting
@@ -179,7 +180,8 @@ def quad(
     The interval is cut where the function needs it, as QUADPACK does. `func` is called for many places at once, by
     `vmap`; under `jit`, where it is differentiated, and where it decides by its place, it is traced. Derivatives are
     integrals of the integrand's, each cut where it needs it, and as exact as is asked for here. Where it jumps at a
-    place that depends on what is differentiated, they miss the jump.
+    place that depends on what is differentiated, they miss the jump. A function that cannot be traced is integrated by
+    SciPy itself, where no derivative is taken.
 
     Args:
         func: `func(x, *args)` returns a number.
@@ -212,10 +214,15 @@ def quad(
     if full_output:
         raise UsageError("quad", f"full_output={full_output}", "0 is needed", "Call scipy.integrate.quad for details")
     wanted = Accuracy(epsabs, epsrel, as_whole("quad", "limit", limit, least=1))
-    value, error = integral_between(
-        "quad", func, a, b, args if isinstance(args, tuple) else (args,), points, wanted, number_of
-    )
-    return value[0], error[0]
+    further = args if isinstance(args, tuple) else (args,)
+
+    def integrate() -> tuple[Any, Any]:
+        value, error = integral_between("quad", func, a, b, further, points, wanted, number_of)
+        return value[0], error[0]
+
+    names = {"epsabs": epsabs, "epsrel": epsrel, "limit": limit, "points": points}
+    found: tuple[Any, Any] = integrate_or_leave_to_scipy("quad", integrate, (func,), (func, a, b, further), names)
+    return found
 
 
 def integral_between(
