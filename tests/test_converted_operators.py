@@ -423,12 +423,15 @@ def test_truths_that_are_comparisons_decide_under_jit() -> None:
         y = x * 3.0 if not Compared(x) else -x
         if Compared(x):
             y = y * x
-        return y if bool(Compared(x)) or y > 2.0 else y + 1.0
+        if any([Compared(-x), Compared(x)]) and not all((Compared(x), Compared(x / 10))):
+            y = 2 * y
+        while Compared(y) and operator.truth(y < 9.0):
+            y = y + x
+        return y if bool(Compared(x)) or Compared(y / 2) or operator.not_(Compared(y)) else y + 1.0
 
-    for x in (0.5, 0.9, 1.5):
+    for x in (0.55, 0.85, 1.6):
         assert wg.jit(f)(x) == pytest.approx(f(x))
-        slopes = 3.0 if x < 1 else -2 * x
-        assert wg.jit(wg.grad(f))(x) == pytest.approx(slopes)
+        assert wg.jit(wg.grad(f))(x) == pytest.approx((f(x + 1e-6) - f(x - 1e-6)) / 2e-6)
         assert wg.jit(wg.vmap(f))(np.full(2, x))[1] == pytest.approx(f(x))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from wengert.control.variable_places import HIDDEN, OPERATIONS
 from wengert.conversion.syntax_nodes import MUTATORS, SIGNS, SUSPENDING, constant, locate, name_node, parameters
@@ -58,10 +58,14 @@ class ExpressionRewriter(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """Rewrite `and` and `or`; operands but the first wait."""
+        return self.connection(node, self.visit)
+
+    def connection(self, node: ast.BoolOp, rewrite: Callable[[ast.expr], ast.expr]) -> ast.expr:
+        """Rewrite `and` or `or`, whose operands are rewritten so."""
         if any(isinstance(x, UNLIFTABLE) for operand in node.values[1:] for x in ast.walk(operand)):
             self.generic_visit(node)
             return node
-        first, *rest = [self.visit(x) for x in node.values]
+        first, *rest = [rewrite(x) for x in node.values]
         name = "and_" if isinstance(node.op, ast.And) else "or_"
         return self.operation(name, [first, *map(self.delay, rest)], node)
 
@@ -86,17 +90,18 @@ class ExpressionRewriter(ast.NodeTransformer):
         return rewritten if is_number else self.operation(name, [rewritten], node)
 
     def test(self, node: ast.expr) -> ast.expr:
-        """Rewrite what is asked for its truth."""
-        return self.operation("ask_truth", [self.visit(node)], node)
+        """Rewrite what is asked for its truth; that of `and` and `or` is asked of operands, which may be objects."""
+        found = self.connection(node, self.test) if isinstance(node, ast.BoolOp) else self.visit(node)
+        return self.operation("ask_truth", [found], node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         """Rewrite a conditional expression."""
         lifted = not any(isinstance(x, UNLIFTABLE) for part in (node.body, node.orelse) for x in ast.walk(part))
-        self.generic_visit(node)
         if not lifted:
+            self.generic_visit(node)
             return node
-        test = self.operation("ask_truth", [node.test], node.test)
-        return self.operation("if_exp", [test, self.delay(node.body), self.delay(node.orelse)], node)
+        test, *both = self.test(node.test), self.visit(node.body), self.visit(node.orelse)
+        return self.operation("if_exp", [test, *map(self.delay, both)], node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         """Rewrite comparisons; operands of a chain but the first two wait."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from wengert.conversion import (
     user_attributes,
     user_operators,
 )
-from wengert.conversion.branch_statements import and_, or_
+from wengert.conversion.branch_statements import and_, not_, or_
 from wengert.conversion.called_functions import BUILTINS, RUNTIME, callee, convert, make_passing
 from wengert.conversion.loop_statements import decide_items, staged_extremum, staged_sum
 from wengert.conversion.numpy_calls import BUILDERS, MAKERS, called_in_place
@@ -29,6 +30,7 @@ from wengert.conversion.traced_regions import as_truth, is_array, one_element
 from wengert.conversion.user_attributes import MOST, change_target, choose_item, item_of, read_attribute
 from wengert.conversion.user_operators import (
     OPERATORS,
+    PLAIN,
     UNARY,
     apply_unary,
     ask_truth,
@@ -144,7 +146,8 @@ def make_extremum(function: Callable[..., Any], better: Callable[[Any, Any], Any
 
 def truth_of(value: Any) -> Any:
     """Return whether Python takes a value for true."""
-    return as_truth(value) if is_staged(value) else bool(value)
+    found = ask_truth(value)
+    return as_truth(found) if is_staged(found) else bool(found)
 
 
 def make_quantifier(function: Callable[..., Any], combined: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,7 +157,7 @@ def make_quantifier(function: Callable[..., Any], combined: Callable[..., Any]) 
         items: Any = args[0] if len(args) == 1 and isinstance(args[0], SIZED) else ()
         if is_staged(items) and items.ndim == 1:
             return weaken(np.any(items) if function is any else np.all(items))
-        if not any(map(is_staged, items)):
+        if all((type(x) in PLAIN or isinstance(x, np.generic)) and not is_staged(x) for x in items):
             return function(*args)
         if len(items) > MOST:
             return decide_items(function, items, lambda item: item)
@@ -218,6 +221,8 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     range: staged_range,
     int: staged_int,
     bool: staged_bool,
+    operator.truth: staged_bool,
+    operator.not_: lambda value: not_(ask_truth(value)),
     round: staged_round,
     sum: staged_sum,
     max: make_passing(make_extremum(builtins.max, lambda a, b: left_operand(a) > right_operand(b))),
