@@ -455,6 +455,31 @@ LOOPS_OF_TWINS = {
 }
 
 
+def test_rounds_do_not_write_to_one_of_two_arrays_that_are_one_at_first():
+    def written(c, _):
+        c[0][0] = c[0][0] * 0.9
+        return c, c[1][0]
+
+    with pytest.raises(GraphError, match=r"scan: arguments 0 and 1 .* share memory"):
+        wg.scan(written, (X, X), X)
+    assert wg.scan(written, (X, X.copy()), X)[1].tolist() == [1.0, 1.0]
+
+
+@together("make", {kind: make for kind, (make, *_) in TWINS.items()}.values())
+@together("wrap", [wg.checkpoint, wg.custom_rule])
+def test_functions_within_others_must_not_change_containers_that_they_are_given(wrap, make):
+    change, read = next((change, read) for other, change, read in TWINS.values() if other is make)
+
+    def f(x, own):
+        given = wg.tree.map(lambda leaf: leaf * x, make())
+        return wrap(lambda c: (change(deepcopy(c) if own else c), read(c))[1])(given) + read(given)
+
+    for transformed in (wg.jit(f, static_argnums=1), wg.jit(wg.grad(f), static_argnums=1)):
+        with pytest.raises(GraphError, match=r"a change to a \w+ among its arguments"):
+            transformed(1.0, False)
+        transformed(1.0, True)
+
+
 @pytest.mark.parametrize("run", LOOPS_OF_TWINS.values(), ids=LOOPS_OF_TWINS)
 def test_rounds_do_not_change_one_of_two_containers_that_are_one_at_first(run):
     def changed(c):

@@ -70,6 +70,12 @@ def test_cofactors_along_directions_are_those_by_singular_values(size: int, coun
     found = determinants.evaluate_cofactors(a, *directions)
     expected = determinants.cofactors_by_singular_values(a, directions)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    for function in (
+        determinants.evaluate_cofactors,
+        lambda a, *given: determinants.cofactors_by_singular_values(a, given),
+    ):
+        scaled = function(1e8 * a, *directions) / 1e8 ** (size - 1 - count)
+        np.testing.assert_allclose(scaled, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
 def test_determinants_of_nearly_singular_matrices_lose_nothing() -> None:

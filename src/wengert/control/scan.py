@@ -62,7 +62,7 @@ def scan(
         require_number("scan", "a leaf of init or xs", x)
     arrays = [x if isinstance(x, Tensor) else np.asarray(x) for x in items]
     steps = common_length(arrays, length)
-    step = PairFunction("scan", "f", "carried, x", f, [(structure, len(leaves)), (elements, len(items))])
+    step = PairFunction("scan", "f", "carried, x", f, [(structure, len(leaves)), (elements, len(items))], leaves)
     given = (*leaves, *arrays)
     results: Sequence[Any] | None = None
     whole = unroll is True or unroll >= steps

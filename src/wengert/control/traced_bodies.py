@@ -121,26 +121,39 @@ class FlatFunction:
 class PairFunction:
     """Be a function that gives what is carried and what is left behind, of flat arguments and with flat results.
 
+    What is carried at first is `shared`: it is an error that the first call writes to one of several that share memory.
+
     Attributes:
         structure: the containers of what it last gave to be carried.
         left: those of what it last left behind.
     """
 
     def __init__(
-        self, name: str, called: str, parameters: str, function: Function, given: Sequence[tuple[Any, int]]
+        self,
+        name: str,
+        called: str,
+        parameters: str,
+        function: Function,
+        given: Sequence[tuple[Any, int]],
+        shared: Sequence[Any],
     ) -> None:
         self.name = name
         self.called = called
         self.parameters = parameters
         self.function = function
         self.given = given
+        self.shared: Sequence[Any] | None = shared
         self.structure: Any = None
         self.left: Any = None
 
     def __call__(self, *leaves: Any) -> list[Any]:
         """Take one step: from the leaves of the arguments to those of the results."""
         own = f"{self.name} ({self.called})"
+        before = None if self.shared is None else contents_before(leaves[: len(self.shared)])
         result = called_with(own, self.function, self.parameters, tuple(unflatten_each(self.given, leaves)))
+        if before is not None and self.shared is not None:
+            require_unshared(self.name, self.shared, find_writes(leaves[: len(self.shared)], before))
+            self.shared = None
         if not isinstance(result, tuple) or len(result) != 2:
             given = f"a function that returned a {type(result).__name__}"
             needed = "a pair (next carried value, y) is needed"

@@ -1,6 +1,7 @@
-"""Lists, dictionaries and objects that a function is given in several places: what it changes in one is in the others.
+"""Lists, dictionaries and objects that a function is given, and changes: whoever has them, too, has to see it.
 
-Transformations give the function containers of their own, one for each place, so it is refused there.
+Transformations give the function containers of their own, one for each place, so that is refused where one lies in
+several places, and where functions are called within others.
 """
 
 from __future__ import annotations
@@ -64,6 +65,29 @@ class ContainerChanges:
         """Return where containers lie that were changed."""
         found = {p for p, (holder, old) in self.before.items() if holder.differs(old, holder.contents())}
         return frozenset(found | self.noted)
+
+
+class UnchangedContainers(ContainerChanges):
+    """Refuse that a function changes a container of its own, of which nobody outside would see it.
+
+    Args:
+        name: what the function is called.
+        needed: what it must leave as it is, and why.
+        inside: what it receives.
+    """
+
+    def __init__(self, name: str, needed: str, inside: Call) -> None:
+        super().__init__(name, ((), NO_NAMES), inside)
+        self.needed = needed
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Raise a GraphError if a container was changed."""
+        WATCHING.reset(self.token)
+        changed = sorted(self.paths()) if kind is None else []
+        if changed:
+            given = f"a change to a {type(self.inside[changed[0]]).__name__} among its arguments"
+            action = "Change a copy, and return it"
+            raise GraphError(self.name, given, self.needed, action, place=position_of(*caller()))
 
 
 class NothingToWatch:

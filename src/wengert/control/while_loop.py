@@ -129,7 +129,7 @@ def counted_step(step: LoopBody, value: Any) -> Any:
 def leave_rows(cond_fun: Function, body_fun: Function, init_val: Any, most: int | None) -> Any:
     """Do what `while_loop` does with rows: step by step if that can be, else with all rows carried."""
     leaves, structure = carried_leaves("while_loop", init_val)
-    step = PairFunction("while_loop", "body_fun", "value", body_fun, [(structure, len(leaves))])
+    step = PairFunction("while_loop", "body_fun", "value", body_fun, [(structure, len(leaves))], leaves)
     found = collect_rows(cond_fun, step, leaves, structure, most)
     if found is None:
         if most is None:

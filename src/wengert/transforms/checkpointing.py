@@ -18,6 +18,7 @@ import numpy as np
 from wengert.control.call import checkpoint as operation
 from wengert.control.call import stage_call
 from wengert.control.traced_bodies import own_results
+from wengert.control.twin_containers import UnchangedContainers
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.memory.buffers import lend
@@ -181,7 +182,8 @@ def checkpoint(fun: Callable[P, R]) -> Derived[P, R]:
         A function of the same arguments and results.
 
     Raises:
-        GraphError: `fun` writes to a Tensor that it captured, or, during the sweep, did something else the second time.
+        GraphError: `fun` writes to a Tensor that it captured, changes a list among its arguments in a graph, or, during
+            the sweep, did something else the second time.
 
     >>> import wengert as wg
     >>> wg.grad(checkpoint(lambda x: np.sin(x) * x))(1.0) == wg.grad(lambda x: np.sin(x) * x)(1.0)
@@ -189,6 +191,9 @@ def checkpoint(fun: Callable[P, R]) -> Derived[P, R]:
     """
     require_callable("checkpoint", fun)
     return cast("Derived[P, R]", make_transformed("checkpoint", call_checkpointed, fun))
+
+
+LEFT_AS_THEY_ARE = "in a graph, a function that runs again must leave its arguments as they are"
 
 
 def call_checkpointed(fun: Function, /, *args: Any, **kwargs: Any) -> Any:
@@ -203,4 +208,9 @@ def call_checkpointed(fun: Function, /, *args: Any, **kwargs: Any) -> Any:
             frame.finish(result)
             found, containers = flatten(result)
             return unflatten(containers, own_results(found))
-    return stage_call(operation, fun, lambda given: fun(*given[0], **given[1]), leaves, structure, staged)
+
+    def call(given: tuple[Sequence[Any], Mapping[str, Any]]) -> Any:
+        with UnchangedContainers(name_of("checkpoint", fun), LEFT_AS_THEY_ARE, given):
+            return fun(*given[0], **given[1])
+
+    return stage_call(operation, fun, call, leaves, structure, staged)

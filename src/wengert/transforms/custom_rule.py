@@ -10,6 +10,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from wengert.control.twin_containers import UnchangedContainers
 from wengert.core.containers.tree_leaves import flatten, leaves_up_to, map_leaves, structure_text, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, shown
 from wengert.core.memory.views import current
@@ -27,6 +28,7 @@ from wengert.support.hints import hint_attributes, hint_parameters
 from wengert.support.refusals import REFUSALS
 from wengert.traces.batch import Batch
 from wengert.traces.rules.calls import (
+    LEFT_AS_THEY_ARE,
     InLanes,
     UserCall,
     belongs_to,
@@ -193,7 +195,8 @@ class CustomCall(UserCall):
         arguments = self.arguments(operands)
         taken = [leaf for leaf in flatten(arguments)[0] if type(leaf) is Tensor]
         before = [x._value for x in taken]
-        result = in_form(operands, self.rule.fun, lambda form: form(*arguments))
+        with UnchangedContainers(self.name, LEFT_AS_THEY_ARE, (arguments, {})):
+            result = in_form(operands, self.rule.fun, lambda form: form(*arguments))
         found, self.out_structure = leaves_of_result(result)
         require_unwritten(self.name, taken, before, "Write into a copy")
         if not found:

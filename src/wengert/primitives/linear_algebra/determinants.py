@@ -199,13 +199,21 @@ def cofactors_by_singular_values(a: Any, directions: Sequence[Any]) -> Any:
 
 
 def products_of_others(s: Any, count: int) -> Any:
-    """Return the products of all elements along the last axis but those at `count` places, an axis for each place."""
+    """Return the products of all elements along the last axis but those at `count` places, an axis for each place.
+
+    Where two places are one they are 0: such terms, of which permutations cancel each other, are larger than the rest
+    by the ratio of matrices and directions, and leave their rounding errors.
+    """
     if count == 1:
         ones = np.ones_like(s[..., :1])
         before = np.concatenate([ones, s[..., :-1]], axis=-1).cumprod(axis=-1)
         after = np.concatenate([ones, s[..., :0:-1]], axis=-1).cumprod(axis=-1)[..., ::-1]
         return before * after
-    return products_of_others(np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]), count - 1)
+    same = np.eye(s.shape[-1], dtype=bool)
+    found = products_of_others(np.where(same, 1, s[..., None, :]), count - 1)
+    for later in range(1, count):
+        found = np.where(np.expand_dims(same, [x for x in range(count) if x not in (0, later)]), 0, found)
+    return found
 
 
 def vjp_cofactors(ct: Any, _out: Any, a: Any, *directions: Any) -> tuple[Any, ...]:

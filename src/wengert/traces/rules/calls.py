@@ -465,6 +465,9 @@ def value_below(value: Any) -> Any:
     return unwrap_plain(current(as_tensor(value)))
 
 
+LEFT_AS_THEY_ARE = "a function with a derivative of its own must leave its arguments as they are"
+
+
 def require_unwritten(name: str, taken: Sequence[Tensor], before: Sequence[Any], action: str) -> None:
     """Raise if a function with a derivative of its own wrote to an argument: nobody outside would see it."""
     for tensor, value in zip(taken, before, strict=True):
@@ -472,7 +475,7 @@ def require_unwritten(name: str, taken: Sequence[Tensor], before: Sequence[Any],
             raise GraphError(
                 name,
                 f"a write to an argument, of shape {tensor.shape}",
-                "a function with a derivative of its own must leave its arguments as they are",
+                LEFT_AS_THEY_ARE,
                 action,
                 place=position_of(*caller()),
             )
