@@ -847,3 +847,23 @@ def test_what_functions_with_rules_capture_stays_where_a_graph_calls_them(looks:
             wg.jit(f)(3.0)
     else:
         assert wg.jit(f)(3.0) == 6.0
+
+
+@pytest.mark.parametrize("jac", [None, True, lambda x: np.array([[2.0 * x[0]]])], ids=["derived", "both", "given"])
+def test_what_functions_keep_of_their_arguments_is_theirs(jac):
+    """MINPACK gives its working memory, which is gone afterwards."""
+    kept = []
+
+    def residual(x):
+        kept.append(x)
+        return (x**2 - 2.0, np.diag(2.0 * x)) if jac is True else x**2 - 2.0
+
+    def slope(x):
+        kept.append(x)
+        return jac(x)
+
+    for name in ("hybr", "lm"):
+        optimize.root(residual, [1.0], jac=slope if callable(jac) else jac, method=name)
+    arrays = [x for x in kept if isinstance(x, np.ndarray)]
+    assert arrays
+    assert all(x.flags.owndata or x.base is not None for x in arrays)

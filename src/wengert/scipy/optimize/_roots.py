@@ -29,7 +29,20 @@ def as_ndarrays(function: Function) -> Function:
     def values(x: Any, *args: Any, **kwargs: Any) -> Any:
         return np.asarray(require_result("fun", function(x, *args, **kwargs)))
 
-    return resemble(values, function, updated=False)
+    return with_lasting_argument(resemble(values, function, updated=False))
+
+
+def with_lasting_argument(function: Function) -> Function:
+    """Return a function whose argument lives as long as anybody has it.
+
+    That of MINPACK is working memory that nobody owns: in a list of calls it would be read when it is given back.
+    """
+
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        is_borrowed = type(x) is np.ndarray and x.base is None and not x.flags.owndata
+        return function(x.copy() if is_borrowed else x, *args, **kwargs)
+
+    return resemble(call, function, updated=False)
 
 
 def root(
@@ -88,7 +101,8 @@ def root(
     def solve(x0: Any, args: tuple[Any, ...]) -> Any:
         from scipy import optimize
 
-        slope, function = jac, fun if jac is True else as_ndarrays(fun)
+        function = with_lasting_argument(fun) if jac is True else as_ndarrays(fun)
+        slope = with_lasting_argument(jac) if callable(jac) else jac
         if jac is None and method in WITH_JACOBIAN and np.size(x0):
             problem = VectorProblem(
                 name, value, np.array(x0, dtype=float).ravel(), args, True, keep=not asked.differentiated
