@@ -155,6 +155,32 @@ def last_items_are_read(x, zs):
     return (np.stack(states).sum(0) * sum(states)) @ x + pairs[-1][0] * times[-1] + pairs[3][1]
 
 
+class Recorder:
+    scale = 0.5
+
+    def __init__(self, x):
+        self.states, self.state, self.rounds, self.scale = [x], x, 0, 0.25
+
+    def run(self, zs):
+        for z in zs:
+            self.state = self.scale * self.state + 0.1 * self.states[-1] + z
+            self.states.append(self.state)
+            self.rounds += 1
+
+    def last(self):
+        return self.states[-1] * len(self.states)
+
+    def run_by_a_method(self, zs):
+        for z in zs:
+            self.states.append(0.01 * self.last() + z)
+
+
+def an_attribute_is_appended_to(x, zs):
+    recorder = Recorder(x)
+    recorder.run(zs)
+    return np.stack(recorder.states).sum(0) @ recorder.state * recorder.rounds
+
+
 def few_rounds_of_stages(x, zs):
     for z in zs[:16]:
         x = x + 0.1 * damped(damped(damped(x, z), z), z)
@@ -177,6 +203,7 @@ def few_rounds_of_stages(x, zs):
         (carried_numbers_are_given_to_python, 1),
         (matrices_take_turns, 1),
         (last_items_are_read, 2),
+        (an_attribute_is_appended_to, 1),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
@@ -306,6 +333,19 @@ def a_container_of_outside_is_appended(x, zs):
     return sum(map(len, out)) * x.sum()
 
 
+def a_method_reads_a_list(x, zs):
+    recorder = Recorder(x)
+    recorder.run_by_a_method(zs)
+    return np.stack(recorder.states).sum(0) @ x
+
+
+def an_object_with_a_list_has_another_name(x, zs):
+    recorder = other = Recorder(x)
+    for z in zs:
+        recorder.states.append(0.01 * len(other.states) * x + z)
+    return np.stack(recorder.states).sum(0) @ x
+
+
 def a_row_is_written_to(x, zs):
     zs, total = zs * 1, 0.0
     for z in zs:
@@ -390,6 +430,8 @@ def shapes_grow(x, zs):
         an_appended_container_has_another_name,
         the_container_that_was_last_has_another_name,
         a_container_of_outside_is_appended,
+        a_method_reads_a_list,
+        an_object_with_a_list_has_another_name,
         a_row_is_written_to,
         numbers_grow,
         types_are_asked,

@@ -26,6 +26,7 @@ from types import (
     MethodType,
     MethodWrapperType,
     ModuleType,
+    SimpleNamespace,
 )
 from typing import Any, cast
 
@@ -52,12 +53,14 @@ from wengert.core.memory.views import base_and_path
 from wengert.core.values.recording import has_ended
 from wengert.core.values.tensor import WATCHING, Tensor, is_staged, make_tensor
 from wengert.errors import GraphError, describe
-from wengert.support.attributes import attribute, has_class_attribute, own_attributes
+from wengert.support.attributes import attribute, class_attribute, has_class_attribute, own_attributes
 from wengert.support.function_contents import captured_by, names_of
 
 ATOMS = frozenset(
     (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.float64, np.int64)
 )
+USUAL = frozenset(method for kind in (object, SimpleNamespace) for method in (kind.__getattribute__, kind.__setattr__))
+"""How objects are asked for attributes, and given some, whose classes have no methods for it."""
 WRAPPED = ("__wrapped__", "registry")
 """Attributes of library functions that hold those of the user: of `contextmanager` and `singledispatch`."""
 LEADING: tuple[tuple[Any, Callable[[Any], Sequence[Any]]], ...] = (
@@ -456,9 +459,22 @@ class ReachableState:
                 one, other = (line_text(code.co_filename, half[-1], code.co_qualname) if half else "" for half in lines)
                 yield (id(found[0].target), found[1]), (one, other)
 
-    def has_alone(self, name: str) -> bool:
-        """Tell whether no other function that the piece may call has a variable of its function."""
-        return name in self.cells and self.times_taken[id(self.cells[name])] == 1
+    def has_alone(self, name: str, attributes: Sequence[str] = ()) -> bool:
+        """Tell whether no other function that the piece may call has a variable of its function.
+
+        Of an attribute of a variable, `attributes` are all that the piece asks the object for: nobody else has the
+        object, and these are its own, which no property or method gives.
+        """
+        root, *path = name.split(".")
+        if root not in self.cells or self.times_taken[id(self.cells[root])] != 1:
+            return False
+        if not path:
+            return True
+        owner = self.kept[id(self.cells[root])].get("")
+        kind, contents = type(owner), self.kept.get(id(owner), {})
+        if self.times_found[id(owner)] > 1 or not USUAL.issuperset((kind.__getattribute__, kind.__setattr__)):
+            return False
+        return all(x in contents and not hasattr(type(class_attribute(kind, x)), "__set__") for x in attributes)
 
     def entry(self, name: str) -> tuple[Holder, Any] | None:
         """Return the holder and the key of a variable or an attribute, by its dotted name."""

@@ -28,8 +28,9 @@ from wengert.core.values.tensor import Tensor, is_staged
 
 MOST_LEAVES = 32
 """Arrays and numbers that are left behind in a round: of more, the loop is written out."""
-Appended: TypeAlias = Sequence[tuple[str, int]]
-"""The names of lists that a loop does nothing with but append to, each with how many of the last items it reads."""
+Appended: TypeAlias = Sequence[tuple[str, int, Sequence[str]]]
+"""The names of lists that a loop does nothing with but append to, each with how many of the last items it reads, and,
+of an attribute, all attributes that the loop asks the same object for."""
 CONSTANT = (bool, int, float, complex, str, bytes, type(None), np.generic)
 
 
@@ -64,13 +65,13 @@ class AppendedLists:
         self.holders: dict[int, SequenceHolder] = {}
         self.depths: dict[int, int] = {}
         self.columns: list[list[tuple[list[Any], Any]]] = []
-        for name, depth in appended:
+        for name, depth, attributes in appended:
             found = heap.entry(name)
             value = None if found is None else found[0].contents().get(found[1])
             holder = heap.holders.get(id(value))
             if type(value) is not list or not isinstance(holder, SequenceHolder) or len(value) < depth:
                 continue
-            if heap.times_found[id(value)] == 1 and heap.has_alone(name):
+            if heap.times_found[id(value)] == 1 and heap.has_alone(name, attributes):
                 self.holders[id(value)], self.depths[id(value)] = holder, depth
 
     def last_items(self, note: Note) -> list[LastItem]:

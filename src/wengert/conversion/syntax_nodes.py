@@ -292,29 +292,46 @@ def changes_in(node: ast.FunctionDef) -> Changes:
     return found
 
 
-def names_appended(parts: Sequence[ast.AST]) -> tuple[tuple[str, int], ...]:
+def names_appended(parts: Sequence[ast.AST]) -> tuple[tuple[str, int, tuple[str, ...]], ...]:
     """Return the names of which a loop does nothing but append to them, and read the last items, `xs.append(-xs[-1])`.
 
-    Each comes with how far from the end the first item is that is read; 0 for none.
+    Each comes with how far from the end the first item is that is read, 0 for none. A name may be an attribute of a
+    variable, `model.states`: then the loop uses that variable for attributes alone, which come third.
     """
     nodes = [x for part in parts for x in ast.walk(part)]
     appended = Counter(name for x in nodes if isinstance(x, ast.Expr) and (name := name_appended(x)))
     read = [found for x in nodes if isinstance(x, ast.Subscript) and (found := item_from_end(x))]
-    named = Counter(x.id for x in nodes if isinstance(x, ast.Name))
+    named = Counter(name for x in nodes if (name := name_or_attribute(x)))
     named.subtract(name for name, _ in read)
-    farthest = {name: max([depth for other, depth in read if other == name], default=0) for name in appended}
-    return tuple(sorted((name, farthest[name]) for name, times in appended.items() if named[name] == times))
+    lists: list[tuple[str, int, tuple[str, ...]]] = []
+    for name, times in sorted(appended.items()):
+        owner, dot, _ = name.rpartition(".")
+        attributes = [x for x in named if x.startswith(f"{owner}.")] if dot else []
+        alone = not dot or named[owner] == sum(1 for x in nodes if name_or_attribute(x) in attributes)
+        if named[name] == times and alone:
+            depth = max([depth for other, depth in read if other == name], default=0)
+            lists.append((name, depth, tuple(sorted(x.removeprefix(f"{owner}.") for x in attributes))))
+    return tuple(lists)
+
+
+def name_or_attribute(node: ast.AST) -> str:
+    """Return a variable's name, or that of an attribute of a variable, `model.states`; empty if a node is neither."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return f"{node.value.id}.{node.attr}"
+    return ""
 
 
 def item_from_end(node: ast.Subscript) -> tuple[str, int] | None:
     """Return the name of what an item is read of, and how far from its end the item is: 2 for `xs[-2]`."""
-    index = node.slice
-    if not isinstance(node.value, ast.Name) or not isinstance(node.ctx, ast.Load):
+    index, name = node.slice, name_or_attribute(node.value)
+    if not name or not isinstance(node.ctx, ast.Load):
         return None
     if not isinstance(index, ast.UnaryOp) or not isinstance(index.op, ast.USub):
         return None
     known = isinstance(index.operand, ast.Constant) and index.operand.value
-    return (node.value.id, known) if type(known) is int and 0 < known <= MOST_BACK else None
+    return (name, known) if type(known) is int and 0 < known <= MOST_BACK else None
 
 
 def name_appended(node: ast.Expr) -> str:
@@ -323,9 +340,7 @@ def name_appended(node: ast.Expr) -> str:
     if not isinstance(call, ast.Call) or call.keywords or len(call.args) != 1 or isinstance(call.args[0], ast.Starred):
         return ""
     method = call.func
-    if not isinstance(method, ast.Attribute) or method.attr != "append" or not isinstance(method.value, ast.Name):
-        return ""
-    return method.value.id
+    return name_or_attribute(method.value) if isinstance(method, ast.Attribute) and method.attr == "append" else ""
 
 
 def exits_always(statements: Sequence[ast.stmt]) -> bool:
