@@ -174,6 +174,8 @@ def scaled_bessel_value(v: Any, x: Any, *, kind: str, order: int) -> Any:
     for i in range(order + 1):
         for j in range(i + 1):
             neighbour = function(v - i + 2 * j, x)
+            if kind == "i":  # SciPy's scaled one of negative orders is NaN at 0
+                neighbour = np.where(x == 0, sp.iv(v - i + 2 * j, x), neighbour)
             found += math.comb(order, i) * math.comb(i, j) * scale ** (order - i) * (sign / 2) ** i * neighbour
     size = np.abs(x)
     far = size > 25 + v * v
@@ -203,6 +205,7 @@ for _ufunc, _kind in ((sp.ive, "i"), (sp.kve, "k")):
     by_order(
         _ufunc,
         lambda v, x, _out, kind=_kind: apply(scaled_bessel, v, real(f"{kind}ve", x), kind=kind, order=1),
+        steep=_kind == "i",
     )
 for _ufunc, _kind, _order in ((sp.i0e, "i", 0), (sp.i1e, "i", 1), (sp.k0e, "k", 0), (sp.k1e, "k", 1)):
     special(
