@@ -460,7 +460,7 @@ def test_a_value_is_called_by_its_name(function: Any) -> None:
 
 def test_what_the_library_traces_for_a_function_has_that_functions_name() -> None:
     with pytest.raises(errors.TracedTruthError, match=r"^solve_ivp: the elements of .*<lambda>: "):
-        integrate.solve_ivp(lambda t, y: -y * math.exp(t), (0.0, 1.0), np.ones(1))
+        wg.grad(lambda y: integrate.solve_ivp(lambda t, y: -y * math.exp(t), (0.0, 1.0), y).y[0, -1])(np.ones(1))
     with pytest.raises(errors.TracedTruthError, match=r"^sparse\.jacobian\(.*<lambda>, File "):
         wg.sparse.jacobian(lambda x: x * math.exp(x[0]))(np.ones(1))
 

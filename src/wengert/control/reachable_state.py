@@ -337,6 +337,12 @@ class ReachableState:
                 holder.restore(contents)
         self.restore_arrays()
 
+    def restore_traced(self) -> None:
+        """Put back what was there at the beginning where something is traced now; what is known is the user's."""
+        for identity, contents in self.contents().items():
+            if any(is_staged(x) for value in contents.values() for x in tensors_in(value)):
+                self.holders[identity].restore(self.kept[identity])
+
     def restore_arrays(self) -> None:
         """Put back the elements of arrays."""
         for array in self.arrays.values():

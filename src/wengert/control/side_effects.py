@@ -119,12 +119,12 @@ class Reach:
         return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:
-        """Put back what was, and raise unless an error is on its way: nothing that is traced stays behind it."""
+        """Put back what was, and raise unless an error is on its way: what is traced does not stay behind it."""
         written = self.restore_written()
         if kind is None:
             self.refuse(written)
         else:
-            self.heap.restore()
+            self.heap.restore_traced()
 
     def refuse(self, written: Sequence[tuple[str, Position | None]]) -> None:
         """Raise if something was written to, of what it was to whose place is known, if there is such."""

@@ -27,7 +27,7 @@ from wengert.core.values.aval import NUMBERS, UNKNOWN, Aval
 from wengert.errors import FileFormatError, UsageError
 from wengert.primitives.indexing.index_layout import OPERAND
 from wengert.primitives.sparse.storage_pattern import StoragePattern
-from wengert.support.records import fields_of, values_of
+from wengert.support.records import FieldRecord, fields_of
 
 JSON = Any
 DEEPEST = 32
@@ -47,6 +47,9 @@ RECORDS: dict[str, type[Any]] = {
     "storagepattern": StoragePattern,
 }
 """Classes of typed parameters by their tags; what they hold is written in the order of their fields."""
+FIELDS: dict[type[Any], tuple[str, ...]] = {
+    kind: fields_of(kind) if issubclass(kind, FieldRecord) else kind.fields for kind in RECORDS.values()
+}
 UFUNCS = {name: value for name, value in vars(np).items() if isinstance(value, np.ufunc)}
 
 
@@ -104,8 +107,8 @@ class Encoder:
             return {"ufunc": value.__name__}
         if isinstance(value, Primitive):
             return {"primitive": primitive_name(value)}
-        if kind in RECORDS.values():
-            return {kind.__name__.lower(): list(map(self.value, values_of(value)))}
+        if kind in FIELDS:
+            return {kind.__name__.lower(): [self.value(getattr(value, name)) for name in FIELDS[kind]]}
         if isinstance(value, Graph):
             return {"graph": self.graph(value)}
         raise unsaved_error(
@@ -221,7 +224,7 @@ class Decoder:
 
     def record(self, kind: type[Any], form: JSON, depth: int) -> Any:
         """Return a record, which says itself whether its fields fit together."""
-        values = [self.value(item, depth) for item in items(form, len(fields_of(kind)))]
+        values = [self.value(item, depth) for item in items(form, len(FIELDS[kind]))]
         try:
             found = kind(*values)
             found.check()
