@@ -5,6 +5,7 @@ import re
 import warnings
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -490,6 +491,28 @@ def test_rounds_do_not_change_one_of_two_containers_that_are_one_at_first(run):
         run(changed, ([2.0],) * 2)
     run(changed, ([2.0], [2.0]))
     run(lambda c: ([c[0][0] * 3.0], c[1]), ([2.0],) * 2)
+
+
+def test_containers_may_be_put_into_each_other_and_keep_what_properties_compute():
+    def stored(x, items, names):
+        items.append(1.0)
+        names["k"] = items
+        return x * x
+
+    @dataclass
+    class Scaled:
+        a: float
+
+        @cached_property
+        def twice(self):
+            return self.a * 2
+
+    assert wg.jit(lambda x: wg.grad(stored)(x, [2.0], {}))(3.0) == 6.0
+    assert wg.grad(lambda x, items, names, *_: stored(x, items, names))(3.0, [2.0], {}, (), ()) == 6.0
+    assert wg.grad(wg.custom_rule(lambda p: p.twice * 3))(Scaled(1.0)).a == 6.0
+    assert wg.jit(wg.checkpoint(lambda p: p.twice * 3))(Scaled(1.0)) == 6.0
+    one = Scaled(1.0)
+    assert wg.jit(lambda p, q: p.twice * q.a)(one, one) == 2.0
 
 
 def test_containers_that_pass_through_are_the_callers_own():

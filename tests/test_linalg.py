@@ -79,6 +79,7 @@ def test_cofactors_along_directions_are_those_by_singular_values(size: int, coun
 
 
 def test_determinants_of_nearly_singular_matrices_lose_nothing() -> None:
+    assert wg.hessian(np.linalg.det)(np.diag([1e-20, 1.0, 1.0, 1.0, 1.0]))[1, 1, 2, 2] == pytest.approx(1e-20)
     a = np.arange(1.0, 10.0).reshape(3, 3)  # singular, but its determinant comes out as 6.7e-16
     third = wg.hessian(np.linalg.det)(a)[0, 0]
     np.testing.assert_allclose(third, [[0, 0, 0], [0, 9, -8], [0, -6, 5]], atol=1e-13)

@@ -10,6 +10,7 @@ import numpy as np
 
 from wengert.control.argument_aliasing import contents_before, find_writes, require_apart
 from wengert.control.branch import branch, choose_lanes
+from wengert.control.repeated_containers import watch_repeated
 from wengert.control.subgraphs import trace_closed
 from wengert.control.traced_bodies import (
     FlatFunction,
@@ -19,7 +20,6 @@ from wengert.control.traced_bodies import (
     start_leaves,
     with_common_constants,
 )
-from wengert.control.twin_containers import watch_twins
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number, shown
 from wengert.core.graph.graph import Graph, evaluate
@@ -113,7 +113,7 @@ def check_scalar(name: str, what: str, value: Any) -> None:
 
 def call_branch(name: str, own: str, function: Function, given: Sequence[Any], operands: Sequence[Any]) -> Any:
     """Call one of the functions with the operands, which stand for those that were given."""
-    with watch_twins(name, (given, {}), (operands, {})):
+    with watch_repeated(name, (given, {}), (operands, {})):
         return called_with(f"{name} ({own})", function, "*operands", operands)
 
 

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from wengert.control.repeated_containers import refuse_changes_to_repeated
 from wengert.control.traced_bodies import PairFunction, any_staged, as_given, check_carried, own_leaves, start_leaves
-from wengert.control.twin_containers import apart_from_twins
 from wengert.control.while_loop import check_rows, find_weak, loop_equation
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, require_number
@@ -53,7 +53,7 @@ def scan(
     """
     require_callable("scan", f)
     require_flag("scan", reverse=reverse)
-    f = apart_from_twins("scan", f, (init,))
+    f = refuse_changes_to_repeated("scan", f, (init,))
     unroll = unroll is True or as_whole("scan", "unroll", unroll, least=1)
     length = None if length is None else as_whole("scan", "length", length, least=0)
     leaves, structure = flatten(init)

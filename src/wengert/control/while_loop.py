@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from wengert.control import loop
+from wengert.control.repeated_containers import refuse_changes_to_repeated
 from wengert.control.subgraphs import joint_variable, restrict_condition, row_variable
 from wengert.control.traced_bodies import (
     CARRIED,
@@ -22,7 +23,6 @@ from wengert.control.traced_bodies import (
     start_leaves,
     with_common_constants,
 )
-from wengert.control.twin_containers import apart_from_twins
 from wengert.core.containers.tree_leaves import flatten, unflatten
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_flag, require_number
 from wengert.core.graph.equation import Variable
@@ -93,7 +93,7 @@ def while_loop(
     require_callable("while_loop", cond_fun, "cond_fun")
     require_callable("while_loop", body_fun, "body_fun")
     require_flag("while_loop", rows=rows)
-    body_fun = apart_from_twins("while_loop", body_fun, (init_val,))
+    body_fun = refuse_changes_to_repeated("while_loop", body_fun, (init_val,))
     most = None if max_rounds is None else as_whole("while_loop", "max_rounds", max_rounds, least=0)
     if rows:
         return leave_rows(cond_fun, body_fun, init_val, most)
@@ -405,7 +405,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     12.0
     """
     require_callable("fori_loop", body_fun, "body_fun")
-    body_fun = apart_from_twins("fori_loop", body_fun, (lower, init_val))
+    body_fun = refuse_changes_to_repeated("fori_loop", body_fun, (lower, init_val))
     for bound in (lower, upper):
         shape, dtype, _ = require_number("fori_loop", "a bound", bound)
         if dtype.kind not in "iu" or shape != ():

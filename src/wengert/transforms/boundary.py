@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from wengert.control.twin_containers import watch_twins
+from wengert.control.repeated_containers import watch_repeated
 from wengert.core.containers.tree_leaves import flatten, place_of
 from wengert.core.diagnostics.argument_checks import shown
 from wengert.core.diagnostics.source_positions import function_called, is_own
@@ -110,7 +110,7 @@ class Narrowed:
         everything = list(self.args)
         for position, value in zip(self.chosen, selection, strict=True):
             everything[position] = value
-        with watch_twins(self.__qualname__, (self.args, self.kwargs), (everything, self.kwargs)):
+        with watch_repeated(self.__qualname__, (self.args, self.kwargs), (everything, self.kwargs)):
             return self.function(*everything, **self.kwargs)
 
 

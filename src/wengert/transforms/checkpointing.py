@@ -17,8 +17,8 @@ import numpy as np
 
 from wengert.control.call import checkpoint as operation
 from wengert.control.call import stage_call
+from wengert.control.repeated_containers import UnchangedContainers
 from wengert.control.traced_bodies import own_results
-from wengert.control.twin_containers import UnchangedContainers
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable
 from wengert.core.memory.buffers import lend
@@ -193,7 +193,7 @@ def checkpoint(fun: Callable[P, R]) -> Derived[P, R]:
     return cast("Derived[P, R]", make_transformed("checkpoint", call_checkpointed, fun))
 
 
-LEFT_AS_THEY_ARE = "in a graph, a function that runs again must leave its arguments as they are"
+UNCHANGED_IN_GRAPHS = "in a graph, a function that runs again must leave its arguments as they are"
 
 
 def call_checkpointed(fun: Function, /, *args: Any, **kwargs: Any) -> Any:
@@ -210,7 +210,7 @@ def call_checkpointed(fun: Function, /, *args: Any, **kwargs: Any) -> Any:
             return unflatten(containers, own_results(found))
 
     def call(given: tuple[Sequence[Any], Mapping[str, Any]]) -> Any:
-        with UnchangedContainers(name_of("checkpoint", fun), LEFT_AS_THEY_ARE, given):
+        with UnchangedContainers(name_of("checkpoint", fun), UNCHANGED_IN_GRAPHS, given):
             return fun(*given[0], **given[1])
 
     return stage_call(operation, fun, call, leaves, structure, staged)

@@ -10,7 +10,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from wengert.control.twin_containers import UnchangedContainers
+from wengert.control.repeated_containers import UnchangedContainers
 from wengert.core.containers.tree_leaves import flatten, leaves_up_to, map_leaves, structure_text, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, shown
 from wengert.core.memory.views import current

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 
 from wengert.control.argument_aliasing import apart, contents_before, find_writes, protect_argument, require_apart
-from wengert.control.twin_containers import watch_twins
+from wengert.control.repeated_containers import watch_repeated
 from wengert.core.containers.tree_leaves import flatten, map_leaves, structure_text, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_flag, require_number
 from wengert.core.diagnostics.store_guard import call_user
@@ -95,7 +95,7 @@ def push_forward(
     arguments, leaves, inside = dual_arguments(name, trace, fun, primals, tangents)
     before = contents_before(inside)
     try:
-        with watch_twins(name, (originals or primals, {}), (arguments, {})):
+        with watch_repeated(name, (originals or primals, {}), (arguments, {})):
             result = call_user(fun, arguments, {})
         written = find_writes(inside, before)
         require_apart(name, flatten(tuple(originals))[0] if originals and written else leaves, written)
@@ -233,7 +233,7 @@ def taylor(fun: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any
     try:
         before = contents_before(arguments)
         inside = unflatten(structure, arguments)
-        with watch_twins("taylor", (primals, {}), (inside, {})):
+        with watch_repeated("taylor", (primals, {}), (inside, {})):
             result = call_user(fun, inside, {})
         found, out_structure = leaves_of_result(result)
         require_apart("taylor", leaves, find_writes(arguments, before))

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 import numpy as np
 
 from wengert.control.argument_aliasing import find_writes, require_apart
+from wengert.control.repeated_containers import (
+    ContainerChanges,
+    Path,
+    containers_by_path,
+    may_be_repeated,
+    note_changes,
+)
 from wengert.control.side_effects import Reach
-from wengert.control.twin_containers import ContainerChanges, Path, containers_by_path, note_changes
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten
 from wengert.core.diagnostics.argument_checks import require_callable, require_number
 from wengert.core.diagnostics.numpy_warnings import warn_at_users_line
@@ -186,7 +192,7 @@ class Jitted(Entry, Generic[P, R]):
         if method is not None:
             return method(*args, **kwargs)
         if form.changed:
-            note_changes("jit", (args, kwargs), form.changed)
+            note_changes("jit", containers_by_path((args, kwargs)), form.changed)
         if form.written:
             require_apart("jit", (*given, *form.captured), form.written)
         results = warn_at_users_line(call_form, form, (*leaves, *form.captured))
@@ -208,7 +214,7 @@ class Jitted(Entry, Generic[P, R]):
         self, form: TracedForm, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, has_tensors: bool
     ) -> None:
         """Let calls like one that gave a result be native, from the second on; `has_tensors`: there are some in it."""
-        if form.changed and len(containers_by_path((args, kwargs))) > 1:
+        if form.changed and may_be_repeated((args, kwargs), form.changed):
             return  # native code does not look whether two of them are one
         if form.is_native and not (form.reads_budget and READERS.forgotten):
             if form.called:

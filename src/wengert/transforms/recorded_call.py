@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from wengert.control.argument_aliasing import origin_of, protect_argument, require_apart
+from wengert.control.repeated_containers import watch_repeated
 from wengert.control.store_analysis import never_writes
-from wengert.control.twin_containers import watch_twins
 from wengert.core.containers.tree_leaves import flatten, map_leaves, unflatten, unflatten_each
 from wengert.core.diagnostics.source_positions import caller
 from wengert.core.diagnostics.store_guard import call_user
@@ -93,7 +93,7 @@ class Recording:
             arguments[position] = unflatten(structure, traced)
         self.nodes: list[Node] = [tensor._node for tensor in self.inputs]
         try:
-            with watch_twins(name, (originals or args, kwargs), (arguments, kwargs)):
+            with watch_repeated(name, (originals or args, kwargs), (arguments, kwargs)):
                 result = call_user(function, arguments, kwargs)
             if [x._node for x in self.inputs] != self.nodes:
                 self.require_apart(originals or args, arguments)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from wengert.control.call import CallPrimitive
+from wengert.control.repeated_containers import Path
 from wengert.control.subgraphs import (
     batched_graph,
     dependent_outputs,
@@ -20,7 +21,6 @@ from wengert.control.subgraphs import (
     scatter_parts,
     select_flagged,
 )
-from wengert.control.twin_containers import Path
 from wengert.core.diagnostics.source_positions import Position, caller
 from wengert.core.graph.equation import Variable
 from wengert.core.graph.graph import Graph, evaluate, fitting

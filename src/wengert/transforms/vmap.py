@@ -16,8 +16,8 @@ from wengert.control.argument_aliasing import (
     protect_argument,
     require_apart,
 )
+from wengert.control.repeated_containers import Call, watch_repeated
 from wengert.control.scan import scan
-from wengert.control.twin_containers import Call, watch_twins
 from wengert.core.containers.tree_leaves import flatten, flatten_prefix, unflatten, unflatten_each
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable, require_number
 from wengert.core.diagnostics.store_guard import call_user
@@ -182,7 +182,7 @@ class MappedLanes(NamedTuple):
         before = contents_before(lanes)
         try:
             keywords = dict(zip(self.names, given[count:], strict=True))
-            with watch_twins("vmap", self.given, (given[:count], keywords)):
+            with watch_repeated("vmap", self.given, (given[:count], keywords)):
                 result = call_user(fun, given[:count], keywords)
             require_apart("vmap", leaves, find_writes(lanes, before))
             found, out_structure = leaves_of_result(result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations, permutations
+from itertools import chain, combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from wengert.primitives.linear_algebra.matrices import OF_ELIMINATION, matrix_er
 
 WELL_CONDITIONED = 1e6
 """The square of the condition, by Frobenius norms, below which three digits are lost at most."""
+MOST_SMALL = 3
+"""How many singular values may be small where derivatives of cofactors are summed over these."""
 FEW = 3
 """Rows up to which cofactors are differences of products."""
 
@@ -115,29 +117,32 @@ def sum_over_cycles(inverses: Sequence[Any], directions: Sequence[Any]) -> Any:
 def cofactors_by_rank(a: Any, directions: Sequence[Any]) -> Any:
     """Return the derivatives of cofactors along directions, of a stack of matrices that are of any rank.
 
-    Of r singular values s that are not 0, the sum is that of `cofactors_by_singular_values` in which all others are
-    left out: each is the inverse's in one of the places, v u^H, and the pseudoinverse of the rest is in the places
-    left. The work is n^3, for n^(k+1).
+    It is the sum of `cofactors_by_singular_values`, whose small singular values are each in one of the places, as the
+    inverse v u^H, or in the product; the pseudoinverse of the rest is in the places left. The work is n^3, for n^(k+1).
     """
     u, s, vh = np.linalg.svd(a)
     count, rows = len(directions) + 1, a.shape[-1]
     ranks = np.sum(s > rows * np.finfo(s.dtype).eps * s[:, :1], axis=-1)
     found = np.zeros(a.shape, np.result_type(a, *directions))
     smallest = np.take_along_axis(s, np.maximum(ranks - 1, 0)[:, None], -1)[:, 0]
-    good = (smallest > 0) & (s[:, 0] ** 2 < WELL_CONDITIONED ** (1 / count) * smallest**2)
-    for rank in set(ranks[good & (rows - ranks <= count)].tolist()):
+    good = (
+        (smallest > 0) & (s[:, 0] ** 2 < WELL_CONDITIONED ** (1 / count) * smallest**2) & (rows - ranks <= MOST_SMALL)
+    )
+    for rank in set(ranks[good].tolist()):
         chosen = good & (ranks == rank)
         left, values, right = u[chosen].mT.conj(), s[chosen], vh[chosen].mT.conj()
         rest = (right[..., :rank] / values[:, None, :rank]) @ left[:, :rank]
-        ends = [right[..., i : i + 1] @ left[:, i : i + 1] for i in range(rank, rows)]
-        total: Any = 0
-        for places in permutations(range(count), rows - rank):
-            inverses = [rest] * count
-            for place, end in zip(places, ends, strict=True):
-                inverses[place] = end
-            total = total + sum_over_cycles(inverses, [x[chosen] for x in directions])
-        scale = np.prod(values[:, :rank], axis=-1) * np.linalg.det(u[chosen]) * np.linalg.det(vh[chosen])
-        found[chosen] = scale[:, None, None] * total
+        ends = {i: right[..., i : i + 1] @ left[:, i : i + 1] for i in range(rank, rows)}
+        total: Any = np.zeros_like(rest)
+        for inside in chain.from_iterable(combinations(ends, size) for size in range(len(ends) + 1)):
+            scale = np.prod(values[:, [i for i in range(rows) if i not in inside]], axis=-1)[:, None, None]
+            for places in permutations(range(count), len(inside)):
+                inverses = [rest] * count
+                for place, i in zip(places, inside, strict=True):
+                    inverses[place] = ends[i]
+                total = total + scale * sum_over_cycles(inverses, [x[chosen] for x in directions])
+        phase = np.linalg.det(u[chosen]) * np.linalg.det(vh[chosen])
+        found[chosen] = phase[:, None, None] * total
     others = ~good
     found[others] = cofactors_by_singular_values(a[others], [x[others] for x in directions])
     return found

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from wengert.control.mutable_state import holder_of
 from wengert.control.variable_places import Contents, Holder
-from wengert.core.containers.container_classes import is_container
-from wengert.core.containers.tree_leaves import PLAIN, children_of
+from wengert.core.containers.container_classes import cached_of, is_container
+from wengert.core.containers.tree_leaves import PLAIN, children_of, flatten
 from wengert.core.diagnostics.source_positions import caller, position_of
 from wengert.core.values.tensor import Tensor
 from wengert.errors import GraphError
@@ -25,7 +26,7 @@ Path = tuple[int, ...]
 Call = tuple[Sequence[Any], Mapping[str, Any]]
 """Arguments, and those by name."""
 LEAVES = PLAIN | {Tensor}
-USUAL = frozenset({dict, list, tuple})
+BUILTIN_CONTAINERS = frozenset({dict, list, tuple})
 NOTHING: Mapping[Path, Any] = MappingProxyType({})
 NO_NAMES: Mapping[str, Any] = MappingProxyType({})
 T = TypeVar("T")
@@ -41,29 +42,29 @@ class ContainerChanges:
     """
 
     def __init__(self, name: str, given: Call, inside: Call) -> None:
-        self.name, self.given = name, given
+        self.name, self.given = name, containers_by_path(given)
         self.before: dict[Path, tuple[Holder, Contents]] = {}
         self.noted: set[Path] = set()
         self.inside = containers_by_path(inside)
         for path, container in self.inside.items():
             holder = holder_of(container, "")
             if holder is not None:
-                self.before[path] = holder, holder.contents()
+                self.before[path] = holder, contents_of(holder)
 
     def __enter__(self) -> ContainerChanges:
         """Begin."""
-        self.token = WATCHING.set((*WATCHING.get(), self))
+        self.token = WATCHED_CALLS.set((*WATCHED_CALLS.get(), self))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Raise a GraphError if a container was changed that lies in several places of what was given."""
-        WATCHING.reset(self.token)
+        WATCHED_CALLS.reset(self.token)
         if kind is None:
             note_changes(self.name, self.given, self.paths(), self.inside)
 
     def paths(self) -> frozenset[Path]:
         """Return where containers lie that were changed."""
-        found = {p for p, (holder, old) in self.before.items() if holder.differs(old, holder.contents())}
+        found = {p for p, (holder, old) in self.before.items() if holder.differs(old, contents_of(holder))}
         return frozenset(found | self.noted)
 
 
@@ -82,7 +83,7 @@ class UnchangedContainers(ContainerChanges):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Raise a GraphError if a container was changed."""
-        WATCHING.reset(self.token)
+        WATCHED_CALLS.reset(self.token)
         changed = sorted(self.paths()) if kind is None else []
         if changed:
             given = f"a change to a {type(self.inside[changed[0]]).__name__} among its arguments"
@@ -90,22 +91,12 @@ class UnchangedContainers(ContainerChanges):
             raise GraphError(self.name, given, self.needed, action, place=position_of(*caller()))
 
 
-class NothingToWatch:
-    """Watch nothing."""
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
-
-
-NOTHING_TO_WATCH = NothingToWatch()
-WATCHING: ContextVar[tuple[ContainerChanges, ...]] = ContextVar("WATCHING", default=())
+NOTHING_TO_WATCH = nullcontext()
+WATCHED_CALLS: ContextVar[tuple[ContainerChanges, ...]] = ContextVar("WATCHED_CALLS", default=())
 """The calls of functions going on whose containers are watched, the innermost last."""
 
 
-def watch_twins(name: str, given: Call, inside: Call) -> ContainerChanges | NothingToWatch:
+def watch_repeated(name: str, given: Call, inside: Call) -> AbstractContextManager[Any]:
     """Return a context for the call of a function that must not change a container that it was given twice.
 
     Args:
@@ -113,12 +104,13 @@ def watch_twins(name: str, given: Call, inside: Call) -> ContainerChanges | Noth
         given: the arguments as the user gave them.
         inside: what the function receives.
     """
-    if not WATCHING.get() and ((LEAVES.issuperset(map(type, given[0])) and not given[1]) or not has_twins(given)):
+    are_leaves = LEAVES.issuperset(map(type, given[0])) and not given[1]  # as most are
+    if not WATCHED_CALLS.get() and (are_leaves or not has_repeated(given)):
         return NOTHING_TO_WATCH
     return ContainerChanges(name, given, inside)
 
 
-def apart_from_twins(name: str, function: Callable[..., T], given: Sequence[Any]) -> Callable[..., T]:
+def refuse_changes_to_repeated(name: str, function: Callable[..., T], given: Sequence[Any]) -> Callable[..., T]:
     """Return a function of a loop that must not change a container that its first arguments hold twice at first.
 
     Args:
@@ -126,7 +118,7 @@ def apart_from_twins(name: str, function: Callable[..., T], given: Sequence[Any]
         function: the user's.
         given: what the first arguments are in the first round.
     """
-    if not has_twins((given, NO_NAMES)):
+    if not has_repeated((given, NO_NAMES)):
         return function
 
     @functools.wraps(function)
@@ -137,48 +129,63 @@ def apart_from_twins(name: str, function: Callable[..., T], given: Sequence[Any]
     return call
 
 
-def note_changes(name: str, given: Call, changed: frozenset[Path], inside: Mapping[Path, Any] = NOTHING) -> None:
+def note_changes(
+    name: str, containers: Mapping[Path, Any], changed: frozenset[Path], inside: Mapping[Path, Any] = NOTHING
+) -> None:
     """Raise a GraphError if a container that a function changes is given twice; else let those around it know.
 
     Args:
         name: the transformation.
-        given: the arguments as the user gave them.
+        containers: those in the arguments as the user gave them, by where they lie.
         changed: where containers lie that it changed.
         inside: the containers that it received, where some are those that were given.
     """
-    containers = containers_by_path(given) if changed else {}
     for path in sorted(changed & containers.keys()):
         one = containers[path]
         places = [p for p, x in containers.items() if x is one and p != path]
-        twin = next((p for p in places if not inside or inside[p] is not inside[path]), None)
-        if twin is not None:
-            raise twin_error(name, one, path[0], twin[0])
-        for watch in WATCHING.get():
+        other = next((p for p in places if not inside or inside.get(p) is not inside.get(path)), None)
+        if other is not None:
+            raise repetition_error(name, one, path[0], other[0])
+        for watch in WATCHED_CALLS.get():
             watch.noted.update(p for p, (holder, _) in watch.before.items() if holder.target is one)
 
 
-def twin_error(name: str, twin: Any, first: int, second: int) -> GraphError:
+def repetition_error(name: str, container: Any, first: int, second: int) -> GraphError:
     """Return the error about a container that is in two arguments."""
     first, second = sorted((first, second))
     places = f"arguments {first} and {second}" if first != second else f"two places of argument {first}"
     return GraphError(
         name,
-        f"the same {type(twin).__name__} in {places}, which the function changes in one of them",
+        f"the same {type(container).__name__} in {places}, which the function changes in one of them",
         "containers of their own are needed, because the other one would not change as in plain Python",
         "Copy one of them",
         place=position_of(*caller()),
     )
 
 
-def has_twins(given: Call) -> bool:
+def contents_of(holder: Holder) -> Contents:
+    """Return the contents of a container but for what a `functools.cached_property` keeps: whoever asks finds it."""
+    kept = cached_of(type(holder.target))
+    return {key: x for key, x in holder.contents().items() if key not in kept} if kept else holder.contents()
+
+
+def may_be_repeated(given: Call, changed: frozenset[Path]) -> bool:
+    """Tell whether a container that a function changes could be another one in arguments of the same structure."""
+    structures = {path: flatten(x, in_order=True)[1] for path, x in containers_by_path(given).items()}
+    return any(one == structures[path] for path in changed for p, one in structures.items() if p != path)
+
+
+def has_repeated(given: Call) -> bool:
     """Tell whether a container lies in several places."""
     found: set[int] = set()
     rest = all_arguments(given)
     for x in rest:  # which grows
         kind = type(x)
-        if kind in LEAVES or not (kind in USUAL or is_container(kind)):
+        if kind in LEAVES or not (kind in BUILTIN_CONTAINERS or is_container(kind)):
             continue
         if id(x) in found:
+            if kind is tuple and not x:
+                continue
             return True
         found.add(id(x))
         rest += x.values() if kind is dict else children_of(x)
