@@ -46,7 +46,7 @@ from wengert.control.variable_places import (
     line_text,
 )
 from wengert.core.containers.container_classes import REGISTERED
-from wengert.core.containers.tree_leaves import flatten
+from wengert.core.containers.tree_leaves import children_of, flatten
 from wengert.core.graph.identity import Object
 from wengert.core.memory.possible_aliases import Plain
 from wengert.core.memory.views import base_and_path
@@ -340,7 +340,9 @@ class ReachableState:
     def restore_traced(self) -> None:
         """Put back what was there at the beginning where something is traced now; what is known is the user's."""
         for identity, contents in self.contents().items():
-            if any(is_staged(x) for value in contents.values() for x in tensors_in(value)):
+            inside = [*contents.values()]
+            inside += [x for value in inside if type(value) in (list, tuple, dict) for x in children_of(value)]
+            if any(type(x) is Tensor and is_staged(x) for x in inside):
                 self.holders[identity].restore(self.kept[identity])
 
     def restore_arrays(self) -> None:
