@@ -112,3 +112,30 @@ def test_what_functions_look_at_is_no_constant_where_it_is_differentiated():
     np.testing.assert_allclose(end(0.5), np.exp(-0.5), rtol=1e-3)
     with pytest.raises(TracedTruthError, match="the elements of a value in"):
         wg.grad(end)(0.5)
+
+
+@pytest.mark.long
+def test_pieces_of_no_length_move_with_their_ends_to_second_order():
+    """An attempt behind an event may be rejected, and an output may be of the beginning."""
+
+    def slope(t, y):
+        return -1.2 * y + 0.8 - 0.9 * t
+
+    def behind_event(level, gradient):
+        def event(t, y):
+            return y[0] - level
+
+        event.terminal, event.reset = 7, lambda t, y: np.array([0.1])
+        options = {"t_eval": [1.0], "events": event, "rtol": 1e-8, "atol": 1e-8}
+        return solve_ivp(slope, (0.0, 1.0), [0.75], "Tsit5", gradient=gradient, **options).y[0, 0]
+
+    def second(f, *more):
+        return wg.jvp(wg.grad(lambda x: f(x, *more)), (0.65,), (1.0,))[1]
+
+    assert second(behind_event, "continuous") == pytest.approx(second(behind_event, "discrete"), rel=1e-5)
+
+    def at_start(t0):
+        options = {"t_eval": np.stack([t0, t0 + 1.0]), "gradient": "continuous"}
+        return solve_ivp(slope, (t0, t0 + 1.0), [0.75], "Tsit5", **options).y[0, 0]
+
+    assert abs(second(at_start)) < 1e-12

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.control.cond import cond
 from wengert.control.scan import scan
 from wengert.control.while_loop import while_loop
 from wengert.core.containers.tree_leaves import flatten
@@ -258,6 +259,8 @@ class Flow:
         largest = np.maximum(np.max(np.abs(stop_gradient(first)) / sizes, initial=0.0), LEAST)
         control = Control(control.rtol, control.rtol * sizes * largest, np.inf, 0.0, control.most)
         length = stop_gradient(end) - stop_gradient(start)
+        if mass is None:  # no step tells how a piece of length 0 moves with its ends, to second order
+            first = cond(length == 0, lambda: at_other_time(slope, start, end, first), lambda: first)
         walk = Walk(start, first, slope(start, first), np.abs(length), False, 0, 0)
 
         def attempt(carried: tuple[Walk, list[Any]]) -> tuple[Walk, list[Any]]:

@@ -180,7 +180,9 @@ class Integrator(NamedTuple):
         walk, step = self.attempt(stop_gradient(before), bound, control)
         t = np.where(walk.rejected, before.t, np.where(walk.t == bound, t1, walk.t))
         step = at_rest(step._replace(t=before.t, y=before.y), walk.rejected)
-        return walk._replace(t=t, y=self.state_in(step, t, walk.y, control)), step
+        # what begins at a time that moves and is rejected stays: no step of length 0 says how it moves to second order
+        y = np.where(walk.rejected, before.y, self.state_in(step, t, walk.y, control))
+        return walk._replace(t=t, y=y), step
 
     def jacobian_at(self, t: Any, y: Any) -> Any:
         """Return the Jacobian of an implicit method."""
