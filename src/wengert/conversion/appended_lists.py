@@ -29,7 +29,7 @@ from wengert.core.values.tensor import Tensor, is_staged
 MOST_LEAVES = 32
 """Arrays and numbers that are left behind in a round: of more, the loop is written out."""
 Appended: TypeAlias = Sequence[tuple[str, int, Sequence[str]]]
-"""The names of lists that a loop does nothing with but append to, each with how many of the last items it reads, and,
+"""The names of lists that a loop appends to, and of which it reads no more than so many of the last items; and,
 of an attribute, all attributes that the loop asks the same object for."""
 CONSTANT = (bool, int, float, complex, str, bytes, type(None), np.generic)
 
@@ -88,7 +88,7 @@ class AppendedLists:
         return [list(region.contents.get(x, kept[x]).values())[len(kept[x]) :] for x in self.holders]
 
     def fit(self, region: TracedRegion) -> bool:
-        """Tell whether an iteration appends arrays, numbers and constants, and does nothing else to the lists."""
+        """Tell whether an iteration appends arrays, numbers and constants, and changes the lists in no other way."""
         self.columns = [[region.taken_apart(item) for item in items] for items in self.items(region)]
         for identity in self.holders:
             before = self.items_before(identity, region)

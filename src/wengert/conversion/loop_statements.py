@@ -30,7 +30,7 @@ from wengert.traces.written_out import LEAST_ROUNDS, MANY_EQUATIONS, ROLLING, sa
 def while_stmt(
     test: FunctionType, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...], appended: Appended = ()
 ) -> None:
-    """Carry out `while`; `appended` are lists that the body only appends to."""
+    """Carry out `while`; `appended` are lists that the body appends to."""
     flags = ExitFlags(stops, body)
 
     def go_on() -> Any:
@@ -63,7 +63,7 @@ def while_stmt(
 def for_stmt(
     iterable: Any, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...], appended: Appended = ()
 ) -> None:
-    """Carry out `for`; `appended` are lists that the body only appends to."""
+    """Carry out `for`; `appended` are lists that the body appends to."""
     flags = ExitFlags(stops, body)
     if isinstance(iterable, StagedRange):
         run_counted(StatementSite(*site), body, flags, iterable.count(), iterable.item)

@@ -49,7 +49,7 @@ COUNTER = Aval((), np.dtype(np.int64), weak=True)
 class Counted(NamedTuple):
     """Hold how often a loop runs, and what gives the item of each iteration, by its number.
 
-    `rounds` is what it goes through, and `appended` lists that it only appends to, if it is known how often it runs.
+    `rounds` is what it goes through, and `appended` lists that it appends to, if it is known how often it runs.
     """
 
     count: Any

@@ -15,7 +15,7 @@ from wengert.support.refusals import forgive, refusal_count
 def integrate_or_leave_to_scipy(
     name: str, traced: Callable[[], Any], functions: Sequence[Any], args: Sequence[Any], keywords: Mapping[str, Any]
 ) -> Any:
-    """Return what an integration by a graph gives; SciPy's where its functions cannot be traced, and no one asks why.
+    """Return what an integration by a graph gives; SciPy's of arrays whose functions cannot be traced.
 
     Args:
         name: the public function, which SciPy has, too.
