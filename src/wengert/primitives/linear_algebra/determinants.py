@@ -43,8 +43,9 @@ def evaluate_cofactors(a: Any, *directions: Any) -> Any:
     if a.shape[-1] <= FEW and np.isfinite(a).all():
         return cofactors_by_minors(a, *directions)
     determinant = np.linalg.det(a)
-    inverse = np.linalg.inv(regular(a, ~(np.absolute(determinant) > 0)))
-    usual = (np.absolute(determinant) > 0) & is_well_conditioned(a, inverse, len(directions))
+    is_regular = np.absolute(determinant) > 0
+    inverse = np.linalg.inv(a if np.all(is_regular) else regular(a, ~is_regular))
+    usual = is_regular & is_well_conditioned(a, inverse, len(directions)) if directions else is_regular
     if np.all(usual):
         return cofactors_by_inverse(determinant, inverse, *directions)
     shape = np.broadcast_shapes(a.shape, *[x.shape for x in directions])
@@ -102,15 +103,17 @@ def sum_over_cycles(inverses: Sequence[Any], directions: Sequence[Any]) -> Any:
     cycle without 0, and the product of those of the cycle of 0 times G_0, transposed: derivatives of det(A) and of G
     by Jacobi's formula.
     """
+    if not directions:
+        return inverses[0].mT
     turned = [inverse @ x for inverse, x in zip(inverses[1:], directions, strict=True)]
-    found = np.zeros_like(inverses[0])
+    found: Any = 0
     for places in permutations(range(len(inverses))):
         first, *others = cycles(places)
         term = product_of([turned[m - 1] for m in first[1:]], inverses[0])
         for cycle in others:
             traces = product_of([turned[m - 1] for m in cycle[:-1]], turned[cycle[-1] - 1])
             term = np.trace(traces, axis1=-2, axis2=-1)[..., None, None] * term
-        found = found + sign_of(places) * term
+        found = found + term if sign_of(places) > 0 else found - term
     return found.mT
 
 
