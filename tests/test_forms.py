@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import collections
+import inspect
 import itertools
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from wengert.core.values.aval import Aval
 from wengert.errors import GraphError, RegistrationError, ShapeError, UsageError
 from wengert.extend import Contraction, Like, apply, constant, linear, multilinear
 from wengert.graph import load, save, trace
+from wengert.support.records import NamedTuple
 from wengert.testing import check_rule
 
 WITHOUT = frozenset(("array_equal", "array_equiv", "unravel_index"))
@@ -361,6 +365,31 @@ def test_records_are_compared_by_content_stay_as_they_are_and_say_which_fields_t
     for values, named in (((), {}), ((1, 2), {}), ((1,), {"combine": 2}), ((), {"other": 1})):
         with pytest.raises(UsageError, match=r"^Scan: .*; the fields combine are needed. Give each of them once"):
             kind(*values, **named)
+
+
+def test_named_tuples_are_made_as_those_of_python_are() -> None:
+    peer = collections.namedtuple("Row", "first second third", defaults=(3,))
+
+    class Row(NamedTuple):
+        first: int
+        second: int
+        third: int = 3
+
+    def outcome(kind: Callable[..., Any], *values: Any, **named: Any) -> Any:
+        try:
+            return tuple(kind(*values, **named))
+        except TypeError:
+            return TypeError
+
+    numbers: list[tuple[int, ...]] = [tuple(range(count)) for count in range(5)]
+    names = [names for count in range(4) for names in itertools.combinations(("first", "second", "third", "no"), count)]
+    for values, given in itertools.product(numbers, names):
+        named = dict.fromkeys(given, 7)
+        assert outcome(Row, *values, **named) == outcome(peer, *values, **named)
+    for values in numbers:
+        assert outcome(Row._make, values) == outcome(peer._make, values)
+    assert [*inspect.signature(Row).parameters] == [*inspect.signature(peer).parameters]
+    assert inspect.signature(Row).parameters["third"].default == 3
 
 
 def test_contractions_are_written_as_for_einsum() -> None:

@@ -129,6 +129,23 @@ else:
             own["_last"] = tuple(defaults.values())
             return super().__new__(cls, name, bases, {**members, **places, **own})
 
+        @property
+        def __signature__(cls) -> Any:
+            """The fields as parameters: what `inspect.signature` shows."""
+            from inspect import Parameter, Signature
+
+            kind: Any = cls
+            parameters = [
+                Parameter(
+                    field,
+                    Parameter.POSITIONAL_OR_KEYWORD,
+                    default=kind._field_defaults.get(field, Parameter.empty),
+                    annotation=kind.__annotations__.get(field, Parameter.empty),
+                )
+                for field in kind._fields
+            ]
+            return Signature(parameters)
+
     class NamedTuple(tuple, metaclass=TupleClass):
         """Be a tuple whose fields have names: those annotated in a class, in their order, the last ones with defaults.
 
@@ -160,13 +177,18 @@ else:
 
         @classmethod
         def _make(cls, values: Iterable[Any]) -> Self:
-            return cls(*values)
+            made = tuple.__new__(cls, values)
+            if len(made) != len(cls._fields):
+                raise TypeError(f"{cls.__name__}: {len(made)} values; {len(cls._fields)} are needed")
+            return made
 
         def _replace(self, **changes: Any) -> Self:
             made = tuple.__new__(type(self), map(changes.pop, self._fields, self))
             if changes:
                 raise TypeError(f"{type(self).__name__} has no fields {', '.join(changes)}")
             return made
+
+        __replace__ = _replace  # what `copy.replace` asks for
 
         def _asdict(self) -> dict[str, Any]:
             return dict(zip(self._fields, self, strict=True))
@@ -180,11 +202,13 @@ else:
             return f"{type(self).__name__}({', '.join([f'{name}={value!r}' for name, value in pairs])})"
 
 
-def by_name(kind: Any, values: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+def by_name(kind: Any, values: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the values of all fields of a class of tuples; raise a TypeError where they are not these."""
-    found = {**kind._field_defaults, **dict(zip(kind._fields, values, strict=False)), **named}
-    twice = named.keys() & kind._fields[: len(values)]
-    if twice or len(values) > len(kind._fields) or found.keys() != set(kind._fields):
-        given = f"{len(values)} values and the names {list(named)}"
-        raise TypeError(f"{kind.__name__}: {given}; one for each of {', '.join(kind._fields)} is needed")
-    return [found[name] for name in kind._fields]
+    further, given = kind._fields[len(values) :], named
+    if len(named) < len(further):
+        defaults = kind._field_defaults
+        given = {**{name: defaults[name] for name in further if name in defaults}, **named}
+    if given.keys() != {*further} or len(values) > len(kind._fields):
+        told = f"{len(values)} values and the names {list(named)}"
+        raise TypeError(f"{kind.__name__}: {told}; one for each of {', '.join(kind._fields)} is needed")
+    return values + tuple([given[name] for name in further])
