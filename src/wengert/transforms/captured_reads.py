@@ -77,16 +77,17 @@ class CapturedReads:
         if not self.is_whole:
             return False
         try:
-            if not all(map(operator.is_, map(CONTENT, self.cells), self.contents)):
+            if self.cells and not all(map(operator.is_, map(CONTENT, self.cells), self.contents)):
                 return False
         except ValueError:  # a variable has no value
             return False
         for space, known in self.spaces.values():
             if not all(map(operator.is_, map(space.get, known, repeat(UNBOUND)), known.values())):
                 return False
-        parts = chain.from_iterable(map(PARTS, self.functions))
-        if not all(map(operator.is_, parts, self.parts)) or any(map(ATTRIBUTES, self.plain)):
-            return False
+        if self.functions:
+            parts = chain.from_iterable(map(PARTS, self.functions))
+            if not all(map(operator.is_, parts, self.parts)) or any(map(ATTRIBUTES, self.plain)):
+                return False
         for look, value, content in self.looks:
             if not are_identical(look(value), content):
                 return False
@@ -96,7 +97,7 @@ class CapturedReads:
                     return False
             elif array.tobytes() != elements or array.shape != shape or array.dtype is not dtype:
                 return False
-        return all(alike(array, known) for array, known in self.indices)
+        return not self.indices or all(alike(array, known) for array, known in self.indices)
 
     def look(self, look: Callable[[Any], Collection[Any]], value: Any) -> None:
         """Remember what is found in a value by a look at it."""

@@ -25,13 +25,15 @@ UNTRACKED = -1
 """The place of what is not looked at again by itself, but compared by identity with all that it leads to."""
 STATIC = frozenset((int, bool, str, bytes, type(None)))
 """Classes of numbers and texts that are; see `is_static`."""
+EMPTY: tuple[()] = ()
+"""The tuple without items, of which there is one."""
 Check = Callable[[Any, Any, list[Any], list[Any]], bool]
 """Of a value, what it was, all values so far, and the arguments: whether it fits; it adds what it leads to."""
 
 
 def is_static(value: Any) -> bool:
     """Tell whether a value is a constant of programs, and equal to what is equal to it."""
-    return type(value) in STATIC or is_structure(value)
+    return type(value) in STATIC or value is EMPTY or is_structure(value)
 
 
 class WalkRecord:
@@ -62,7 +64,7 @@ class WalkRecord:
 
     def expect_constant(self, place: int, value: Any) -> None:
         """Remember a number, a text or the like, that is compared by what it is."""
-        if place != UNTRACKED and (value is None or value is True or value is False):
+        if place != UNTRACKED and (value is None or value is True or value is False or value is EMPTY):
             self.lone_places.append(place)
             self.lone.append(value)
             return

@@ -53,7 +53,9 @@ def require_result(name: str, found: Any, what: str = "a function") -> Any:
 def require_flag(name: str, **flags: Any) -> None:
     """Raise a UsageError unless arguments are True or False (or numbers that stand for them)."""
     for parameter, value in flags.items():
-        if not isinstance(value, bool | int | np.bool_) or value not in (0, 1):
+        if value is True or value is False:  # told in a tenth of the time
+            continue
+        if not isinstance(value, int | np.bool_) or value not in (0, 1):
             given = f"{shown(value)} for {parameter}"
             raise UsageError(name, given, "True or False is needed", f"Pass {parameter} as a bool")
 

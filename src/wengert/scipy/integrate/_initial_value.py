@@ -184,7 +184,7 @@ def solve_ivp(
     times = None if t_eval is None else output_times(t_eval, t0, t1)
     steps = rtol, atol, lband, uband, first_step, max_step, max_steps
     others = dense_output, vectorized, jac_sparsity, mass, start, step, gradient, memory_budget
-    known = CallArguments(state.shape[0], state.dtype.kind, method, *steps, *others)
+    known = CallArguments(state.shape[0], state.dtype.kind, method, *steps, False, *others)
     control, options, kind, masses, algebraic, odd, is_judged = settings_for(known)
     if first_step is not None:
         require_within(first_step, t0, t1)

@@ -100,7 +100,7 @@ def odeint(
         ends = as_time("t", times[0]), as_time("t", times[-1])
         state = as_state(start)
         sizes = first or None, hmax or np.inf, most
-        known = CallArguments(len(state), "f", "Rodas5P", *tolerances, *bands, *sizes, has_state_first=not tfirst)
+        known = CallArguments(len(state), "f", "Rodas5P", *tolerances, *bands, *sizes, not tfirst)
         if first:
             require_within(first, *ends)
         settings = settings_for(known)
@@ -155,6 +155,8 @@ def bandwidth(what: str, bands: Any) -> int | None:
 def ordered_times(t: Any) -> Any:
     """Return times, which follow each other if they are known; each has derivatives of its own where they repeat."""
     usual = as_floats(t)
+    if usual is not None and usual.ndim == 1 and 0 < len(usual) < FEW and are_in_order(usual):
+        return usual
     times: Any = asarray(t) if usual is None else usual
     if times.shape == (0,):
         raise ShapeError(NAME, "t without a time", "one time at least is needed", "Pass that of y0 first")
@@ -172,7 +174,7 @@ def are_in_order(times: Any) -> bool:
     """Tell whether known times rise or fall, or repeat."""
     if len(times) < FEW:
         few = times.tolist()
-        return any(all(map(before, few, few[1:])) for before in (operator.le, operator.ge))
+        return all(map(operator.le, few, few[1:])) or all(map(operator.ge, few, few[1:]))
     steps = np.diff(times)
     return bool((steps >= 0).all() or (steps <= 0).all())
 

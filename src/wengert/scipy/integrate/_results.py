@@ -240,12 +240,14 @@ def result_at_times(last: Any, rows: Any, times: Any, options: Options) -> Any:
     states, reached, attempts = rows
     states = states[: len(times)]
     walk = walk_of(last)
-    outputs = 0
-    if is_concrete(reached):
-        count = int(np.count_nonzero(raw(reached)[: len(times)]))
-        if count < len(times):
-            states, times = (states if count else stop_gradient(states))[:count], times[:count]
-        outputs = len({*raw(attempts)[:count].tolist()} - {0})  # without an attempt the interval has no length
+    failure, outputs = known_number(walk.failure), 0
+    if type(failure) is int:
+        if failure:
+            count = int(np.count_nonzero(raw(reached)[: len(times)]))
+            if count < len(times):
+                states, times = (states if count else stop_gradient(states))[:count], times[:count]
+        if evaluations_to_extend(options.method):
+            outputs = len({*raw(attempts)[: len(times)].tolist()} - {0})  # without an attempt there is no length
     events = None
     if isinstance(last, Watched):
         found = [
@@ -268,14 +270,16 @@ def counts_of(options: Options, walk: Walk, extended: int) -> Counts:
 
     As in SciPy, nothing is evaluated to choose the first step of an interval without length, nor in steps of no states.
     """
-    attempts, failure = known_number(walk.attempts), known_number(walk.failure)
-    found = walk.memory.counts if walk.memory else one_step_counts(options, attempts, extended)
-    slopes, jacobians, factors = map(known_number, found)
-    if not options.has_first_step:
-        slopes = slopes - ((attempts == 0) & (failure == 0))
+    attempts = known_number(walk.attempts)
+    if walk.memory:
+        slopes, jacobians, factors = map(known_number, walk.memory.counts)
+    else:
+        slopes, jacobians, factors = one_step_counts(options, attempts, extended)
+    if not options.has_first_step and (type(attempts) is not int or not attempts):
+        slopes = slopes - ((attempts == 0) & (known_number(walk.failure) == 0))
     if options.method not in OUTSIDE and not walk.y.shape[0]:
-        slopes, jacobians, factors = 1, np.minimum(jacobians, 1), 0
-    return Counts(slopes, known_number(jacobians), factors)
+        slopes, jacobians, factors = 1, known_number(np.minimum(jacobians, 1)), 0
+    return Counts(slopes, jacobians, factors)
 
 
 def known_number(count: Any) -> Any:
@@ -288,17 +292,23 @@ def known_number(count: Any) -> Any:
 plain_method = functools.lru_cache(method_named)
 
 
-def one_step_counts(options: Options, attempts: Any, extended: int) -> Counts:
+@functools.lru_cache
+def evaluations_to_extend(method: str) -> int:
+    """Return how many evaluations the continuous extension of a step takes besides those of the step."""
+    more = plain_method(method).more
+    return 0 if more is None else len(more[0])
+
+
+def one_step_counts(options: Options, attempts: Any, extended: int) -> tuple[Any, Any, Any]:
     """Return the counts of a method whose attempts all are the same."""
     method: Any = plain_method(options.method)
-    more = 0 if method.more is None else len(method.more[0])
-    evaluations = (1 if options.has_first_step else 2) + method.evaluations * attempts + more * extended
-    return Counts(evaluations, method.jacobians * attempts, method.jacobians * attempts)
+    more = evaluations_to_extend(options.method) * extended
+    evaluations = (1 if options.has_first_step else 2) + method.evaluations * attempts + more
+    return evaluations, method.jacobians * attempts, method.jacobians * attempts
 
 
-def message_of(walk: Walk) -> str:
+def message_of(walk: Walk, failure: int) -> str:
     """Return what is said of the end of an integration: SciPy's words, or ours, with the user's line."""
-    failure = int(raw(walk.failure))
     if failure in SCIPYS:
         return MESSAGES[failure]
     return f"{reason_of(walk)} It was asked for in {position_of(*caller())}"
@@ -339,8 +349,8 @@ class OdeResult(dict[str, Any]):
 
 def as_result(ts: Any, ys: Any, sol: Any, walk: Walk, counts: Counts, events: Any) -> OdeResult:
     """Return the object of results."""
-    known = is_concrete(walk.failure)
     failure = known_number(walk.failure)
+    known = type(failure) is int
     status: Any
     if known:
         status = 1 if failure == EVENT else -1 if failure else 0
@@ -356,6 +366,6 @@ def as_result(ts: Any, ys: Any, sol: Any, walk: Walk, counts: Counts, events: An
         njev=counts.jacobians,
         nlu=counts.factors,
         status=status,
-        message=message_of(walk) if known else None,
+        message=message_of(walk, failure) if known else None,
         success=status >= 0,
     )

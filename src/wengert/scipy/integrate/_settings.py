@@ -42,6 +42,7 @@ class CallArguments(NamedTuple):
     first_step: Any
     max_step: Any
     max_steps: Any
+    has_state_first: bool = False
     dense_output: Any = False
     vectorized: Any = False
     jac_sparsity: Any = None
@@ -50,7 +51,6 @@ class CallArguments(NamedTuple):
     step: Any = None
     gradient: Any = None
     memory_budget: Any = None
-    has_state_first: bool = False
 
 
 class CallSettings(NamedTuple):

@@ -56,7 +56,7 @@ def warn_if_unseen(
 
 def is_any_traced(numbers: Sequence[Any]) -> bool:
     """Tell whether derivatives are being taken by one of some numbers or arrays."""
-    return any(type(x) is Tensor and x._trace is not None for x in numbers)
+    return Tensor in map(type, numbers) and any(type(x) is Tensor and x._trace is not None for x in numbers)
 
 
 def beside(value: Any) -> Any:
