@@ -61,6 +61,12 @@ def test_heavy_packages_are_not_loaded():
     assert {name.split(".")[0] for name in loaded}.isdisjoint(DEFERRED)
 
 
+def test_differential_equations_are_solved_without_heavy_packages():
+    loaded = loaded_by("wengert.scipy.integrate")
+    assert {name.split(".")[0] for name in loaded}.isdisjoint(DEFERRED)
+    assert {f"numpy.{part}" for part in ("f2py", "ma", "testing")}.isdisjoint(loaded)
+
+
 def test_what_native_code_is_written_with_is_not_loaded():
     unneeded = {f"wengert.native.{name}" for name in ("builder", "cache", "engine", "loader", "threads.jobs")}
     assert unneeded.isdisjoint(loaded_by("wengert"))

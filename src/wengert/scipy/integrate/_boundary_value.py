@@ -16,7 +16,6 @@ from wengert.implicit.solver_call import solve_without_derivatives
 from wengert.implicit.vectors import vector_of
 from wengert.scipy.integrate._collocation import NAME, CollocationEquations, CollocationFactors
 from wengert.scipy.integrate._mesh_room import solve_in_room
-from wengert.scipy.interpolate import CubicHermiteSpline
 from wengert.scipy.optimize._solving import asking
 from wengert.transforms.reverse import stop_gradient
 from wengert.tree import leaves
@@ -124,6 +123,8 @@ def attach_derivatives(
     found.x, found.y, found.yp = mesh, y, equations.slope_at_nodes(mesh, y, p, singular)
     found.p = None if found.p is None else p
     if is_finite:  # SciPy's own is of NaN, too, which splines of ours refuse
+        from wengert.scipy.interpolate import CubicHermiteSpline  # which initial value problems do without
+
         found.sol = CubicHermiteSpline(mesh, y, found.yp, axis=1)
     return found
 

@@ -7,7 +7,7 @@ equations say that states there are the same, and sums over the mesh, its ends a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,11 @@ from wengert.errors import UsageError
 from wengert.implicit.attaching import implicit_solution
 from wengert.implicit.solver_call import SolverNotes, solve_without_derivatives, warn_of_calls
 from wengert.scipy.integrate._collocation import NAME, CollocationEquations
-from wengert.scipy.interpolate import PPoly
 from wengert.support.records import NamedTuple
 from wengert.transforms.reverse import stop_gradient
+
+if TYPE_CHECKING:
+    from wengert.scipy.interpolate import PPoly
 
 
 class FoundMesh(NamedTuple):
@@ -119,6 +121,8 @@ def in_room(found: Any, first: Any, room: int, dtype: Any) -> Sequence[Any]:
 
 def piecewise(x: Any, y: Any, slopes: Any) -> PPoly:
     """Return the cubics with these values and slopes at nodes, which may repeat the second one."""
+    from wengert.scipy.interpolate import PPoly  # which initial value problems do without
+
     width = x[1:] - x[:-1]
     is_repeated = width == 0
     width = np.where(is_repeated, 1.0, width)

@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from wengert.control.argument_aliasing import own_copies
 from wengert.control.side_effects import Reach
@@ -26,7 +25,7 @@ from wengert.creation import asarray
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.implicit.attaching import reaches_traced
 from wengert.scipy.integrate._integrals.integral import NAME, integral, warn_if_inexact
-from wengert.scipy.integrate._integrals.meshes import Accuracy, integrate
+from wengert.scipy.integrate._integrals.meshes import Accuracy, gauss_rule, integrate
 from wengert.scipy.integrate._left_to_scipy import integrate_or_leave_to_scipy
 from wengert.support.refusals import forgive, refusal_count
 from wengert.transforms.reverse import stop_gradient
@@ -154,7 +153,7 @@ def at_limit(function: Callable[[Any], Any], limit: Any, other: Any) -> Any:
     """
     if type(limit) is not Tensor or limit._trace is None:
         return 0.0
-    places, weights = scipy.special.roots_legendre(4)
+    places, weights = gauss_rule(4)
     here, there = stop_gradient(limit), stop_gradient(other)
     is_finite = np.isfinite(here)
     way = np.where(is_finite, limit, 0.0) - np.where(is_finite, here, 0.0)

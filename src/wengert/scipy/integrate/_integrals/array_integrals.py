@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from wengert.control.argument_aliasing import own_copies
 from wengert.core.diagnostics.argument_checks import as_whole, require_callable
@@ -15,7 +14,7 @@ from wengert.core.values.tensor import is_concrete, raw
 from wengert.creation import asarray
 from wengert.errors import UsageError
 from wengert.scipy.integrate._integrals.adaptive import in_double, integral_between
-from wengert.scipy.integrate._integrals.meshes import Accuracy
+from wengert.scipy.integrate._integrals.meshes import Accuracy, gauss_rule
 
 NAME = "quad_vec"
 
@@ -106,7 +105,7 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] =
     >>> fixed_quad(lambda x: x**2, 0.0, 3.0)[0]
     tensor(9.)
     """
-    places, weights = scipy.special.roots_legendre(n)
+    places, weights = gauss_rule(n)
     low, high = as_tensor(a), as_tensor(b)
     if any(is_concrete(end) and np.any(np.isinf(raw(end))) for end in (low, high)):
         needed, remedy = "finite ones are needed", "Substitute a variable that stays finite, as t / (1 - t)"

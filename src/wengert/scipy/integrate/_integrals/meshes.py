@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from wengert.control.cond import cond
 from wengert.control.while_loop import while_loop
@@ -77,11 +76,19 @@ class Intervals(NamedTuple):
     count: Any
 
 
+def gauss_rule(count: int) -> tuple[Any, Any]:
+    """Return places in the interval from -1 to 1, and the weights of Gauss's quadrature with so many."""
+    from scipy.special import roots_legendre  # with all of SciPy's special functions, which take 200 ms
+
+    places, weights = roots_legendre(count)
+    return places, weights
+
+
 @functools.cache
 def rule() -> tuple[Any, Any, Any]:
     """Return the places of both rules in the unit interval, and the weights of the finer and of the coarser one."""
-    fine, weights = scipy.special.roots_legendre(FINE)
-    coarse, others = scipy.special.roots_legendre(COARSE)
+    fine, weights = gauss_rule(FINE)
+    coarse, others = gauss_rule(COARSE)
     return (np.concatenate([fine, coarse]) + 1.0) / 2.0, weights / 2.0, others / 2.0
 
 
