@@ -79,7 +79,7 @@ def split_at_ties(t: Any, chosen: Any, tied: Any) -> Any:
     """Return t where an operand was chosen, half of it where the two are tied, and 0 elsewhere."""
     if type(tied) is np.bool_ and type(t) is np.float64:
         return 0.5 * t if tied else t if chosen else np.float64(0)
-    found, known = select(chosen, t), unwrap_plain(tied)  # large arrays come as Tensors
+    found, known = select(chosen, t), tied if type(tied) is np.ndarray else unwrap_plain(tied)  # Tensors if large
     if type(known) is np.ndarray and not np.count_nonzero(known):
         return found
     return np.where(tied, 0.5 * t, found)

@@ -118,7 +118,7 @@ class Dual(Transient):
             self.require_alive(operands)
         if SPECIAL and is_stopped(self):
             return wrapped_constants(apply(primitive, *map(self.value_below, operands), **params))
-        values, tangents, numbers, rooted, still = [], [], False, False, False
+        values, tangents, numbers, rooted = [], [], False, False
         relied_upon = not primitive.view  # results may share memory with tangents, so a later write must copy
         for x in operands:
             tangent = None
@@ -134,13 +134,11 @@ class Dual(Transient):
                     x = x._value
             if type(x) in NUMBERS:
                 numbers = True
-            if tangent is None:
-                still = True
             values.append(x)
             tangents.append(tangent)
-        if still and primitive.joins and not self.masked:
-            self.masked = joins_infinity(values, tangents)
         pointwise = isinstance(primitive, Elementwise)
+        if primitive.joins and not pointwise and not self.masked:
+            self.masked = joins_infinity(values, tangents)
         if not pointwise and isinstance(primitive, Structured):
             found, moved, passed = primitive.tangent(values, tangents, params, Passed(self.masked, self.steep))
             self.steep = self.steep or (passed.steep and any(t is not None and may_be_infinite(t) for t in moved))
@@ -291,6 +289,8 @@ class Dual(Transient):
             out = unwrap_plain(apply(primitive, *values, **params))
         else:
             out = evaluate_primitive(primitive, values, params)
+        if primitive.joins and not self.masked and not has_finite_square(out):
+            self.masked = joins_infinity(values, tangents)
         if type(out) in NUMBERS:  # rules calculate as NumPy does, without Python's exceptions
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
         elif isinstance(out, complexfloating):  # Python's complex numbers answer for NumPy's floats, too

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -26,11 +25,8 @@ from wengert.primitives.powers import EVEN, sqrt
 from wengert.traces.monomials import power_of
 from wengert.traces.staging import Staging
 
-BOOL, DOUBLE = np.dtype(bool), np.dtype(float)
 FARTHEST = 64
 """Equations that are looked at before a root."""
-SHORT = 16
-"""Elements of an array that Python looks at, in half of NumPy's time."""
 
 
 def may_be_steep(ct: Any, found: Any, out: Any) -> bool:
@@ -58,7 +54,7 @@ def may_be_infinite(value: Any) -> bool:
 def joins_infinity(values: Sequence[Any], tangents: Sequence[Any]) -> bool:
     """Tell whether what has no tangent among operands, some of which have, is infinite somewhere, or may be."""
     for x, t in zip(values, tangents, strict=True):
-        if t is None and (type(x) is not ndarray or x.dtype is not BOOL) and is_infinite_constant(x):
+        if t is None and not has_finite_square(x) and is_infinite_constant(x):
             return any(t is not None for t in tangents)
     return False
 
@@ -67,9 +63,7 @@ def is_infinite_constant(x: Any) -> bool:
     """Tell whether an operand is infinite somewhere, or may be."""
     kind = type(x)
     if kind is ndarray:
-        if x.dtype is DOUBLE and x.size <= SHORT and isfinite(sum(x.ravel().tolist())):
-            return False
-        return x.dtype.kind in "fc" and not has_finite_square(x) and may_be_infinite(x)
+        return x.dtype.kind in "fc" and may_be_infinite(x)
     if kind is float or kind is np.float64:
         return math.isinf(x)
     return aval_of(x).dtype.kind in "fc" and may_be_infinite(x)

@@ -86,6 +86,5 @@ def fits(mask: Any, x: ndarray[Any, Any]) -> bool:
 
 def mask_bits(mask: ndarray[Any, Any], kind: Any) -> ndarray[Any, Any]:
     """Return integers of which all bits are set where a mask holds, and none elsewhere."""
-    bits = mask.view(np.int8).astype(kind)
-    np.negative(bits, out=bits)
-    return bits
+    bits: ndarray[Any, Any] = np.negative(mask.view(np.int8))
+    return bits.astype(kind)

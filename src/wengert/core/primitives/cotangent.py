@@ -170,10 +170,10 @@ def has_no_nan(r: Any) -> bool:
 
 def has_finite_square(x: Any) -> bool:
     """Tell whether an array is so small that the squares of its elements, and their sum, are finite."""
-    if type(x) is float64:
-        return bool(x * x < np.inf)
-    small = type(x) is ndarray and (x.dtype is DOUBLE or x.dtype is SINGLE) and x.size <= MACHINE.blas_shared
-    return small and bool(sum_of_squares(x) < np.inf)
+    if type(x) is not ndarray:
+        return type(x) is float64 and bool(x * x < np.inf)
+    small = (x.dtype is DOUBLE or x.dtype is SINGLE) and x.size <= MACHINE.blas_shared
+    return small and math.isfinite(sum_of_squares(x))
 
 
 def sum_of_squares(x: Any) -> Any:
