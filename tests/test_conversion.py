@@ -143,6 +143,25 @@ def cases_with_names_and_truths(x):
     return x if (x > 5) is True or small is False else x * x
 
 
+@case((1.5,), (0.5,), (-1.0,), (3.25,))
+def classes_of_whole_numbers_and_truths(x):
+    whole, truth = int(x), bool(x > 1)
+    match whole:
+        case bool():
+            x = x * 7
+        case str() | int(7):
+            x = x * 11
+        case int(n) if n > 2:
+            x = x * n
+        case 1 as n if n > x:
+            x = x * 13
+        case float() | int():
+            x = x + n if whole else x - 2
+    if isinstance(truth, bool) and type(whole) is int and not isinstance(whole, bool | str):
+        x = x * x
+    return x
+
+
 @case((1.5,), (0.5,), (-1.0,))
 def properties_that_are_read(x):
     spring, stiff = Spring(x), Stiff(2.0 + x * x)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Sequence
 from numbers import Number
 from typing import Any
 
@@ -26,7 +25,7 @@ class MatchRewriter(ast.NodeTransformer):
     def visit_Match(self, node: ast.Match) -> Any:
         """Replace a statement with guards, or numbers as patterns; leave others, which no traced value decides."""
         self.generic_visit(node)
-        if not any(case.guard is not None or is_compared(compared_part(case)[0]) for case in node.cases):
+        if not any(case.guard is not None or is_compared(compared_part(case.pattern)[0]) for case in node.cases):
             return node
         number = next(self.numbers)
         subject, matched = f"{SUBJECT}{number}", f"{MATCHED}{number}"
@@ -42,25 +41,28 @@ def assign(name: str, value: ast.expr, place: ast.AST) -> ast.stmt:
 
 
 def is_compared(pattern: ast.pattern) -> bool:
-    """Tell whether the subject is compared with a pattern: a number, truth, None, dotted name, or several."""
+    """Tell whether the subject is compared with a pattern: a number, truth, None, dotted name, class, or several."""
     if isinstance(pattern, ast.MatchOr):
         return all(map(is_compared, pattern.patterns))
     if isinstance(pattern, ast.MatchSingleton):
         return True
+    if isinstance(pattern, ast.MatchClass):
+        return not pattern.patterns and not pattern.kwd_patterns
     if not isinstance(pattern, ast.MatchValue):
         return False
     return not isinstance(pattern.value, ast.Constant) or isinstance(pattern.value.value, Number)
 
 
-def compared_part(case: ast.match_case) -> tuple[ast.pattern, str | None]:
+def compared_part(pattern: ast.pattern) -> tuple[ast.pattern, str | None]:
     """Return a pattern without the name that it gives its subject, `1` and `n` of `case 1 as n`, and that name.
 
-    A guard would need the name before it is known whether the pattern fits: such a pattern stays as it is.
+    `case int(n)` means `case int() as n`.
     """
-    pattern = case.pattern
-    inner = pattern.pattern if isinstance(pattern, ast.MatchAs) and case.guard is None else None
-    if isinstance(pattern, ast.MatchAs) and inner is not None and is_compared(inner):
-        return inner, pattern.name
+    match pattern:
+        case ast.MatchAs(ast.pattern() as inner, name) if is_compared(inner):
+            return inner, name
+        case ast.MatchClass(ast.Name("int" | "bool"), [ast.MatchAs(None, name)], [], []):
+            return locate(ast.MatchClass(pattern.cls, [], [], []), pattern), name
     return pattern, None
 
 
@@ -71,25 +73,31 @@ def comparison(pattern: ast.pattern, subject: str) -> ast.expr:
         return locate(ast.BoolOp(ast.Or(), [comparison(x, subject) for x in pattern.patterns]), pattern)
     if isinstance(pattern, ast.MatchSingleton):
         return locate(ast.Compare(name, [ast.Is()], [locate(ast.Constant(pattern.value), pattern)]), pattern)
+    if isinstance(pattern, ast.MatchClass):
+        return locate(ast.Call(name_node("isinstance", pattern), [name, pattern.cls], []), pattern)
     assert isinstance(pattern, ast.MatchValue)
     return locate(ast.Compare(name, [ast.Eq()], [pattern.value]), pattern)
 
 
 def replaced_case(case: ast.match_case, rest: list[ast.stmt], subject: str, matched: str) -> list[ast.stmt]:
     """Return what stands for a case and those that follow it, the `rest`."""
-    (pattern, name), place = compared_part(case), case.pattern
-    body = case.body if name is None else [assign(name, name_node(subject, place), place), *case.body]
-    before: Sequence[ast.stmt] = ()
-    tests: list[ast.expr] = []
+    (pattern, name), place = compared_part(case.pattern), case.pattern
+    named = [] if name is None else [assign(name, name_node(subject, place), place)]
+    no, yes = (assign(matched, locate(ast.Constant(truth), place), place) for truth in (False, True))
+    before: list[ast.stmt] = []
+    tests: list[ast.expr] = [name_node(matched, place)]
     if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
         before = [] if pattern.name is None else [assign(pattern.name, name_node(subject, place), place)]
-    elif is_compared(pattern):
-        tests = [comparison(pattern, subject)]
-    else:
-        no, yes = (assign(matched, locate(ast.Constant(truth), place), place) for truth in (False, True))
+        tests = []
+    elif not is_compared(pattern):
         asked = ast.Match(name_node(subject, place), [ast.match_case(pattern, None, [yes])])
-        before, tests = [no, locate(asked, place)], [name_node(matched, place)]
+        before = [no, locate(asked, place)]
+    elif named and case.guard is not None:  # which may read the name, and leaves it where it does not hold
+        before = [no, locate(ast.If(comparison(pattern, subject), [*named, yes], []), place)]
+    else:
+        tests = [comparison(pattern, subject)]
     tests += [] if case.guard is None else [case.guard]
+    body = case.body if case.guard is not None else [*named, *case.body]
     if not tests:
         return [*before, *body]
     test = tests[0] if len(tests) == 1 else locate(ast.BoolOp(ast.And(), tests), place)

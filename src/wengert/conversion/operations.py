@@ -101,13 +101,37 @@ def staged_setattr(value: Any, name: str, new: Any) -> None:
     setattr(change_target(value), name, new)
 
 
-def make_looking(function: Callable[..., Any]) -> Callable[..., Any]:
+def make_looking(function: Callable[..., Any], look: Callable[..., Any]) -> Callable[..., Any]:
     """Return a builtin that looks at its arguments from outside, and so raises for those that are undefined."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return require_known(function.__name__, function(*map(require_defined, args), **kwargs), *args)
+        return require_known(function.__name__, look(*map(require_defined, args), **kwargs), *args)
 
     return call
+
+
+PYTHON_NUMBERS = {"i": 0, "b": False}
+"""For kinds of dtypes those of Python's numbers that are never differentiated, which transformations leave alone."""
+
+
+def outside_of_trace(value: Any) -> Any:
+    """Return a value of the class that a traced one has where the function runs alone, if it is a number of Python's.
+
+    What may be differentiated is a Tensor for functions in every mode.
+    """
+    if is_staged(value) and value.weak:
+        return PYTHON_NUMBERS.get(value.dtype.kind, value)
+    return value
+
+
+def staged_isinstance(value: Any, kinds: Any) -> bool:
+    """Return whether a value is of a class."""
+    return isinstance(outside_of_trace(value), kinds) or isinstance(value, kinds)
+
+
+def staged_type(*args: Any, **kwargs: Any) -> Any:
+    """Return the class of a value, or a new one."""
+    return type(outside_of_trace(args[0])) if len(args) == 1 and not kwargs else type(*args, **kwargs)
 
 
 # Choices
@@ -237,9 +261,9 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     getattr: staged_getattr,
     hasattr: staged_hasattr,
     setattr: staged_setattr,
-    isinstance: make_looking(isinstance),
-    callable: make_looking(callable),
-    type: make_looking(type),
+    isinstance: make_looking(isinstance, staged_isinstance),
+    callable: make_looking(callable, callable),
+    type: make_looking(type, staged_type),
     **{x.function: make_operating(x.function) for x in OPERATORS.values()},
     **{function: called_in_place(function) for function in (*BUILDERS, *MAKERS)},
     **{function: functools.partial(apply_unary, sign) for sign, (function, _) in UNARY.items()},
