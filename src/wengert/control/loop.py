@@ -418,13 +418,8 @@ class LoopPrimitive(Structured):
         wide = Parts([], flags.constants, carried, flags.sequences)
         own, there = params["spec"].constants, params["spec"].constants + params["spec"].carried
         with budget_for_each(lane_number(values)):
-            cuts = self.split(wide.inner, [*carried, *left], params, passed)
-            same = None if passed.made is None else with_forward_half(cuts, passed.made[0])
-            cuts = same or cuts
-            own_graphs = params["body"], params["cond"], cuts.forward, cuts.backward
-            whole = SegmentedLoop(self, scan_loop, *own_graphs, params["spec"], cuts.read)
-            reversal = passed.made[1] if same else reversal_of(whole, cuts.residuals, while_loop)
-        ends, rows, saved = ended = passed.made[2] if same else reversal.keep(given)
+            cuts, reversal, ended = self.forward_half(given, wide, left, params, passed)
+        ends, rows, saved = ended
         made = passed._replace(made=(cuts.forward, reversal, ended))
         outs = [*ends, *rows]
         near = find_staged(values)
@@ -443,11 +438,8 @@ class LoopPrimitive(Structured):
                 pullback: Pullback = self.linearize(values, wanted, params, *behind)[2]
                 return pullback.send_back(cts, masked)
             given_cts = with_zeros(select_flagged(cts, [*carried, *left]), out_avals, near)
-            constants = sum(i < own for i in cuts.read)
-            others = len(cuts.read) - constants
-            body = backward_body(cuts.backward, constants, others, len(cuts.residuals), carried, left, wide)
-            moving = sum(carried)
-            found, of_rows = reversal._replace(loop=whole._replace(backward=body)).sweep(
+            moving, backward = sum(carried), self.backward_half(cuts, wide, left, params)
+            found, of_rows = reversal._replace(loop=reversal.loop._replace(backward=backward)).sweep(
                 given,
                 saved,
                 [*given_cts[:moving], *(zeros(aval, near) for aval in sums)],
@@ -471,6 +463,28 @@ class LoopPrimitive(Structured):
             needed=missed,
         )
         return outs, [*carried, *left], reverse
+
+    def forward_half(self, given: Parts, wide: Parts, left: Flags, params: Params, passed: Passed) -> Any:
+        """Run the forward loop, unless an earlier one has made what is read; return how to go back through it, too.
+
+        `wide` and `left` say what of an iteration has cotangents.
+        """
+        cuts = self.split(wide.inner, [*wide.carried, *left], params, passed)
+        same = None if passed.made is None else with_forward_half(cuts, passed.made[0])
+        cuts = same or cuts
+        own_graphs = params["body"], params["cond"], cuts.forward, cuts.backward
+        whole = SegmentedLoop(self, scan_loop, *own_graphs, params["spec"], cuts.read)
+        if same:
+            _, reversal, ended = passed.made
+            return cuts, reversal._replace(loop=whole), ended
+        reversal = reversal_of(whole, cuts.residuals, while_loop)
+        return cuts, reversal, reversal.keep(given)
+
+    def backward_half(self, cuts: SweptHalves, wide: Parts, left: Flags, params: Params) -> Graph:
+        """Return the body of the backward loop, which adds up the cotangents of constants."""
+        constants = sum(i < params["spec"].constants for i in cuts.read)
+        others = len(cuts.read) - constants
+        return backward_body(cuts.backward, constants, others, len(cuts.residuals), wide.carried, left, wide)
 
     def split(self, wanted: Flags, results: Flags, params: Params, passed: Passed) -> SweptHalves:
         """Return the halves of an iteration's gradient: what a loop inside of it keeps is multiplied by the rounds."""
