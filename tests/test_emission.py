@@ -443,11 +443,13 @@ def test_rows_to_come_and_results_are_brought_into_the_caches(target: Target, co
     require_equal(made, [np.random.default_rng(0).normal(size=(rows, columns))], target, team_of(2).address)
 
 
-@pytest.mark.parametrize("size", [100, 600, 40_003])
+@pytest.mark.parametrize(("size", "first"), [(64, "exp"), (100, ""), (600, ""), (40_003, "")])
 @pytest.mark.parametrize("along", [0, 1])
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-def test_long_pieces_of_what_is_joined_have_bodies_of_their_own(target: Target, along: int, size: int) -> None:
-    """The squares of an array, three times the array, and its sums with 1, one after the other."""
+def test_long_pieces_of_what_is_joined_have_bodies_of_their_own(
+    target: Target, along: int, size: int, first: str
+) -> None:
+    """The squares or exponentials of an array, three times the array, and its sums with 1, one after the other."""
     extents = (3 * 5, size) if along == 0 else (1, 3 * size)
     each = 5 if along == 0 else size
     steps = (size, 1) if along == 0 else (0, 1)
@@ -457,17 +459,15 @@ def test_long_pieces_of_what_is_joined_have_bodies_of_their_own(target: Target, 
         for k, guard in enumerate(guards)
     ]
     ones = real("constant", value=3.0), real("constant", value=1.0)
-    values = real("multiply", 0, 0), real("multiply", 1, 3), real("add", 2, 4)
+    values = real("exp", 0) if first else real("multiply", 0, 0), real("multiply", 1, 3), real("add", 2, 4)
     picks = real("pick", 6, 7, guard=guards[1]), real("pick", 5, 8, guard=guards[0])
     stage = Stage(extents, (*loads, *ones, *values, *picks), (Store("y", Affine(0, steps), 9),), lane=1)
     shape = (each, size) if along == 0 else (size,)
     made = program([Kernel(extents[0], (stage,))], x=("input", shape), y=("output", (3 * math.prod(shape),)))
     require_equal(made, [np.random.default_rng(0).normal(size=shape)], target, team_of(2).address)
-    bodies = (
-        len(re.findall(r"\n *store <\d+ x double>", Processor(target).render(made).text))
-        / plans.LoopPlan(stage, made.buffers_by_name, target, 1).units
-    )
-    assert bodies == (3 if math.prod(shape) >= MACHINE.piece else 1)
+    plan = plans.LoopPlan(stage, made.buffers_by_name, target, 1)
+    bodies = len(re.findall(r"\n *store <\d+ x double>", Processor(target).render(made).text)) / plan.units
+    assert bodies == (3 if math.prod(shape) >= min(MACHINE.piece, MACHINE.piece_cycles / plan.weight) else 1)
 
 
 def test_what_computes_little_brings_nothing_ahead() -> None:

@@ -396,6 +396,15 @@ def test_large_residuals_that_are_few_cheap_operations_from_others_are_computed_
         np.testing.assert_allclose(found, want, rtol=2e-15)
 
 
+@pytest.mark.parametrize(("size", "quotients"), [(100, 2), (4_000, 3)])
+def test_rounds_keep_quotients_of_few_numbers(size: int, quotients: int) -> None:
+    def decay(x: Any) -> Any:
+        return np.sum(wg.fori_loop(0, 50, lambda _, x: 1.0 / (1.0 + np.exp(-x)), x))
+
+    text = str(wg.graph.trace(wg.grad(decay))(np.linspace(-1.0, 1.0, size)))
+    assert text.count("divide(") == quotients  # of the value, of its derivative, and again of the value
+
+
 def test_results_that_are_equal_have_memory_of_their_own_and_views_share_it():
     a, b, c = wg.jit(lambda x: (x * 2.0, np.copy(x * 2.0), (x * 2.0)[:1]))(np.ones(2))
     a[:] = 99.0

@@ -78,7 +78,7 @@ class LoopPlan:
         self.lane = stage.lane
         self.wide = [bool(self.lane) and self.lane in found for found in self.depends]
         self.starts = [self.start(reduction) for reduction in stage.reductions]
-        self.clean, *self.pieces = pieces(stage)
+        self.clean, *self.pieces = pieces(stage, self.weight)
         self.once = {n for n, uses in Counter(used_operations(stage)).items() if uses == 1}
         sums = [r for r in stage.reductions if r.combine == "add" and r.kind != "scan"]
         self.fused = {r.value for r in sums if self.is_product(r.value)}
@@ -413,9 +413,13 @@ def guards(stage: Stage) -> Iterable[Guard]:
     return [*(o.guard for o in stage.operations if o.guard), *(s.guard for s in stage.stores if s.guard)]
 
 
-def pieces(stage: Stage) -> list[dict[int, tuple[int, int]]]:
-    """Return ranges of dimensions where all guards are decided: the longest of each, then others of one dimension."""
+def pieces(stage: Stage, weight: int) -> list[dict[int, tuple[int, int]]]:
+    """Return ranges of dimensions where all guards are decided: the longest of each, then others of one dimension.
+
+    With masks each point takes all operations of a stage, of which a range may need few.
+    """
     ranges = decided_ranges(stage)
+    least = min(MACHINE.piece, MACHINE.piece_cycles / max(weight, 1))
     longest = {dimension: found[0] for dimension, found in ranges.items()}
     points = math.prod(stage.extents[1:])
     found = [longest]
@@ -425,7 +429,7 @@ def pieces(stage: Stage) -> list[dict[int, tuple[int, int]]]:
         long = [
             (low, high)
             for low, high in others
-            if MACHINE.piece_share * (high - low) >= extent and (high - low) * each >= MACHINE.piece
+            if MACHINE.piece_share * (high - low) >= extent and (high - low) * each >= least
         ]
         found += [{**longest, dimension: other} for other in long]
     return found[: MACHINE.most_pieces]

@@ -210,7 +210,8 @@ class StageEmitter(Values):
         """Whether there are enough whole steps of the lanes where a part of the plan has all guards decided."""
         extent, step = self.stage.extents[part.lane], part.units * part.width
         low, high = part.clean.get(part.lane, (0, extent))
-        return (high - low) // step >= MACHINE.written_vectors or (high - low == extent and extent % step == 0)
+        fewest = MACHINE.piece_steps if part.pieces else MACHINE.written_vectors
+        return (high - low) // step >= fewest or (high - low == extent and extent % step == 0)
 
     def range_of(self, depth: int) -> tuple[Index, Index]:
         """Return where a loop starts and stops."""

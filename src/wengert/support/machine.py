@@ -86,6 +86,8 @@ class Machine(FieldRecord):
     written_vectors: int = 4  # of a loop that is written out, and steps of one that has no body without masks (t)
     written_instructions: int = 600  # about, beyond which a loop is not written out (t)
     piece: int = 512  # points of a range where guards are decided from which on it has a body of its own (t)
+    piece_cycles: int = 1024  # of all points of a range, from which on it has one though they are fewer (t)
+    piece_steps: int = 2  # of a range beside others that have bodies of their own (t)
     piece_share: int = 64  # such ranges are at least this part of their dimension: one over it (t)
     pieces: int = 3  # such ranges, whatever their bodies hold (t)
     most_pieces: int = 48  # such ranges at most (t)
