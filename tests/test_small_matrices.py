@@ -665,10 +665,11 @@ def test_blocks_of_right_sides_are_problems_of_their_own() -> None:
 @together("target", [name for name in TARGETS if name != "host"])
 def test_each_processor_computes_rows_alike(target: str) -> None:
     backend: Backend[Any, Any] = Processor(TARGETS[target])
-    for name in ("solve", "slogdet", "cholesky"):
+    for name in ("solve", "slogdet", "cholesky", "lu_solve, 0", "lu_solve, 1"):
         function, make, has_right = ROUTINES[name]
         for size, dtype in ((37, np.float64), (21, np.float32)):
-            args = [make(size, size, dtype=dtype), *[random((size, 9), dtype)] * has_right]
+            right = random((size, 9) if name == "solve" else size, dtype)  # those of factors are vectors
+            args = [make(size, size, dtype=dtype), *[right] * has_right]
             program = partition_graph(trace(function)(*args)).whole
             assert program is not None
             *found, failed = backend.compile_program(program)(args)

@@ -28,7 +28,7 @@ LARGEST = 512
 29, 150, 1,270 and 4,400 us, by LAPACK 10 (48 rows), 45, 260, 1,500 and 4,900; Cholesky's factor 1.6, 20, 100, 760 and
 3,450, by LAPACK 7, 33, 178, 940 and 3,080."""
 FEW = 48
-"""Rows up to which it does so, too, where the inverse is needed for the condition, or vectors have few right sides."""
+"""Rows up to which it does so, too, where the inverse is needed for the condition."""
 LEAST_SHARED = 4
 """Rows from which on it takes less to factorise once for several systems: each solution by factors is a step, too."""
 LANES_MOST = 9216
@@ -167,11 +167,12 @@ def family_of(routine: str, arrays: Sequence[Variable], count: int, columns: int
         return BANDED if has_bands(dtypes[0]) else None
     if routine in SPECTRAL:
         return LAPACK if size <= MOST_SPECTRAL and is_available(routine, dtypes) else None
-    is_own = dtypes[0].name in SCALARS and dtypes == dtypes_of(routine, dtypes[0]) and size <= LARGEST
+    is_vector = routine in (*TRIANGULAR, "lu_solve") and columns == 1
+    largest = MOST if is_vector else LARGEST
+    is_own = dtypes[0].name in SCALARS and dtypes == dtypes_of(routine, dtypes[0]) and size <= largest
     if is_own and size * (size + columns) <= LANES_MOST and count >= lanes_of(dtypes[0].name):
         return LANES
-    is_few = routine in CONDITIONED or (routine in (*TRIANGULAR, "lu_solve") and columns == 1)
-    if is_own and not (is_few and size > FEW):
+    if is_own and not (routine in CONDITIONED and size > FEW):
         return SMALL
     return LAPACK if size <= MOST and is_available(routine, dtypes) else None
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from wengert.emission.routines.eliminations import Eliminations
+from wengert.emission.routines.vector_substitution import VectorSubstitution
 from wengert.native.builder import Builder
-from wengert.native.functions import external
+from wengert.native.functions import NativeFunction, external
 from wengert.native.structs import F64, I8, I32, I64, POINTER, Float, Struct, VectorType
 from wengert.native.values import Stored, Value
 from wengert.support.records import NamedTuple
@@ -297,7 +298,11 @@ class DenseProblem(Problem):
 
 
 class RowProblem(DenseProblem):
-    """Be a problem whose rows are computed by vectors."""
+    """Be a problem whose rows are computed by vectors; a single right side of factors is a vector itself."""
+
+    def __init__(self, problems: Problems, functions: Eliminations, kinds: str, index: Value) -> None:
+        super().__init__(problems, functions, kinds, index)
+        self.vectors = VectorSubstitution(functions.dtype, functions.target)
 
     def side_by_side(self, *counts: Value) -> list[Matrix]:
         """Return such matrices, with zeros in the last vectors: leftovers there may be numbers that are slow."""
@@ -310,7 +315,7 @@ class RowProblem(DenseProblem):
 
     def copy(self, target: Matrix, source: Matrix, columns: Value) -> None:
         """Copy so many columns; by vectors, if lines of the target lie side by side."""
-        b, turned = self.b, target.column.differs(1)
+        b, turned = self.b, target.column.differs(1) | target.row.equals(1)
 
         def choose(x: Value, y: Value) -> Value:
             return b.select(turned, x, y)
@@ -323,7 +328,40 @@ class RowProblem(DenseProblem):
             super().copy(target, source, columns)
 
     def lay_down(self, triangle: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
-        """Return the triangle, which is read where it is, and a copy of the right sides."""
-        (work,) = self.side_by_side(self.columns)
+        """Return the triangle, which is read where it is, and a copy of the right sides: a vector, if it may be."""
+        b = self.b
+        is_vector = self.columns.equals(1) & (triangle.row.equals(1) | triangle.column.equals(1))
+        with b.when(is_vector.equals(0)):
+            self.side_by_side(self.columns)
+        row = b.select(is_vector, self.one, self.row_of(self.columns_of(self.columns)))
+        work = Matrix(self.memory.to(self.kind), row, self.one)
         self.copy(work, right, self.columns)
         return triangle, work
+
+    def exchange_rows(self, work: Matrix, exchanges: Matrix, backward: Value) -> None:
+        """Exchange each row, or number of a vector, with another."""
+        b, room = self.b, self.b.stack(self.functions.place)
+        with b.when(work.row.equals(1)) as otherwise, b.loop(self.size) as steps:
+            k = b.select(backward, self.size - 1 - steps.index, steps.index)
+            places = work.first.at(k), work.first.at(self.exchange_at(exchanges, k, room).load())
+            one, other = [place.load() for place in places]
+            places[0].store(other)
+            places[1].store(one)
+        with otherwise:
+            super().exchange_rows(work, exchanges, backward)
+
+    def substitute(self, triangle: Matrix, x: Matrix, columns: Value, backward: Value, unit: Value) -> None:
+        """Solve a triangular system in place, whose right sides lie row by row, or are a vector."""
+        flags = [self.b.select(flag, self.one, self.zero) for flag in (backward, unit)]
+
+        def solve(function: NativeFunction, apart: Value) -> None:
+            self.b.do(function, triangle.first, apart, x.first, self.size, *flags, self.failed)
+            self.give_if_failed()
+
+        with self.b.when(x.row.equals(1)) as otherwise:
+            with self.b.when(triangle.column.equals(1)) as by_columns:
+                solve(self.vectors.by_rows, triangle.row)
+            with by_columns:
+                solve(self.vectors.by_columns, triangle.column)
+        with otherwise:
+            super().substitute(triangle, x, columns, backward, unit)
