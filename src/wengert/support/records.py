@@ -206,9 +206,11 @@ def by_name(kind: Any, values: tuple[Any, ...], named: Mapping[str, Any]) -> tup
     """Return the values of all fields of a class of tuples; raise a TypeError where they are not these."""
     further, given = kind._fields[len(values) :], named
     if len(named) < len(further):
-        defaults = kind._field_defaults
-        given = {**{name: defaults[name] for name in further if name in defaults}, **named}
-    if given.keys() != {*further} or len(values) > len(kind._fields):
-        told = f"{len(values)} values and the names {list(named)}"
-        raise TypeError(f"{kind.__name__}: {told}; one for each of {', '.join(kind._fields)} is needed")
-    return values + tuple([given[name] for name in further])
+        given = {**{name: x for name, x in kind._field_defaults.items() if name in further}, **named}
+    if len(given) == len(further) and len(values) <= len(kind._fields):
+        try:
+            return values + tuple([given[name] for name in further])
+        except KeyError:
+            pass  # a name that is none of the fields stands for one of them
+    told = f"{len(values)} values and the names {list(named)}"
+    raise TypeError(f"{kind.__name__}: {told}; one for each of {', '.join(kind._fields)} is needed")
