@@ -243,6 +243,11 @@ def test_nothing_is_said_of_large_numbers_that_are_looked_at() -> None:
     with np.errstate(all="raise"):
         require_finite("f", "x", large)
         assert wg.jvp(lambda x: np.where(x > 0, x, large), (X,), (X,))[1].tolist() == [0.0, 0.5]
+        for many in (np.tile(large, (rows, 1)) for rows in (1, 40)):
+            found = wg.jvp(lambda x, many: np.minimum(x, many), (X, many), (X, None))[1]
+            assert np.array_equal(found, np.broadcast_to([-1.0, 0.5], many.shape))
+    with np.errstate(over="raise", invalid="raise"):
+        assert wg.jit(wg.grad(lambda x: np.sum(np.arctan(x) + np.arcsinh(x))))(large)[0] == 1e-200
 
 
 def test_each_line_warns_once_by_default_and_filters_find_the_users_module() -> None:

@@ -124,13 +124,28 @@ def test_single_precision_has_numpys_values(sample: Sample) -> None:
     assert same_values(call(*map(wg.asarray, call.leaves)), call(*call.copies()))
 
 
+def is_told(call: Call) -> bool:
+    """Tell whether NumPy warns of the values of a call, whose derivatives may then do so too."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="warn", under="ignore"):
+            warnings.simplefilter("error", RuntimeWarning)
+            call(*call.copies())
+    except RuntimeWarning:
+        return True
+    return False
+
+
 @over(SMOOTH)
-def test_single_precision_has_derivatives_of_double_precision(sample: Sample) -> None:
+def test_single_precision_has_derivatives_of_double_precision_without_warnings(sample: Sample) -> None:
     call = call_of(sample)
     wide = [leaf.astype(np.float64) for leaf in call.leaves]
     found, expected = derivatives(call, call.leaves), derivatives(call, wide)
+    told = "ignore" if is_told(call) else "error"
     for _ in range(2 if sample.order == 1 else 4):
-        for x, y in zip(next(found), next(expected), strict=True):
+        with warnings.catch_warnings(), np.errstate(all="warn", under="ignore"):
+            warnings.simplefilter(told, RuntimeWarning)
+            singles = next(found)
+        for x, y in zip(singles, next(expected), strict=True):
             scale = max(1.0, float(np.max(np.abs(y), initial=0.0, where=np.isfinite(y))))
             np.testing.assert_allclose(x, y, rtol=1e-2, atol=1e-3 * scale)
 

@@ -926,6 +926,10 @@ OF_BRANCHES = {
     "the same result": lambda t, x: wg.cond(t > 0, lambda: (x, t), lambda: (x, -t)),
     "of single precision": lambda t, x: wg.cond(t > 0, lambda y: y * 2, lambda y: y + 1, np.float32(1) * t),
     "numbers that are known": lambda t, x: wg.cond(t > 0, lambda y: np.exp(y) + t, lambda y: y / 0.0, 2.0),
+    "arrays of one number": lambda t, x: (
+        np.var(wg.cond(t > 0, lambda: np.zeros((2, 3)), lambda: np.zeros((2, 3))), axis=1)
+        + np.std(wg.cond(t > 0, lambda: np.full((2, 3), 0.5), lambda: np.full((2, 3), 0.5)))
+    ),
     "complex": lambda t, x: wg.cond(t > 0, lambda: np.exp(1j * x), lambda: x + 0j),
     "by numbers": lambda t, x: wg.switch((t > 0) + 1, [lambda: t, lambda: t**2, lambda: np.exp(t)]),
     "by a whole number": lambda t, x: wg.switch(x.shape[0] * (t > 0) - 3, [lambda: x, lambda: x**2, lambda: np.exp(x)]),

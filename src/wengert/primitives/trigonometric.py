@@ -112,16 +112,15 @@ def arctan_derivative_value(x: Any) -> Any:
     """Evaluate 1 / (1 + x^2), without overflow of the square."""
     if x.dtype.kind == "c":
         return 1 / (x - 1j) / (x + 1j)
-    if has_finite_square(x):
-        return 1 / (1 + x * x)
-    square = square_or_infinity(x)
-    return but(1 / (1 + square), np.isinf(square), lambda: 1 / x / x)
+    square, finite = square_or_infinity(x)
+    found = 1 / (1 + square)
+    return found if finite else but(found, np.isinf(square), lambda: 1 / x / x)
 
 
-def square_or_infinity(x: Any) -> Any:
-    """Return x^2, or infinity."""
+def square_or_infinity(x: Any) -> tuple[Any, bool]:
+    """Return x^2, or infinity, and whether it is known to be finite everywhere."""
     with np.errstate(over="ignore"):
-        return x * x
+        return x * x, has_finite_square(x)
 
 
 def but(found: Any, there: Any, other: Callable[[], Any]) -> Any:
@@ -144,10 +143,9 @@ def arcsinh_derivative_at(x: Any) -> Any:
 def arcsinh_derivative_value(x: Any) -> Any:
     """Evaluate (1 + x^2)^(-1/2), without overflow of the square; for complex x by arcsinh(x) = -i arcsin(i x)."""
     if x.dtype.kind != "c":
-        if has_finite_square(x):
-            return 1 / np.sqrt(1 + x * x)
-        square = square_or_infinity(x)
-        return but(1 / np.sqrt(1 + square), np.isinf(square), lambda: 1 / np.abs(x))
+        square, finite = square_or_infinity(x)
+        found = 1 / np.sqrt(1 + square)
+        return found if finite else but(found, np.isinf(square), lambda: 1 / np.abs(x))
     turned = np.empty_like(x)
     turned.real, turned.imag = -x.imag, x.real
     return arcsin_derivative_value(turned)
@@ -265,13 +263,14 @@ def sinc_derivative_value(x: Any, *, order: int) -> Any:
     y = np.pi * np.asarray(x)
     near = np.abs(y) < order + 1
     inner, outer = np.where(near, y, 0), np.where(near, 1, y)
+    inner = inner.astype(np.result_type(inner, float))  # factorials are too large for singles
     series = np.zeros_like(inner)
     for k in range((order + 1) // 2, order + 20):
         series += (-1) ** k * inner ** (2 * k - order) / ((2 * k + 1) * math.factorial(2 * k - order))
     recurrence = np.sin(outer) / outer
     for n in range(1, order + 1):
         recurrence = (np.sin(outer + n * (np.pi / 2)) - n * recurrence) / outer
-    return (np.pi**order * np.where(near, series, recurrence))[()]
+    return (np.pi**order * np.where(near, series.astype(y.dtype), recurrence))[()]
 
 
 def sinc_at(x: Any) -> Any:

@@ -45,7 +45,7 @@ from wengert.traces.monomials import (
     view_of,
 )
 from wengert.traces.rules.linearity import require_linear
-from wengert.traces.steepness import joins_infinity, may_be_infinite, may_be_steep
+from wengert.traces.steepness import is_all_finite, joins_infinity, may_be_infinite, may_be_steep
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 from wengert.traces.transient import Transient
@@ -289,7 +289,7 @@ class Dual(Transient):
             out = unwrap_plain(apply(primitive, *values, **params))
         else:
             out = evaluate_primitive(primitive, values, params)
-        if primitive.joins and not self.masked and not has_finite_square(out):
+        if primitive.joins and not self.masked and not is_all_finite(out):
             self.masked = joins_infinity(values, tangents)
         if type(out) in NUMBERS:  # rules calculate as NumPy does, without Python's exceptions
             values, tangents = list(map(strong, values)), list(map(strong, tangents))

@@ -16,7 +16,6 @@ from numpy import ndarray
 
 from wengert.core.graph.equation import Equation, Variable
 from wengert.core.graph.loop_spec import Items
-from wengert.core.primitives.cotangent import has_finite_square
 from wengert.core.primitives.primitive import Primitive
 from wengert.core.values.aval import aval_of
 from wengert.core.values.tensor import Tensor, is_staged, raw
@@ -25,8 +24,11 @@ from wengert.primitives.powers import EVEN, sqrt
 from wengert.traces.monomials import power_of
 from wengert.traces.staging import Staging
 
+DOUBLE = np.dtype(float)
 FARTHEST = 64
 """Equations that are looked at before a root."""
+SHORT = 16
+"""Elements of an array that Python looks at, in half of NumPy's time."""
 
 
 def may_be_steep(ct: Any, found: Any, out: Any) -> bool:
@@ -54,9 +56,18 @@ def may_be_infinite(value: Any) -> bool:
 def joins_infinity(values: Sequence[Any], tangents: Sequence[Any]) -> bool:
     """Tell whether what has no tangent among operands, some of which have, is infinite somewhere, or may be."""
     for x, t in zip(values, tangents, strict=True):
-        if t is None and not has_finite_square(x) and is_infinite_constant(x):
+        if t is None and not is_all_finite(x) and is_infinite_constant(x):
             return any(t is not None for t in tangents)
     return False
+
+
+def is_all_finite(x: Any) -> bool:
+    """Tell whether an array of doubles, or one, is finite; False of anything else. Squares might overflow, and warn."""
+    if type(x) is ndarray and x.dtype is DOUBLE:
+        if x.size <= SHORT:
+            return math.isfinite(sum(x.ravel().tolist()))
+        return bool(np.count_nonzero(np.isfinite(x)) == x.size)
+    return type(x) is np.float64 and math.isfinite(x)
 
 
 def is_infinite_constant(x: Any) -> bool:

@@ -78,7 +78,7 @@ def pointwise(call: Call) -> Found:
         return Refused("a number that the dtype of the others has no room for")
     spaces = spaces_of(form_of(primitive), call)
     xs = [call.scalar(i, dtype, space) for i, (dtype, space) in enumerate(zip(loop, spaces, strict=True))]
-    if all(x.access.node.kind == "constant" for x in xs) and not out.shape:
+    if all(x.access.node.kind == "constant" for x in xs) and not any((out.shape, *call.shapes)):
         return known_number(call, [dtype.type(x.access.node.value) for x, dtype in zip(xs, loop, strict=True)])
     try:
         found = expression(*xs, **call.params)
