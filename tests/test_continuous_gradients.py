@@ -79,6 +79,23 @@ def test_second_derivatives_move_with_both_times():
 
 
 @pytest.mark.long
+@pytest.mark.long
+def test_second_derivatives_of_backward_differences_move_with_times_where_steps_begin():
+    def end(x):  # y' = k y from 1 at t0, set to 2 at a time that moves with k
+        k, t0 = x
+        at = lambda t, y: t * k - 0.5
+        at.terminal, at.reset = 2, lambda t, y: 0.0 * y + 2.0
+        options = {"t_eval": [1.0], "rtol": 1e-8, "atol": 1e-8, "gradient": "continuous"}
+        first = solve_ivp(lambda t, y: k * y, (t0, 1.0), [1.0], "BDF", **options).y[0, 0]
+        return np.stack([first, solve_ivp(lambda t, y: k * y, (0.0, 1.0), [1.0], "BDF", events=at, **options).y[0, 0]])
+
+    def exact(x):
+        return np.stack([np.exp(x[0] * (1.0 - x[1])), 2.0 * np.exp(x[0] - 0.5)])
+
+    x = np.array([0.9, 0.1])
+    np.testing.assert_allclose(wg.jit(wg.hessian(end))(x), wg.hessian(exact)(x), rtol=1e-5, atol=1e-5)
+
+
 def test_masses_and_what_they_leave_to_algebraic_equations():
     def end(x):  # x[1] y' = -z, 0 = z - x[0] y^2
         options = {"method": "Rodas5P", "t_eval": [1.0], "rtol": 1e-6, "atol": 1e-8, "gradient": "continuous"}

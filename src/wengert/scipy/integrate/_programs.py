@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from wengert.scipy.integrate._algebraic import completing, rate_of
 from wengert.scipy.integrate._continuous import Flow
 from wengert.scipy.integrate._events import EventFunctions
 from wengert.scipy.integrate._methods.adaptive_steps import Control
+from wengert.scipy.integrate._methods.bdf import BackwardDifferences
 from wengert.scipy.integrate._methods.implicit_method import at_other_time
 from wengert.scipy.integrate._methods.jacobian_matrices import FULL, GivenPattern, Matrices
 from wengert.scipy.integrate._methods.matrix_choice import FEWEST, banded_matrices, matrices_for
@@ -129,6 +131,8 @@ def equation_of(program: IntegrationProgram, kept: OuterValues, options: Options
         watched = EventFunctions(events, resets, args, options.events)
         held = stop_gradient(mass) if options.is_continuous else mass
         method = method_named(options.method, held, algebraic, jacobian, matrices)
+        if options.is_continuous and isinstance(method, BackwardDifferences):
+            method = replace(method, holds_times=False)
         rate = rate_of(slope, held, algebraic)
         flow = None
         if options.is_continuous:

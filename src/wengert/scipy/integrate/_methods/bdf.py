@@ -131,7 +131,14 @@ class CorrectorIteration(NamedTuple):
 
 @dataclass(frozen=True)
 class BackwardDifferences(ImplicitMethod):
-    """Be the method."""
+    """Be the method.
+
+    Attributes:
+        holds_times: whether states of which steps begin anew are those of times held constant, as sizes are. Where a
+            solution has equations of its own for derivatives these move with the times, and steps read constants.
+    """
+
+    holds_times: bool = True
 
     @property
     def order(self) -> int:
@@ -143,18 +150,24 @@ class BackwardDifferences(ImplicitMethod):
         jacobian = self.jacobian_at(slope, *stop_gradient((walk.t, walk.y)))
         factors = self.matrices.factors(self.matrices.identity(jacobian))
         size, rate = stop_gradient(walk.size), self.rate(slope)
-        y = at_held_time(rate, walk.t, walk.y) if moves else walk.y
+        t, y = self.held_start(rate, walk) if moves else (stop_gradient(walk.t), walk.y)
         differences = first_differences(rate, stop_gradient(walk.t), y, size * direction)
         counts = self.first_counts(chosen)
         memory = BdfMemory(jacobian, self.is_constant, False, factors, False, differences, size, 1, 0, counts)
-        return walk._replace(t=stop_gradient(walk.t), y=y, memory=memory)
+        return walk._replace(t=t, y=y, memory=memory)
+
+    def held_start(self, rate: Slope, walk: Walk) -> tuple[Any, Any]:
+        """Return time and state with which steps begin."""
+        if not self.holds_times:
+            return walk.t, walk.y
+        return stop_gradient(walk.t), at_held_time(rate, walk.t, walk.y)
 
     def restart(self, slope: Slope, walk: Walk, direction: Any, where: Any) -> Walk:
         """Return where an integration goes on, with what the first step after a change of the state knows."""
         memory, size, rate = walk.memory, stop_gradient(walk.size), self.rate(slope)
-        t = np.where(where, stop_gradient(walk.t), walk.t)
-        y = np.where(where, at_held_time(rate, walk.t, walk.y), walk.y)
-        fresh = first_differences(rate, t, y, size * direction)
+        t, y = self.held_start(rate, walk)
+        t, y = np.where(where, t, walk.t), np.where(where, y, walk.y)
+        fresh = first_differences(rate, stop_gradient(t), y, size * direction)
         memory = memory._replace(
             current=memory.current & np.logical_not(where),
             to_renew=memory.to_renew | (where & (not self.is_constant)),
