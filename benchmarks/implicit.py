@@ -151,6 +151,43 @@ def adjoint(library: str, method: str) -> Program | None:
     return run
 
 
+def grid_laplacian(points: int) -> Any:
+    """Return the sparse matrix of an implicit step of diffusion on a square of so many points a side."""
+    from scipy import sparse
+
+    ones = np.ones(points)
+    line = sparse.diags_array([2.0 * ones, -ones[1:], -ones[1:]], offsets=[0, 1, -1])
+    same = sparse.eye_array(points)
+    return (sparse.kron(line, same) + sparse.kron(same, line) + 0.1 * sparse.eye_array(points**2)).tocsr()
+
+
+def sparse_adjoint(library: str) -> Program | None:
+    """Return the same of a sparse matrix on a grid by conjugate gradients, by its elements and the right-hand side.
+
+    The forward solve has the right-hand side of the adjoint, for which it takes as many iterations.
+    """
+    from scipy.sparse import linalg as theirs
+
+    import wengert as wg
+    from wengert.scipy.sparse import linalg
+
+    matrix, limits = grid_laplacian(int(UNKNOWN_NUMBERS**0.5)), {"rtol": 1e-9}
+    b = np.random.default_rng(0).normal(size=UNKNOWN_NUMBERS)
+    if library == "wengert-forward":
+        right = theirs.cg(matrix, b, **limits)[0]
+        return timed(lambda: theirs.cg(matrix, right, **limits), time.process_time)
+    if library != "wengert":
+        return None
+
+    def run() -> dict[str, float]:
+        found, pullback = wg.vjp(lambda a, b: linalg.cg(a, b, **limits)[0], matrix, b)
+        start = time.process_time()
+        pullback(found)
+        return {"": time.process_time() - start}
+
+    return run
+
+
 def least_squares_adjoint(library: str, method: str) -> Program | None:
     """Return the same of least squares of a sparse matrix, by its elements and the right-hand side."""
     from scipy import sparse
@@ -208,6 +245,7 @@ def cases(_threads: int) -> Iterator[Case]:
     for method in ("cg", "gmres"):
         name = f"adjoint of {method}, {UNKNOWN_NUMBERS} unknown numbers"
         yield Case(name, 1, partial(adjoint, method=method))
+    yield Case(f"adjoint of cg of a sparse matrix, {UNKNOWN_NUMBERS} unknown numbers", 1, sparse_adjoint)
     for method in ("lsqr", "lsmr"):
         name = f"adjoint of {method}, {UNKNOWN_NUMBERS} unknown numbers"
         yield Case(name, 1, partial(least_squares_adjoint, method=method))
